@@ -1,1 +1,1 @@
-"""Speed against the bare engines, at scale and under load. Beside the package: `python -m benchmarks --help`."""
+"""Speed against the bare engines, at scale and under load. Not in the wheel: `python -m benchmarks --help`."""

@@ -1,4 +1,4 @@
-"""Measurements at scale: times of both sides, times by stage, and recall of documents and of an index."""
+"""Measurements at scale: paired latencies, latency by stage, and recall of documents and of an index."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from benchmarks.measurements import Latency, recall_at
 from benchmarks.synthetic import SKILLS, RealPoints, skill_name
 from toolscript.core.errors import SetupError
 from toolscript.core.items import ItemKind
-from toolscript.core.retrieval.model import Ask, Candidate, Vector, Where
+from toolscript.core.retrieval.model import Candidate, IndexQuery, Vector, Where
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.documents.model.filters import Filters
@@ -35,15 +35,15 @@ WARM_UP = 20
 
 
 @dataclass
-class InTurn:
-    """Milliseconds of two sides, by what was asked."""
+class PairedTimes:
+    """Milliseconds of two sides, by kind of query."""
 
     names: tuple[str, ...]
     sides: tuple[str, str]
     spent: dict[tuple[str, ...], tuple[list[float], list[float]]] = field(default_factory=dict)
 
-    async def ask(self, row: tuple[str, ...], first: Work, second: Work) -> None:
-        """Who comes first changes: the engine has at hand what it has just read."""
+    async def measure(self, row: tuple[str, ...], first: Work, second: Work) -> None:
+        """Run both sides in alternating order: the second one finds the engine's caches warm."""
         milliseconds = self.spent.setdefault(row, ([], []))
         order = ((0, first), (1, second))
         for side, work in order if len(milliseconds[0]) % 2 else order[::-1]:
@@ -55,20 +55,22 @@ class InTurn:
         return [self._row(row, *spent) for row, spent in self.spent.items()]
 
     def _row(self, row: tuple[str, ...], first: Sequence[float], second: Sequence[float]) -> Row:
-        one, other = (Latency.of(name, spent) for name, spent in zip(self.sides, (first, second), strict=True))
-        told: Row = dict(zip(self.names, row, strict=True))
-        for side in (one, other):
-            told |= {f"{side.name} p50": round(side.p50_ms, 2), f"{side.name} p95": round(side.p95_ms, 2)}
+        first_side, second_side = (
+            Latency.of(name, spent) for name, spent in zip(self.sides, (first, second), strict=True)
+        )
+        result: Row = dict(zip(self.names, row, strict=True))
+        for side in (first_side, second_side):
+            result |= {f"{side.name} p50": round(side.p50_ms, 2), f"{side.name} p95": round(side.p95_ms, 2)}
         ratios = {
-            "p50 ratio": round(one.p50_ms / other.p50_ms, 3),
-            "p95 ratio": round(one.p95_ms / other.p95_ms, 3),
+            "p50 ratio": round(first_side.p50_ms / second_side.p50_ms, 3),
+            "p95 ratio": round(first_side.p95_ms / second_side.p95_ms, 3),
         }
-        return told | ratios | {"of": one.count}
+        return result | ratios | {"of": first_side.count}
 
 
 @dataclass
 class StageTimes:
-    """Whoever searches says what it is doing, and this how long it took."""
+    """Spans that record how long each stage of a search took."""
 
     milliseconds: dict[str, list[float]] = field(default_factory=dict)
 
@@ -87,20 +89,20 @@ class StageTimes:
 
 @dataclass
 class Recalls:
-    """What the dense arm finds of what an exact search finds, by what was asked; of a question with an answer."""
+    """Recall of dense retrieval against an exact search, by kind of query, for queries with results."""
 
     names: tuple[str, ...]
     shares: dict[tuple[str, ...], list[tuple[float, float]]] = field(default_factory=dict)
 
-    async def ask(
+    async def measure(
         self, row: tuple[str, ...], documents: TenantDocuments, vector: Vector, filters: Filters
     ) -> None:
-        ask = ChunkQuery(vector, None, filters, CANDIDATES)
-        found = (await documents.search(ask)).dense or ()
+        query = ChunkQuery(vector, None, filters, CANDIDATES)
+        hits = (await documents.search(query)).dense or ()
         exact = (await documents.search(ChunkQuery(vector, None, filters, CANDIDATES, exact=True))).dense or ()
         listed = self.shares.setdefault(row, [])
         if exact:
-            listed.append((recall_at(found, exact, 10), recall_at(found, exact, CANDIDATES)))
+            listed.append((recall_at(hits, exact, 10), recall_at(hits, exact, CANDIDATES)))
 
     def rows(self) -> list[Row]:
         return [
@@ -133,9 +135,9 @@ class SmallAndLarge:
 
 @dataclass(frozen=True)
 class ShapeStats:
-    """One way to filter: how long both arms and each alone take, and what the large index misses.
+    """One shape of filter: latency of both retrievers together and of each alone, and recall of the large index.
 
-    Recall is a mean over the `recall_questions` that have an answer at all, None where none has.
+    Recall is the mean over the `recall_questions` that have results, None if there are none.
     """
 
     shape: str
@@ -147,11 +149,11 @@ class ShapeStats:
     recall_questions: int
 
 
-def shapes_for(question: Question, real: RealPoints, chance: np.random.Generator) -> dict[str, Where]:
-    """Every shape of filter a search can have: each kind, with skills that fit the question and with any."""
+def shapes_for(question: Question, real: RealPoints, rng: np.random.Generator) -> dict[str, Where]:
+    """Return every shape of filter: each kind of item, with skills near the query and with random ones."""
     nearest = np.argsort(-(real.vectors @ question.vector))[:1_000]
-    fitting = list(dict.fromkeys(skill_name(real.skills[int(at)]) for at in nearest))
-    any_order = [skill_name(int(number)) for number in chance.permutation(SKILLS)]
+    fitting = list(dict.fromkeys(skill_name(real.skills[int(position)]) for position in nearest))
+    any_order = [skill_name(int(number)) for number in rng.permutation(SKILLS)]
     by_skills = {
         "": (),
         " of one skill": any_order[:1],
@@ -161,7 +163,9 @@ def shapes_for(question: Question, real: RealPoints, chance: np.random.Generator
     }
     kinds: dict[str, ItemKind | None] = {"all": None, **{f"{kind}s": kind for kind in ItemKind}}
     return {
-        f"{name}{of}": where_of(kind, skills) for name, kind in kinds.items() for of, skills in by_skills.items()
+        f"{name}{suffix}": where_of(kind, skills)
+        for name, kind in kinds.items()
+        for suffix, skills in by_skills.items()
     }
 
 
@@ -172,46 +176,48 @@ async def measure(
     real: RealPoints,
     on_progress: OnProgress = silent,
 ) -> list[ShapeStats]:
-    """Asks both indexes in turn, both arms at once as a search does and each alone; then searches exactly."""
-    chance = np.random.default_rng(3)
+    """Query both indexes in turn, with both retrievers as a search does and with each alone; then exactly."""
+    rng = np.random.default_rng(3)
     times: Times = {}
     recalls: dict[str, list[tuple[float, float]]] = {}
     for done, question in enumerate(questions, 1):
-        for shape, where in shapes_for(question, real, chance).items():
-            ask = Ask(question.vector, question.terms, where, CANDIDATES)
-            for arms, context in _arms(ask).items():
+        for shape, where in shapes_for(question, real, rng).items():
+            ask = IndexQuery(question.vector, question.terms, where, CANDIDATES)
+            for retrievers, query in _retrievers(ask).items():
                 for size, index in (("small", small), ("large", large)):
                     started = time.perf_counter()
-                    await index.search(context)
-                    times.setdefault((shape, arms, size), []).append((time.perf_counter() - started) * 1000)
-            found = await large.search(replace(ask, terms=None))
+                    await index.search(query)
+                    times.setdefault((shape, retrievers, size), []).append((time.perf_counter() - started) * 1000)
+            hits = await large.search(replace(ask, terms=None))
             exact = await large.search(replace(ask, terms=None, exact=True))
-            recalls.setdefault(shape, []).extend(_recall(found.dense or (), exact.dense or ()))
+            recalls.setdefault(shape, []).extend(_recall(hits.dense or (), exact.dense or ()))
         on_progress(Progress("measure", done, len(questions)))
-    return [_figures(shape, times, pairs) for shape, pairs in recalls.items()]
+    return [_stats_of(shape, times, pairs) for shape, pairs in recalls.items()]
 
 
-def _arms(ask: Ask) -> dict[str, Ask]:
+def _retrievers(ask: IndexQuery) -> dict[str, IndexQuery]:
     return {"both": ask, "dense": replace(ask, terms=None), "words": replace(ask, vector=None)}
 
 
-def _figures(shape: str, times: Times, recalls: Sequence[tuple[float, float]]) -> ShapeStats:
-    def pair(arms: str) -> SmallAndLarge:
-        small, large = (Latency.of(f"{arms}, {size}", times[shape, arms, size]) for size in ("small", "large"))
+def _stats_of(shape: str, times: Times, recalls: Sequence[tuple[float, float]]) -> ShapeStats:
+    def pair(retrievers: str) -> SmallAndLarge:
+        small, large = (
+            Latency.of(f"{retrievers}, {size}", times[shape, retrievers, size]) for size in ("small", "large")
+        )
         return SmallAndLarge(small, large)
 
     at_10, at_100 = (round(fmean(values), 4) for values in zip(*recalls, strict=True)) if recalls else (None, None)
     return ShapeStats(shape, pair("both"), pair("dense"), pair("words"), at_10, at_100, len(recalls))
 
 
-def _recall(found: Sequence[Candidate], exact: Sequence[Candidate]) -> list[tuple[float, float]]:
-    """Of a question without an answer, none."""
-    return [(recall_at(found, exact, 10), recall_at(found, exact, CANDIDATES))] if exact else []
+def _recall(hits: Sequence[Candidate], exact: Sequence[Candidate]) -> list[tuple[float, float]]:
+    """Return the recall, or nothing if the exact search has no results."""
+    return [(recall_at(hits, exact, 10), recall_at(hits, exact, CANDIDATES))] if exact else []
 
 
 @dataclass(frozen=True)
 class StagesAtScale:
-    """`routed` counts the searches in each index that were really routed by skills, of so many `searches`."""
+    """`routed` counts the `searches` in each index that were actually routed by skills."""
 
     stages: Mapping[str, SmallAndLarge]
     routed: Mapping[str, int]
@@ -221,13 +227,13 @@ class StagesAtScale:
 async def measure_stages(
     small: ToolSearch, large: ToolSearch, texts: Sequence[str], on_progress: OnProgress = silent
 ) -> StagesAtScale:
-    """Each text is new to both, so nothing helps but what helps in real life."""
+    """Measure stages of both. Each text is new to both, so that caches help no more than in production."""
     times: dict[tuple[str, str], list[float]] = {}
     routed = {"small": 0, "large": 0}
     for done, text in enumerate(texts):
         query = ToolQuery(text, threshold=0.0, strategy=Strategy.HIERARCHICAL, include_schemas=False)
         for size, search in (("small", small), ("large", large)):
-            answer = _whole(await search.search(query))
+            answer = _require_complete(await search.search(query))
             if done >= WARM_UP:
                 routed[size] += answer.strategy_used is Strategy.HIERARCHICAL
                 for stage, milliseconds in _stages(answer.timings).items():
@@ -240,12 +246,12 @@ async def measure_stages(
     return StagesAtScale(stages, routed, max(0, len(texts) - WARM_UP))
 
 
-def _whole(answer: ToolAnswer) -> ToolAnswer:
-    """A search without one of its parts is quick, and says nothing of the others."""
+def _require_complete(answer: ToolAnswer) -> ToolAnswer:
+    """Return the answer. Raise if it is degraded: its latency would be meaningless."""
     if answer.degraded:
         raise SetupError(
-            f"a search was degraded, without {', '.join(answer.degraded)}: its times are no measure",
-            hint="run `toolscript doctor`, and measure when nothing else does",
+            f"a search was degraded, without {', '.join(answer.degraded)}: its latency is meaningless",
+            hint="run `toolscript doctor`, and measure on an idle machine",
         )
     return answer
 

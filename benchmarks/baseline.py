@@ -1,4 +1,4 @@
-"""Baseline pipelines: what a search asks of the model and the engines, and nothing else."""
+"""Baseline pipelines: the same calls to the model and the engines as a search, and nothing else."""
 
 import asyncio
 import json
@@ -19,11 +19,12 @@ from toolscript.core.errors import ToolscriptError
 from toolscript.core.qdrant import layout, wire
 from toolscript.core.qdrant.connection import Qdrant, translated
 from toolscript.core.qdrant.index import BY_GRAPH, BY_LARGE_GRAPH, LARGE
-from toolscript.core.retrieval.model import Ask, Candidates, IndexCard, Vector, Where
+from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER
+from toolscript.core.retrieval.model import Candidates, IndexCard, IndexQuery, Vector, Where
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import Request, parse_query
-from toolscript.core.retrieval.rerank import CANDIDATES_PER_RETRIEVER, RERANK_DEPTH
+from toolscript.core.retrieval.rerank import RERANK_DEPTH
 from toolscript.core.retrieval.timings import Stages
 from toolscript.documents.model.filters import Filters
 from toolscript.documents.qdrant.filters import compiled
@@ -46,7 +47,7 @@ from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
 TOOLS_RETURNED = ToolQuery.limit
 SKILL_LIMIT = ToolQuery.skill_limit
 
-Found = Sequence[Candidates]
+Results = Sequence[Candidates]
 
 STAGE_NAMES = {
     "embedding": "query_embedding",
@@ -57,9 +58,9 @@ STAGE_NAMES = {
 
 DOCUMENT_CANDIDATES = 100
 DOCUMENTS_RETURNED = 10
-Arm = tuple[str, wire.VectorInput, wire.SearchParams | None]
+RetrieverQuery = tuple[str, wire.VectorInput, wire.SearchParams | None]
 
-_JOINED = wire.Query(fusion=wire.Fusion.RRF)
+_RRF = wire.Query(fusion=wire.Fusion.RRF)
 _EVERYTHING = wire.WithPayloadSelector(enable=True)
 CHUNKS_RETURNED = 10
 
@@ -72,10 +73,10 @@ class BaselineAnswer:
 
 @dataclass
 class BaselinePipeline:
-    """`prepare` reads the requests beforehand: what is asked is known when the clock starts.
+    """`prepare` parses the requests in advance, so that parsing is not measured.
 
-    It remembers points and matches skills as a search does: what a search need not ask, it does not ask either,
-    and which skills match decides what the engine has to do next.
+    It caches payloads and matches skills as a search does: it must not send requests that a search avoids, and the
+    matching skills decide what the engine does next.
     """
 
     embedder: Embedder
@@ -86,8 +87,8 @@ class BaselinePipeline:
     _requests: dict[str, Request] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._memory = PayloadCache(self.items)
-        self._matching = SkillMatching(self.skills, self.items, self._memory)
+        self._payloads = PayloadCache(self.items)
+        self._matching = SkillMatching(self.skills, self.items, self._payloads)
 
     def prepare(self, texts: Sequence[str]) -> None:
         self._requests.update((text, parse_query(ToolQuery(text).text)) for text in texts)
@@ -95,55 +96,55 @@ class BaselinePipeline:
     async def run(self, text: str) -> BaselineAnswer:
         request = self._requests[text]
         stages = Stages()
-        worded = (
+        matches = (
             None
             if self.strategy is Strategy.DIRECT
             else asyncio.ensure_future(self._matching.by_words(request, ()))
         )
         vectors = request.vectors(np.array(await asyncio.gather(*map(self.embedder.embed_query, request.texts))))
         stages.end("embedding")
-        if worded is None:
-            found = await self._search(request, vectors)
+        if matches is None:
+            results = await self._search(request, vectors)
         else:
-            found = await self._by_skills(request, vectors, worded, stages)
-        best = _best(found)
-        await self._memory.read(best)
+            results = await self._by_skills(request, vectors, matches, stages)
+        top = _candidates(results)
+        await self._payloads.read(top)
         stages.end("index")
-        ids = list(best)[:TOOLS_RETURNED]
-        await asyncio.gather(self._memory.read({id_: best[id_] for id_ in ids}), self.catalog.schemas(ids))
+        ids = list(top)[:TOOLS_RETURNED]
+        await asyncio.gather(self._payloads.read({id_: top[id_] for id_ in ids}), self.catalog.schemas(ids))
         stages.end("details")
         return BaselineAnswer(ids, stages.spent)
 
     async def _by_skills(
-        self, request: Request, vectors: Sequence[Vector], worded: "asyncio.Future[SkillsOfItems]", stages: Stages
-    ) -> Found:
+        self, request: Request, vectors: Sequence[Vector], matches: "asyncio.Future[SkillsOfItems]", stages: Stages
+    ) -> Results:
         is_hybrid = self.strategy is Strategy.HYBRID
         direct = asyncio.ensure_future(self._search(request, vectors)) if is_hybrid else None
-        matched = await self._matching.match(vectors[0], await worded, SKILL_LIMIT, USUAL.skill)
+        matched = await self._matching.match(vectors[0], await matches, SKILL_LIMIT, USUAL.skill)
         skills = [skill.id for skill in matched]
         stages.end("skills")
         routed = await self._search(request, vectors, where_of(None, skills)) if skills or not is_hybrid else ()
         return [*(await direct if direct else ()), *routed]
 
-    async def _search(self, request: Request, vectors: Sequence[Vector], where: Where = ()) -> Found:
+    async def _search(self, request: Request, vectors: Sequence[Vector], where: Where = ()) -> Results:
         parts = zip(vectors, request.parts, strict=True)
-        asks = [Ask(vector, part.terms, where, CANDIDATES_PER_RETRIEVER) for vector, part in parts]
-        return await self.items.search_all(asks)
+        queries = [IndexQuery(vector, part.terms, where, CANDIDATES_PER_RETRIEVER) for vector, part in parts]
+        return await self.items.search_all(queries)
 
 
-def _best(found: Found) -> Revisions:
-    """Any would do: what the engine does for them is the same."""
+def _candidates(results: Results) -> Revisions:
+    """Return candidates to load. Which ones does not matter: the cost to the engine is the same."""
     best: dict[int, int] = {}
-    for one in found:
-        for arm in (one.dense, one.words):
-            best.update(revisions_of(arm or ()))
+    for candidates in results:
+        for hits in (candidates.dense, candidates.words):
+            best.update(revisions_of(hits or ()))
             if len(best) >= RERANK_DEPTH:
                 return dict(list(best.items())[:RERANK_DEPTH])
     return best
 
 
 class _Connection(asyncio.Protocol):
-    """One request at a time, as the generator sends them."""
+    """HTTP connection with one request at a time, as the generator sends them."""
 
     def __init__(self, pipeline: BaselinePipeline) -> None:
         self._pipeline = pipeline
@@ -151,7 +152,7 @@ class _Connection(asyncio.Protocol):
         self._running: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Those of a faster event loop are of no class of Python's.
+        # Transports of uvloop do not inherit from asyncio's classes.
         self._transport = cast("asyncio.WriteTransport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -180,7 +181,7 @@ def _body(answer: BaselineAnswer) -> bytes:
 
 
 async def _serve(port: int, strategy: Strategy, cached_queries: int, texts: list[str]) -> None:
-    """Until it is told to end, or until whoever started it is gone."""
+    """Serve until SIGTERM, or until the parent process is gone."""
     settings, loop, ended = load_settings(), asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     loop.add_reader(sys.stdin.fileno(), ended.set)
@@ -222,7 +223,7 @@ class BaselineDocuments:
         self._embedder = embedder
 
     async def run(self, question: BaselineQuestion) -> int:
-        """How many passages were found."""
+        """Return the number of chunks found."""
         vector = None
         if question.search_type is not SearchType.KEYWORD:
             vector = await self._embedder.embed_query(question.text)
@@ -233,21 +234,21 @@ class BaselineDocuments:
         return len(answer.result)
 
     def _request(self, question: BaselineQuestion, vector: Vector | None) -> wire.QueryPoints:
-        ranked_lists: list[Arm] = []
+        retrievers: list[RetrieverQuery] = []
         if vector is not None:
-            ranked_lists.append(
+            retrievers.append(
                 (DENSE, wire.VectorInput(dense=wire.DenseVector(data=vector.tolist())), question.dense)
             )
         if question.search_type is not SearchType.SEMANTIC:
             words = wire.SparseVector(indices=question.terms.keys(), values=question.terms.values())
-            ranked_lists.append((WORDS, wire.VectorInput(sparse=words), None))
+            retrievers.append((WORDS, wire.VectorInput(sparse=words), None))
         return (
-            self._joined(question, ranked_lists)
-            if len(ranked_lists) > 1
-            else self._of_one(question, *ranked_lists[0])
+            self._fused_request(question, retrievers)
+            if len(retrievers) > 1
+            else self._single_request(question, *retrievers[0])
         )
 
-    def _joined(self, question: BaselineQuestion, ranked_lists: list[Arm]) -> wire.QueryPoints:
+    def _fused_request(self, question: BaselineQuestion, retrievers: list[RetrieverQuery]) -> wire.QueryPoints:
         prefetch = [
             wire.PrefetchQuery(
                 query=wire.Query(nearest=nearest),
@@ -256,17 +257,17 @@ class BaselineDocuments:
                 params=params,
                 limit=DOCUMENT_CANDIDATES,
             )
-            for using, nearest, params in ranked_lists
+            for using, nearest, params in retrievers
         ]
         return wire.QueryPoints(
             collection_name=self._collection,
             prefetch=prefetch,
-            query=_JOINED,
+            query=_RRF,
             limit=DOCUMENTS_RETURNED,
             with_payload=_EVERYTHING,
         )
 
-    def _of_one(
+    def _single_request(
         self, question: BaselineQuestion, using: str, nearest: wire.VectorInput, params: wire.SearchParams | None
     ) -> wire.QueryPoints:
         return wire.QueryPoints(
@@ -296,19 +297,19 @@ class BaselineKnowledge:
         self._params = BY_GRAPH if points < LARGE else BY_LARGE_GRAPH
 
     async def run(self, text: str, terms: Mapping[int, float]) -> int:
-        """How many chunks were found."""
+        """Return the number of chunks found."""
         vector = await self._embedder.embed_query(text)
-        found, _ = await asyncio.gather(*(self._asked(name, vector, terms) for name in self._names))
-        ids = [ObjectId(chunk_of_point(hit.id.num)) for hit in found[0].result[:CHUNKS_RETURNED]]
+        results, _ = await asyncio.gather(*(self._query(name, vector, terms) for name in self._names))
+        ids = [ObjectId(chunk_of_point(hit.id.num)) for hit in results[0].result[:CHUNKS_RETURNED]]
         chunks = await self._library.chunks.find({"_id": {"$in": ids}}).to_list()
-        sources = [ObjectId(one) for one in {chunk["source_id"] for chunk in chunks}]
+        sources = [ObjectId(source_id) for source_id in {chunk["source_id"] for chunk in chunks}]
         await self._library.sources.find({"_id": {"$in": sources}}).to_list()
         return len(chunks)
 
-    async def _asked(self, name: str, vector: Vector, terms: Mapping[int, float]) -> Any:
+    async def _query(self, name: str, vector: Vector, terms: Mapping[int, float]) -> Any:
         dense = wire.VectorInput(dense=wire.DenseVector(data=vector.tolist()))
         sparse = wire.SparseVector(indices=terms.keys(), values=terms.values())
-        ranked_lists = [
+        queries = [
             wire.QueryPoints(
                 collection_name=name,
                 query=wire.Query(nearest=nearest),
@@ -322,7 +323,7 @@ class BaselineKnowledge:
                 (layout.WORDS, wire.VectorInput(sparse=sparse), None),
             )
         ]
-        request = wire.QueryBatchPoints(collection_name=name, query_points=ranked_lists)
+        request = wire.QueryBatchPoints(collection_name=name, query_points=queries)
         with translated():
             answer = await self._engine.points.QueryBatch(request, timeout=self._engine.timeout_seconds)
         return answer.result

@@ -15,7 +15,7 @@ from toolscript.tools.model.query import Strategy
 
 _LOAD_HEAD = (
     f"{'':12} {'rate':>7} {'answered':>9} {'p50 ms':>9} {'p95 ms':>9} {'p99 ms':>9} {'max ms':>9} {'errors':>7}"
-    "  CPU ms each, what ran, what was wrong"
+    "  CPU ms per request, strategies, errors"
 )
 _STAGE_HEAD = (
     f"{'':12} {'bare p50':>9} {'p95 ms':>9} {'search p50':>11} {'p95 ms':>9} {'ratio p50':>10} {'p95':>6}"
@@ -25,7 +25,7 @@ DEFAULT_COUNT = 500
 
 
 def comparison_table(compared: Comparison) -> str:
-    """Stage by stage where the product tells its stages."""
+    """Render the comparison, by stage if the product reports stages."""
     if compared.stages:
         return "\n".join(
             [
@@ -43,14 +43,14 @@ def comparison_table(compared: Comparison) -> str:
 
 
 def titled_tables(tables: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
-    """Each under its name, as wide as what is in it; what a row does not have is left empty."""
+    """Render each table under its name. Missing cells are empty."""
     return "\n\n".join(f"{name}\n{_aligned(rows)}" for name, rows in tables.items() if rows)
 
 
 def _aligned(rows: Sequence[Mapping[str, object]]) -> str:
     titles = list(dict.fromkeys(title for row in rows for title in row))
     cells = [titles, *([str(row.get(title, "")) for title in titles] for row in rows)]
-    widths = [max(len(line[at]) for line in cells) for at in range(len(titles))]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(titles))]
     texts = [isinstance(next(row[title] for row in rows if title in row), str) for title in titles]
     return "\n".join(
         "  ".join(
@@ -62,7 +62,7 @@ def _aligned(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def load_table(compared: LoadComparison) -> str:
-    lines = [_asked_about(compared), "", _LOAD_HEAD]
+    lines = [_describe(compared), "", _LOAD_HEAD]
     rates = sorted({step.offered for curve in (compared.ours, compared.bare) for step in curve.steps})
     for rate in rates:
         lines += [
@@ -82,30 +82,30 @@ def load_table(compared: LoadComparison) -> str:
 
 
 def sustained_table(done: Sustained) -> str:
-    minutes = [_load_row(f"minute {number}", figures) for number, figures in enumerate(done.minutes, 1)]
-    return "\n".join([_asked_about(done), "", _LOAD_HEAD, *minutes, _load_row("whole", done.whole)])
+    minutes = [_load_row(f"minute {number}", stats) for number, stats in enumerate(done.minutes, 1)]
+    return "\n".join([_describe(done), "", _LOAD_HEAD, *minutes, _load_row("whole", done.whole)])
 
 
-def _asked_about(bench: LoadComparison | Sustained) -> str:
-    kept = "their vectors are remembered" if bench.cached else "each is embedded each time"
-    return f"strategy {bench.strategy}, {bench.queries:,} different queries in turn, {kept}"
+def _describe(bench: LoadComparison | Sustained) -> str:
+    caching = "with cached vectors" if bench.cached else "each embedded every time"
+    return f"strategy {bench.strategy}, {bench.queries:,} different queries in turn, {caching}"
 
 
 def _load_row(name: str, step: LoadStats) -> str:
-    figures = f"{step.p50_ms:9.1f} {step.p95_ms:9.1f} {step.p99_ms:9.1f} {step.max_ms:9.1f}"
+    latencies = f"{step.p50_ms:9.1f} {step.p95_ms:9.1f} {step.p99_ms:9.1f} {step.max_ms:9.1f}"
     errors = sum(step.errors.values())
     notes = [
-        " ".join(f"{who} {spent:.2f}" for who, spent in step.cpu_ms.items()),
+        " ".join(f"{process} {spent:.2f}" for process, spent in step.cpu_ms.items()),
         " ".join(f"{strategy}: {count}" for strategy, count in step.strategies.items()),
-        "more than it carries" if step.saturated else "",
+        "saturated" if step.saturated else "",
         ", ".join(f"{fault}: {count}" for fault, count in step.errors.items()),
     ]
-    noted = "  ".join(filter(None, notes))
-    return f"{name:12} {step.offered:7.1f} {step.achieved:9.1f} {figures} {errors:7}  {noted}".rstrip()
+    note_text = "  ".join(filter(None, notes))
+    return f"{name:12} {step.offered:7.1f} {step.achieved:9.1f} {latencies} {errors:7}  {note_text}".rstrip()
 
 
 def _stages_at(compared: LoadComparison) -> Sequence[str]:
-    """At the highest rate that both carried, or else at the lowest."""
+    """Render the stages at the highest rate that both sustained, or else at the lowest."""
     ours = {step.offered: step for step in compared.ours.steps}
     both = [(ours[step.offered], step) for step in compared.bare.steps if step.offered in ours]
     carried = [pair for pair in both if not (pair[0].saturated or pair[1].saturated)] or both[:1]
@@ -116,8 +116,8 @@ def _stages_at(compared: LoadComparison) -> Sequence[str]:
 
 
 def _stage_rows(bare: Sequence[Latency], ours: Sequence[Latency]) -> list[str]:
-    counterparts: Mapping[str, Latency] = {one.name: one for one in bare}
-    return [_STAGE_HEAD, *(_pair(one.name, counterparts.get(one.name), one) for one in ours)]
+    counterparts: Mapping[str, Latency] = {latency.name: latency for latency in bare}
+    return [_STAGE_HEAD, *(_pair(latency.name, counterparts.get(latency.name), latency) for latency in ours)]
 
 
 def _pair(name: str, bare: Latency | None, ours: Latency) -> str:
@@ -132,22 +132,22 @@ def _ratio(ours: float, bare: float) -> str:
 
 
 def _throughput(name: str, curve: LoadCurve) -> str:
-    at_least = "" if curve.is_complete else " or more: no rate was too much for it"
-    return f"{name:12} {curve.throughput:9.1f} answered a second at most{at_least}; carried {curve.carried:g}"
+    at_least = "" if curve.is_complete else " or more: no rate saturated it"
+    return f"{name:12} {curve.throughput:9.1f} answers a second at most{at_least}; sustained {curve.carried:g}"
 
 
-Passages = Annotated[int, typer.Option(min=1_000, help="Passages of all tenants together.")]
-Tenants = Annotated[int, typer.Option(min=10, help="Tenants: one has a fifth of all passages, most have a few.")]
+Passages = Annotated[int, typer.Option(min=1_000, help="Chunks of all tenants together.")]
+Tenants = Annotated[int, typer.Option(min=10, help="Tenants: one has a fifth of all chunks, most have a few.")]
 SearchesEach = Annotated[int, typer.Option("--count", min=2, help="How many searches of each kind.")]
 Texts = Annotated[
     Path | None,
-    typer.Option(help="JSON lines with a `text` each that documents are to look like; without it, made-up ones."),
+    typer.Option(help="JSON lines with a `text` each to derive documents from. Default: synthetic texts."),
 ]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same tenants, documents and questions.")]
-KeepCollection = Annotated[bool, typer.Option("--keep", help="Leave the collection there, for --use.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same tenants, documents and queries.")]
+KeepCollection = Annotated[bool, typer.Option("--keep", help="Keep the collection, for --use.")]
 UseCollection = Annotated[
     str,
-    typer.Option(help="Name of a collection that was kept: of the same passages, tenants, texts and seed."),
+    typer.Option(help="Name of a kept collection, with the same --passages, --tenants, --texts and --seed."),
 ]
 
 
@@ -181,12 +181,12 @@ def add_bench_documents(app: typer.Typer) -> None:
 
 
 Chunks = Annotated[int, typer.Option(min=1_000, help="Chunks of the library; a tenth of them has an extraction.")]
-SearchCount = Annotated[int, typer.Option("--count", min=10, help="How many searches one at a time.")]
+SearchCount = Annotated[int, typer.Option("--count", min=10, help="How many searches, one at a time.")]
 SteadyRate = Annotated[float, typer.Option(min=0.1, max=1_000, help="Searches a second over HTTP.")]
-SteadySeconds = Annotated[float, typer.Option(min=1, max=3_600, help="For so long.")]
-KeepLibrary = Annotated[bool, typer.Option("--keep", help="Leave the library there, for --use.")]
+SteadySeconds = Annotated[float, typer.Option(min=1, max=3_600, help="Duration of the steady rate.")]
+KeepLibrary = Annotated[bool, typer.Option("--keep", help="Keep the library, for --use.")]
 UseLibrary = Annotated[
-    str, typer.Option(help="Name of a library that was kept: of the same chunks, texts and seed.")
+    str, typer.Option(help="Name of a kept library, with the same --chunks, --texts and --seed.")
 ]
 
 
@@ -203,7 +203,7 @@ def add_bench_knowledge(app: typer.Typer) -> None:
         use: UseLibrary = "",
         as_json: AsJson = False,
     ) -> None:
-        """A library made for it: searches against the bare engines, recall, and a steady rate over HTTP."""
+        """A synthetic library: searches against the bare engines, recall, and a steady rate over HTTP."""
         from benchmarks.knowledge import bench_knowledge
 
         with progress() as on_progress:
@@ -230,36 +230,34 @@ CountOption = Annotated[
     typer.Option(
         "--count",
         min=20,
-        help="How many queries to run, 500 without it; under load, how many different ones are asked in turn.",
+        help="How many queries to run, 500 without it; under load, how many different ones are sent in turn.",
     ),
 ]
 Most = Annotated[
-    float | None, typer.Option("--most", help="Fail when p95 is more than so many times the bare pipeline's.")
+    float | None, typer.Option("--most", help="Fail when p95 is more than this many times that of the baseline.")
 ]
 Load = Annotated[
     bool,
-    typer.Option("--load", help="Send at rising rates until neither the server nor the bare pipeline keeps up."),
+    typer.Option("--load", help="Send at rising rates until the server and the baseline are both saturated."),
 ]
 Rates = Annotated[
     str,
-    typer.Option(
-        "--rates", help="With --load: rates in a second, comma-separated; without it 10, 20, 40, 60, ..."
-    ),
+    typer.Option("--rates", help="With --load: rates per second, comma-separated. Default: 10, 20, 40, 60, ..."),
 ]
-StepSeconds = Annotated[float, typer.Option("--step-seconds", min=0.5, help="With --load: how long each rate is.")]
+StepSeconds = Annotated[float, typer.Option("--step-seconds", min=0.5, help="With --load: duration of each rate.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="With --load: draw both latency curves, as SVG.")]
 Least = Annotated[
     float | None,
-    typer.Option("--least", help="With --load: fail when throughput is less than so much of the bare pipeline's."),
+    typer.Option("--least", help="With --load: fail when throughput is below this share of the baseline's."),
 ]
 SustainedRate = Annotated[
     float | None,
-    typer.Option("--rate", min=0.1, max=10_000, help="Send so many in a second for a while, to the server alone."),
+    typer.Option("--rate", min=0.1, max=10_000, help="Send this many requests a second to the server alone."),
 ]
 SustainedSeconds = Annotated[float, typer.Option("--seconds", min=1, help="With --rate: for how long.")]
 Cached = Annotated[
     bool,
-    typer.Option("--cached", help="Let both remember the vectors of queries; without it, each is embedded."),
+    typer.Option("--cached", help="Let both cache the vectors of queries. Without it, each query is embedded."),
 ]
 
 
@@ -283,20 +281,20 @@ def add_bench_search(app: typer.Typer) -> None:
         """Search over HTTP against the same embedding, engine queries and SQL, stage by stage.
 
         One at a time; with --load, at rising rates; with --rate, the server alone at one rate. Under load,
-        requests are sent when they are due, whatever became of those before, and latency counts from then.
+        requests are sent when they are due, without waiting for earlier responses, and latency counts from then.
         """
         _require_one_kind(load, rate, {"--rates": bool(rates), "--plot": plot, "--least": minimum}, maximum)
-        asked = _BenchOptions(queries, count, strategy, cached, as_json)
+        options = _BenchOptions(queries, count, strategy, cached, as_json)
         if rate is not None:
-            asked.sustained(rate, seconds)
+            options.sustained(rate, seconds)
         elif load:
-            asked.load(_numbers(rates), step_seconds, plot, minimum)
+            options.load(_numbers(rates), step_seconds, plot, minimum)
         else:
-            asked.one_at_a_time(maximum)
+            options.one_at_a_time(maximum)
 
 
 class _BenchOptions:
-    """What all three ways have in common."""
+    """Options that all three modes share."""
 
     def __init__(
         self,
@@ -365,13 +363,13 @@ class _BenchOptions:
 
 
 def _require_throughput(compared: LoadComparison, minimum: float) -> None:
-    """Where a curve has no end, its throughput is only what was asked of it, and a ratio says nothing."""
+    """Fail below `minimum`. Without saturation, throughput is just the offered rate, and has no meaning here."""
     endless = [
         name for name, curve in (("search", compared.ours), ("bare", compared.bare)) if not curve.is_complete
     ]
     if endless:
         raise SetupError(
-            f"no rate was too much for {' and '.join(endless)}: --least has nothing to compare",
+            f"no rate saturated {' and '.join(endless)}: --least has nothing to compare",
             hint="give higher --rates",
         )
     if compared.throughput_ratio < minimum:
@@ -379,29 +377,29 @@ def _require_throughput(compared: LoadComparison, minimum: float) -> None:
 
 
 def _curve(curve: LoadCurve) -> dict[str, object]:
-    told = {"throughput": curve.throughput, "carried": curve.carried, "is_complete": curve.is_complete}
-    return {**asdict(curve), **told}
+    totals = {"throughput": curve.throughput, "carried": curve.carried, "is_complete": curve.is_complete}
+    return {**asdict(curve), **totals}
 
 
 def _require_one_kind(
     load: bool, rate: float | None, of_load: Mapping[str, object], maximum: float | None
 ) -> None:
     if load and rate is not None:
-        raise InvalidRequest("--load and --rate are two benches", hint="run one after the other")
+        raise InvalidRequest("--load and --rate are two benchmarks", hint="run one after the other")
     misplaced = [option for option, value in of_load.items() if value not in (None, False) and not load]
     if misplaced:
         raise InvalidRequest(f"{misplaced[0]} needs --load", hint="add --load, or leave it out")
     if maximum is not None and (load or rate is not None):
-        raise InvalidRequest("--most is about one search at a time", hint="with --load, use --least")
+        raise InvalidRequest("--most is for searches one at a time", hint="with --load, use --least")
 
 
 def _numbers(rates: str) -> list[float]:
     try:
-        numbers = [float(one) for one in rates.split(",") if one.strip()]
+        numbers = [float(rate) for rate in rates.split(",") if rate.strip()]
     except ValueError:
         numbers = [0.0]
     if any(not 0.1 <= number <= 10_000 for number in numbers):
-        raise InvalidRequest(f"--rates {rates[:80]!r} is no list of rates", hint="for example --rates 10,20,40")
+        raise InvalidRequest(f"--rates {rates[:80]!r} is not a list of rates", hint="for example --rates 10,20,40")
     return sorted(set(numbers))
 
 
@@ -421,10 +419,8 @@ def bench_commands() -> typer.Typer:
     def index(
         items: Annotated[int, typer.Option(min=1000, help="Points of the large index.")] = 1_000_000,
         few: Annotated[int, typer.Option(min=1000, help="Points of the small one beside it.")] = 10_000,
-        questions: Annotated[int, typer.Option(min=10, help="How many queries to ask of both.")] = 200,
-        real: Annotated[
-            int, typer.Option(min=100, help="Items of the catalog the points are made from.")
-        ] = 20_000,
+        questions: Annotated[int, typer.Option(min=10, help="How many queries to send to both.")] = 200,
+        real: Annotated[int, typer.Option(min=100, help="Items of the catalog to derive points from.")] = 20_000,
         queries: Annotated[
             Path | None, typer.Option(help="JSON lines with a `text` each; without it, names from the catalog.")
         ] = None,
@@ -432,13 +428,13 @@ def bench_commands() -> typer.Typer:
             bool,
             typer.Option(
                 "--keep",
-                help="Leave the indexes there: the next run of as many points uses them as they are. They are to "
-                "be dropped when the catalog changes: a run without it does so at its end.",
+                help="Keep the indexes: the next run with as many points uses them. Drop them when the catalog "
+                "changes: a run without --keep does so at its end.",
             ),
         ] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     ) -> None:
-        """A large index against a small one: time of a search's stages and of every kind of query, and recall."""
+        """A large index against a small one: latency by stage and by kind of query, and recall."""
         from benchmarks.index import bench_index
 
         with progress() as on_progress:
@@ -467,7 +463,7 @@ def _gateway_benches(app: typer.Typer) -> None:
     def tokens(
         tools: Tools, queries: Queries, count: QueryCount = 1000, model: Model = None, as_json: AsJson = False
     ) -> None:
-        """What an agent pays: all tools in its context, against three tools that find the others."""
+        """Tokens that an agent pays: all tools in its context, against the three meta tools."""
         from benchmarks.gateway import bench_tokens
 
         with progress() as on_progress:
@@ -478,7 +474,7 @@ def _gateway_benches(app: typer.Typer) -> None:
     def gateway_(
         tools: Tools, queries: Queries, count: QueryCount = 500, model: Model = None, as_json: AsJson = False
     ) -> None:
-        """A gateway's whole search against the one query embedding in it, turn by turn."""
+        """A whole search of the gateway against its query embedding alone, in turn."""
         from benchmarks.gateway import bench_gateway
 
         with progress() as on_progress:

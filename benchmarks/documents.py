@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.at_scale import InTurn, Recalls, Row, StageTimes
+from benchmarks.at_scale import PairedTimes, Recalls, Row, StageTimes
 from benchmarks.baseline import BaselineDocuments, BaselineQuestion
 from benchmarks.questions import (
     BY_SIZE,
@@ -31,9 +31,9 @@ from benchmarks.synthetic import (
     Originals,
     TenantSize,
     documents_of,
-    few_at_once,
     originals_of,
     portions_of,
+    run_bounded,
     sizes_of,
     synthetic_texts,
 )
@@ -60,26 +60,26 @@ from toolscript.server.stores import connect_qdrant, open_embedder
 ALIAS = "bench_documents"
 POINTS_PER_UPLOAD = 500
 SETTLE_SECONDS = 3600.0
-# Inserts into a segment become ever slower as it grows: small ones, and no graphs.
+# Inserts slow down as a segment grows: use small segments, and build no graphs while loading.
 LOADING = wire.OptimizersConfigDiff(max_segment_size=60_000, indexing_threshold=0)
 SEARCHING = wire.OptimizersConfigDiff(max_segment_size=MAX_SEGMENT_KB, indexing_threshold=INDEX_FROM_KB)
 
 RETURNED = 10
 WARM_UP = 20
-# Of classes whose tenants are large enough for a graph.
+# Classes whose tenants are large enough for an HNSW graph.
 WITH_GRAPHS = ("big", "biggest")
 KEYWORD = Shape(SearchType.KEYWORD)
 
-# Texts that documents are made to look like: one for so many passages, but not more and not fewer than these.
-PASSAGES_AN_ORIGINAL, MIN_ORIGINALS, MAX_ORIGINALS = 50, 50, 2_000
+# Number of texts that documents are derived from: one for so many chunks, within these bounds.
+CHUNKS_AN_ORIGINAL, MIN_ORIGINALS, MAX_ORIGINALS = 50, 50, 2_000
 EMBED_BATCH = 64
-# Tenants that are put into a collection of their own as well.
+# Number of tenants that are also put into a second collection.
 ALONE = 200
 TIMEOUT_SECONDS = 600.0
 
 
 class BenchDocuments:
-    """The index, and what only a bench may do with it: write for all tenants at once."""
+    """The index, with bulk writes across tenants that only a benchmark may do."""
 
     def __init__(self, connected: Qdrant, alias: str, index: QdrantDocuments) -> None:
         self._qdrant = connected
@@ -89,7 +89,7 @@ class BenchDocuments:
     async def fill(
         self, originals: Originals, sizes: Sequence[TenantSize], seed: int, on_progress: OnProgress
     ) -> None:
-        """Graphs are built when everything is there."""
+        """Fill the collection, and build the graphs afterwards."""
         await self._optimize(LOADING)
         total = sum(size.passages for size in sizes)
 
@@ -100,12 +100,12 @@ class BenchDocuments:
                 done += len(points)
                 on_progress(Progress(f"fill {total:,}", done, total))
 
-        await few_at_once(upserts())
+        await run_bounded(upserts())
         await self._optimize(SEARCHING)
         await self.settle(on_progress)
 
     async def settle(self, on_progress: OnProgress) -> None:
-        """Green twice in a row: between two merges the engine is idle for a moment."""
+        """Wait until the collection is green twice in a row: the engine is briefly idle between two merges."""
         green, ends_at = 0, time.monotonic() + SETTLE_SECONDS
         while green < 2:
             info = (await self._collections("Get", self._named(wire.GetCollectionInfoRequest))).result
@@ -142,17 +142,17 @@ class BenchDocuments:
 async def bench_documents_in(
     connected: Qdrant, card: DocumentCard, *, keep: bool, use: str = ""
 ) -> AsyncIterator[BenchDocuments]:
-    """Under a name that nobody else uses, and gone afterwards; or one that an earlier run has kept: that stays."""
+    """Create a collection with a unique name and drop it at the end; or use a kept one, which stays."""
     alias = use or f"{ALIAS}_{uuid.uuid4().hex[:8]}"
     layout = DocumentLayout(fields={"lang": "keyword", "year": "number"})
-    made = BenchDocuments(connected, alias, await open_documents(connected, alias, card, layout))
+    collection = BenchDocuments(connected, alias, await open_documents(connected, alias, card, layout))
     try:
-        if use and not await made.count():
+        if use and not await collection.count():
             keep = False
-            raise NotFound(f"no earlier run has kept {use}", hint="--keep tells the name under which it keeps")
-        yield made
+            raise NotFound(f"there is no kept collection {use}", hint="a run with --keep prints its name")
+        yield collection
     finally:
-        if not keep and not (use and await made.count()):
+        if not keep and not (use and await collection.count()):
             await remove_documents(connected, alias)
 
 
@@ -186,7 +186,7 @@ class DocumentBench:
         self._embedder, self._originals, self._many = embedder, originals, many
         self._bare = BaselineDocuments(connected, many.index.collection, embedder)
         self._count, self._seed = count, seed
-        self._chance = np.random.default_rng([seed, 9])
+        self._rng = np.random.default_rng([seed, 9])
         self._on_progress = on_progress
 
     async def tables(
@@ -194,23 +194,23 @@ class DocumentBench:
     ) -> dict[str, list[Row]]:
         await self.warm_up(sizes)
         return {
-            "against the bare engine": await self.against_baseline(draws(sizes, self._count, self._chance)),
+            "against the bare engine": await self.against_baseline(draws(sizes, self._count, self._rng)),
             "stages of a hybrid search, p50 ms": await self._stages(sizes),
             "first search of a tenant against a later one": await self._first_searches(sizes),
             "the same tenants beside all others against alone": await self.beside_others(alone, few),
-            "recall of the dense arm": await self._recalls(sizes),
+            "recall of dense retrieval": await self._recalls(sizes),
         }
 
     async def warm_up(self, sizes: Sequence[TenantSize]) -> None:
         search = self._search()
-        for size in draws(sizes, WARM_UP, self._chance)[BY_SIZE]:
+        for size in draws(sizes, WARM_UP, self._rng)[BY_SIZE]:
             question = self._question(size)
-            await _asked(search, question, PLAIN)
+            await _run_search(search, question, PLAIN)
             await self._bare.run(await self._bare_question(question, PLAIN))
 
     async def against_baseline(self, drawn: Mapping[str, Sequence[TenantSize]]) -> list[Row]:
-        """Tenants of a class are known to the search, as those are who search; any tenant is not."""
-        times = InTurn(("tenants", "search"), ("ours", "bare"))
+        """Measure each class with warm IDF caches, as tenants that search have them; random tenants are cold."""
+        times = PairedTimes(("tenants", "search"), ("ours", "bare"))
         search = self._search()
         shapes = {name: (PLAIN,) if name in (UNIFORMLY, BY_SIZE) else SHAPES for name in drawn}
         for name, listed in drawn.items():
@@ -219,8 +219,8 @@ class DocumentBench:
                     question = self._question(size)
                     bare = partial(self._bare.run, await self._bare_question(question, shape))
                     if name != UNIFORMLY:
-                        await _asked(search, question, KEYWORD)
-                    await times.ask((name, str(shape)), partial(_asked, search, question, shape), bare)
+                        await _run_search(search, question, KEYWORD)
+                    await times.measure((name, str(shape)), partial(_run_search, search, question, shape), bare)
                 self._progress("compare", len(times.spent), sum(map(len, shapes.values())))
         return times.rows()
 
@@ -229,38 +229,38 @@ class DocumentBench:
         for name, listed in classes_of(sizes).items():
             stages = StageTimes()
             search = self._search(stages)
-            for size in self._some(listed):
-                await _asked(search, self._question(size), PLAIN)
+            for size in self._sample(listed):
+                await _run_search(search, self._question(size), PLAIN)
             rows.append({"tenants": name, **stages.row()})
         return rows
 
     async def _first_searches(self, sizes: Sequence[TenantSize]) -> list[Row]:
-        """Whoever searches for the first time in a process waits until its words are known."""
-        times = InTurn(("tenants",), ("first", "later"))
+        """Measure the first search of a tenant in a process, which loads its term statistics."""
+        times = PairedTimes(("tenants",), ("first", "later"))
         later = self._search()
         for name, listed in classes_of(sizes).items():
-            for size in self._some(listed):
+            for size in self._sample(listed):
                 question = self._question(size)
-                await _asked(later, question, KEYWORD)
-                first = partial(_asked, self._search(), question, PLAIN)
-                await times.ask((name,), first, partial(_asked, later, question, PLAIN))
+                await _run_search(later, question, KEYWORD)
+                first = partial(_run_search, self._search(), question, PLAIN)
+                await times.measure((name,), first, partial(_run_search, later, question, PLAIN))
             self._progress("first searches", len(times.spent), len(classes_of(sizes)))
         return times.rows()
 
     async def beside_others(
         self, alone: BenchDocuments, few: Sequence[TenantSize], shapes: Sequence[Shape] = SHAPES
     ) -> list[Row]:
-        times = InTurn(("search",), ("beside", "alone"))
+        times = PairedTimes(("search",), ("beside", "alone"))
         beside_others, by_themselves = self._search(), self._search(of=alone)
         for shape in shapes:
-            for size in self._some(few):
+            for size in self._sample(few):
                 question = self._question(size)
                 for search in (beside_others, by_themselves):
-                    await _asked(search, question, KEYWORD)
-                await times.ask(
+                    await _run_search(search, question, KEYWORD)
+                await times.measure(
                     (str(shape),),
-                    partial(_asked, beside_others, question, shape),
-                    partial(_asked, by_themselves, question, shape),
+                    partial(_run_search, beside_others, question, shape),
+                    partial(_run_search, by_themselves, question, shape),
                 )
             self._progress("beside others", len(times.spent), len(shapes))
         return times.rows()
@@ -270,10 +270,10 @@ class DocumentBench:
         classes = [(name, listed) for name, listed in classes_of(sizes).items() if name in WITH_GRAPHS]
         for name, listed in classes:
             for filtered, filters in FILTERS.items():
-                for size in self._some(listed):
+                for size in self._sample(listed):
                     vector = await self._embedder.embed_query(self._question(size).text)
                     documents = self._many.index.of(size.tenant)
-                    await recalls.ask((name, filtered or "none"), documents, vector, filters)
+                    await recalls.measure((name, filtered or "none"), documents, vector, filters)
                 self._progress("recall", len(recalls.shares), len(classes) * len(FILTERS))
         return recalls.rows()
 
@@ -281,11 +281,11 @@ class DocumentBench:
         index = (of or self._many).index
         return DocumentSearch(self._embedder, index, spans=stages or StageTimes(), cursor_secret=b"bench")
 
-    def _some(self, listed: Sequence[TenantSize]) -> list[TenantSize]:
-        return [listed[at] for at in self._chance.integers(len(listed), size=self._count)]
+    def _sample(self, listed: Sequence[TenantSize]) -> list[TenantSize]:
+        return [listed[position] for position in self._rng.integers(len(listed), size=self._count)]
 
     def _question(self, size: TenantSize) -> Question:
-        return question_for(self._originals, size, self._seed, self._chance)
+        return question_for(self._originals, size, self._seed, self._rng)
 
     async def _bare_question(self, question: Question, shape: Shape) -> BaselineQuestion:
         statistics = await self._many.index.of(question.size.tenant).statistics()
@@ -296,15 +296,15 @@ class DocumentBench:
         self._on_progress(Progress(task, done, total))
 
 
-async def _asked(search: DocumentSearch, question: Question, shape: Shape) -> None:
+async def _run_search(search: DocumentSearch, question: Question, shape: Shape) -> None:
     query = DocumentQuery(
         question.text, top_k=RETURNED, search_type=shape.search_type, filters=shape.filters, include_snippets=True
     )
     answer = await search.search(Principal(question.size.tenant), query)
     if answer.degraded:
         raise SetupError(
-            f"a search was degraded, without {', '.join(answer.degraded)}: its times are no measure",
-            hint="measure when nothing else does",
+            f"a search was degraded, without {', '.join(answer.degraded)}: its latency is meaningless",
+            hint="measure on an idle machine",
         )
 
 
@@ -319,7 +319,7 @@ def bench_documents(
     use: str,
     on_progress: OnProgress,
 ) -> dict[str, list[Row]]:
-    """Tables by name. Documents look like `texts`, or else like texts that are made up."""
+    """Return tables by name. Documents are derived from `texts`, or from synthetic texts."""
 
     async def run() -> dict[str, list[Row]]:
         settings = load_settings()
@@ -344,25 +344,25 @@ def bench_documents(
 
 
 async def originals_for(
-    embedder: Embedder, given: Path | None, passages: int, seed: int, on_progress: OnProgress
+    embedder: Embedder, path: Path | None, passages: int, seed: int, on_progress: OnProgress
 ) -> Originals:
-    """Texts that so many passages are made to look like, with their vectors."""
-    texts = _texts(given, passages, seed)
+    """Return the texts to derive so many chunks from, with their vectors."""
+    texts = _texts(path, passages, seed)
     vectors = []
-    for at in range(0, len(texts), EMBED_BATCH):
-        vectors.append(await embedder.embed_passages(texts[at : at + EMBED_BATCH]))
-        on_progress(Progress("embed", min(at + EMBED_BATCH, len(texts)), len(texts)))
+    for start in range(0, len(texts), EMBED_BATCH):
+        vectors.append(await embedder.embed_texts(texts[start : start + EMBED_BATCH]))
+        on_progress(Progress("embed", min(start + EMBED_BATCH, len(texts)), len(texts)))
     return originals_of(texts, np.concatenate(vectors))
 
 
 def _texts(path: Path | None, passages: int, seed: int) -> list[str]:
-    count = max(MIN_ORIGINALS, min(MAX_ORIGINALS, passages // PASSAGES_AN_ORIGINAL))
-    given = synthetic_texts(count, seed) if path is None else read_queries(path, count)
-    return [split_into_chunks(text)[0].text for text in given]
+    count = max(MIN_ORIGINALS, min(MAX_ORIGINALS, passages // CHUNKS_AN_ORIGINAL))
+    texts = synthetic_texts(count, seed) if path is None else read_queries(path, count)
+    return [split_into_chunks(text)[0].text for text in texts]
 
 
 def _few(sizes: list[TenantSize]) -> list[TenantSize]:
-    """Evenly of all that have few passages."""
+    """Return an even sample of the tenants with few chunks."""
     small = [size for size in sizes if size.passages <= MAX_SMALL]
     return small[:: max(1, len(small) // ALONE)][:ALONE]
 

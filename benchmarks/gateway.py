@@ -1,4 +1,4 @@
-"""`python -m benchmarks tokens` and `gateway`: what an agent pays, and how long a search takes."""
+"""`python -m benchmarks tokens` and `gateway`: tokens in an agent's context, and latency of a search."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ from toolscript.tools.catalog.files import read_items
 
 
 class FileServers:
-    """The items of a file as if servers offered them. Nothing can be called."""
+    """Serves the items of a file as if they were those of MCP servers. Tools cannot be called."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._offers = [Offer("file", tuple(items))]
@@ -56,8 +56,8 @@ def bench_tokens(
         settings = load_gateway_settings({"search_model": model})
         gateway, items = await _open(settings, tools, on_progress)
         texts = read_queries(queries, limit)
-        ask = MetaTools(gateway).call
-        report = await measure_tokens(items, texts, DEFINITIONS, ask, o200k_tokens(), on_progress=on_progress)
+        call = MetaTools(gateway).call
+        report = await measure_tokens(items, texts, DEFINITIONS, call, o200k_tokens(), on_progress=on_progress)
         return {**asdict(report), "saved": report.saved}
 
     return asyncio.run(run())
@@ -66,7 +66,7 @@ def bench_tokens(
 def bench_gateway(
     tools: Path, queries: Path, *, limit: int, model: str | None, on_progress: OnProgress
 ) -> Comparison:
-    """A whole search against the one query embedding in it, turn by turn."""
+    """Compare a whole search with its query embedding alone, in turn."""
 
     async def run() -> Comparison:
         settings = load_gateway_settings({"search_model": model})
@@ -89,7 +89,7 @@ def bench_gateway(
 async def _open(
     settings: GatewaySettings, tools: Path, on_progress: OnProgress
 ) -> tuple[LocalGateway, Sequence[Item]]:
-    """Names of servers in public catalogs may hold spaces; a search does not mind."""
+    """Open a gateway over the items. Server names of public catalogs may contain spaces, which search accepts."""
     items = [item for item in read_items(tools) if isinstance(item, Item)]
     servers = FileServers(items)
     search = LocalSearch(default_capabilities(), RankingWeights(meaning=settings.search_alpha))

@@ -1,4 +1,4 @@
-"""`python -m benchmarks index`: the same questions to a large and to a small collection, made for it."""
+"""`python -m benchmarks index`: the same queries to a large and to a small synthetic collection."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,14 +44,14 @@ Rows = list[dict[str, object]]
 def bench_index(
     *, items: int, few: int, questions: int, real: int, queries: Path | None, keep: bool, on_progress: OnProgress
 ) -> dict[str, Rows]:
-    """By shape of filter, and by stage of a search that is routed by skills."""
+    """Return tables by shape of filter, and by stage of a search with skill routing."""
 
     async def run() -> dict[str, Rows]:
         settings = load_settings()
         async with open_stores(settings) as stores, open_embedder(settings) as embedder:
             points = await _real_points(stores.catalog, embedder, real, on_progress)
-            wanted = questions + WARM_UP
-            texts = read_queries(queries, wanted) if queries else await names_from_catalog(stores.catalog, wanted)
+            needed = questions + WARM_UP
+            texts = read_queries(queries, needed) if queries else await names_from_catalog(stores.catalog, needed)
             card = IndexCard(embedder.model)
             async with (
                 _collection(settings, card, points, few, on_progress, keep=keep) as small,
@@ -60,14 +60,14 @@ def bench_index(
             ):
                 searches = [ToolSearch(embedder, index, skills, stores.catalog) for index in (small, large)]
                 stages = await measure_stages(searches[0], searches[1], texts, on_progress)
-                asked = [
+                embedded_queries = [
                     Question(await embedder.embed_query(text), query_terms(text)) for text in texts[:questions]
                 ]
-                shapes = await measure(small, large, asked, points, on_progress)
+                shapes = await measure(small, large, embedded_queries, points, on_progress)
         return {
-            "stages": [_stage(*one) for one in stages.stages.items()],
+            "stages": [_stage(*stats) for stats in stages.stages.items()],
             "routing": [_routing(stages)],
-            "shapes": [_row(one) for one in shapes],
+            "shapes": [_row(stats) for stats in shapes],
         }
 
     return asyncio.run(run())
@@ -78,22 +78,22 @@ async def _real_points(catalog: Catalog, embedder: Embedder, count: int, on_prog
     vectors = []
     after = 0
     while len(stored) < count and (page := await catalog.scan(after, min(PAGE, count - len(stored)))):
-        found = await catalog.items([seen.id for seen in page])
-        vectors.append(await embed_items(embedder, [one.item for one in found]))
-        stored += found
+        page_items = await catalog.items([seen.id for seen in page])
+        vectors.append(await embed_items(embedder, [stored_item.item for stored_item in page_items]))
+        stored += page_items
         after = page[-1].id
         on_progress(Progress("embed", len(stored), count))
     if len(stored) < 100:
         raise SetupError("the catalog is too small to measure", hint="run `toolscript sync` first")
-    return real_points(np.concatenate(vectors), [item_terms(one.item) for one in stored])
+    return real_points(np.concatenate(vectors), [item_terms(stored_item.item) for stored_item in stored])
 
 
 @asynccontextmanager
 async def _collection(
     settings: Settings, card: IndexCard, real: RealPoints, count: int, on_progress: OnProgress, *, keep: bool
 ) -> AsyncIterator[Index]:
-    """One that was kept by an earlier run and is whole is used again."""
-    async with _made(settings, f"bench_{count}", card, keep=keep) as indexes:
+    """Open a filled collection, reusing a complete one that an earlier run kept."""
+    async with _temporary_indexes(settings, f"bench_{count}", card, keep=keep) as indexes:
         if await (await indexes.open(card)).count() != count:
             async with indexes.loading(card):
                 await _fill(await indexes.open(card), real, count, on_progress)
@@ -102,13 +102,15 @@ async def _collection(
 
 @asynccontextmanager
 async def _skills(settings: Settings, card: IndexCard, real: RealPoints) -> AsyncIterator[Index]:
-    async with _made(settings, "bench_skills", card, keep=False) as indexes:
+    async with _temporary_indexes(settings, "bench_skills", card, keep=False) as indexes:
         await (await indexes.open(card)).put(skill_points(real))
         yield await indexes.open(card)
 
 
 @asynccontextmanager
-async def _made(settings: Settings, name: str, card: IndexCard, *, keep: bool) -> AsyncIterator[QdrantIndexes]:
+async def _temporary_indexes(
+    settings: Settings, name: str, card: IndexCard, *, keep: bool
+) -> AsyncIterator[QdrantIndexes]:
     async with connect_qdrant(settings, timeout_seconds=300) as connected:
         indexes = QdrantIndexes(connected, name, Layout())
         await indexes.create(card)
@@ -120,7 +122,7 @@ async def _made(settings: Settings, name: str, card: IndexCard, *, keep: bool) -
 
 
 async def _fill(index: Index, real: RealPoints, count: int, on_progress: OnProgress) -> None:
-    """One batch is made while another is written."""
+    """Write points, generating each batch while the previous one is written."""
     done = 0
     writing: asyncio.Task[None] | None = None
     for points in synthetic_points(real, count, BATCH):
@@ -145,23 +147,23 @@ def _stage(name: str, spent: SmallAndLarge) -> dict[str, object]:
     }
 
 
-def _routing(done: StagesAtScale) -> dict[str, object]:
-    return {"searches": "really hierarchical", **done.routed, "of": done.searches}
+def _routing(stages: StagesAtScale) -> dict[str, object]:
+    return {"searches": "really hierarchical", **stages.routed, "of": stages.searches}
 
 
-def _row(figures: ShapeStats) -> dict[str, object]:
+def _row(stats: ShapeStats) -> dict[str, object]:
     return {
-        "shape": figures.shape,
-        "small p50": round(figures.both.small.p50_ms, 1),
-        "small p95": round(figures.both.small.p95_ms, 1),
-        "large p50": round(figures.both.large.p50_ms, 1),
-        "large p95": round(figures.both.large.p95_ms, 1),
-        "p95 ratio": figures.both.p95_ratio,
-        "dense p95": round(figures.dense.large.p95_ms, 1),
-        "dense ratio": figures.dense.p95_ratio,
-        "words p95": round(figures.words.large.p95_ms, 1),
-        "words ratio": figures.words.p95_ratio,
-        "recall@10": figures.recall_at_10,
-        "recall@100": figures.recall_at_100,
-        "recall of": figures.recall_questions,
+        "shape": stats.shape,
+        "small p50": round(stats.both.small.p50_ms, 1),
+        "small p95": round(stats.both.small.p95_ms, 1),
+        "large p50": round(stats.both.large.p50_ms, 1),
+        "large p95": round(stats.both.large.p95_ms, 1),
+        "p95 ratio": stats.both.p95_ratio,
+        "dense p95": round(stats.dense.large.p95_ms, 1),
+        "dense ratio": stats.dense.p95_ratio,
+        "words p95": round(stats.words.large.p95_ms, 1),
+        "words ratio": stats.words.p95_ratio,
+        "recall@10": stats.recall_at_10,
+        "recall@100": stats.recall_at_100,
+        "recall of": stats.recall_questions,
     }

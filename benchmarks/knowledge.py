@@ -12,17 +12,17 @@ from typing import Any
 
 from bson import ObjectId
 
-from benchmarks.at_scale import InTurn, Row
+from benchmarks.at_scale import PairedTimes, Row
 from benchmarks.baseline import BaselineKnowledge
 from benchmarks.documents import originals_for
 from benchmarks.measurements import recall_at, stats_of
 from benchmarks.open_loop import Answer, OpenLoop, Schedule
 from benchmarks.search import HttpLine, post_request, run_bench, search_server
-from benchmarks.synthetic import Originals, SyntheticSource, few_at_once, sources_of
+from benchmarks.synthetic import Originals, SyntheticSource, run_bounded, sources_of
 from toolscript.core.chunking import terms_of_chunk_query
 from toolscript.core.errors import NotFound, SetupError
 from toolscript.core.qdrant.connection import Qdrant
-from toolscript.core.retrieval.model import Ask, ModelCard
+from toolscript.core.retrieval.model import IndexQuery, ModelCard
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import OnProgress, Progress
@@ -41,8 +41,8 @@ PATIENCE_SECONDS = 600.0
 CONNECTIONS = 64
 WARM_UP = Schedule(rate=20.0, seconds=3.0)
 DIFFERENT_QUESTIONS = 20_000
-# As many words as questions have, in their order, of what chunks were made of: something fits, and is not alone.
-MIN_ASKED, MAX_ASKED = 5, 12
+# Length of a query: consecutive words of the texts that chunks are derived from, so that several chunks match.
+MIN_WORDS, MAX_WORDS = 5, 12
 DEPTH = 10
 MAX_EXACT = 50
 TIMEOUT_SECONDS = 600.0
@@ -51,7 +51,7 @@ TOOK = re.compile(rb'"took_ms":([0-9.]+),"degraded":\[(.*?)\]')
 
 @dataclass(frozen=True)
 class BenchLibrary:
-    """`settings` are those that whoever serves it needs."""
+    """A synthetic library. `settings` are those of the server for it."""
 
     name: str
     settings: Settings
@@ -73,7 +73,7 @@ class BenchLibrary:
         return self.settings.qdrant_chunks_alias, self.settings.qdrant_extractions_alias
 
     async def fill(self, originals: Originals, chunks: int, seed: int, on_progress: OnProgress) -> None:
-        """Graphs are built when everything is there."""
+        """Fill the library, and build the graphs afterwards."""
         card = knowledge_card(self.model)
         both = knowledge_indexes(self.engine, self.settings)
         await MongoLibraryWriter(self.mongo).prepare()
@@ -97,19 +97,21 @@ class BenchLibrary:
     ) -> None:
         def puts() -> Iterator[Coroutine[Any, Any, None]]:
             done = 0
-            for made in sources_of(originals, chunks, seed):
-                yield self._put(made, indexes)
-                done += len(made.chunks)
+            for source in sources_of(originals, chunks, seed):
+                yield self._put(source, indexes)
+                done += len(source.chunks)
                 on_progress(Progress(f"fill {chunks:,}", done, chunks))
 
-        await few_at_once(puts())
+        await run_bounded(puts())
 
     async def _put(self, made: SyntheticSource, indexes: tuple[Index, Index]) -> None:
-        """As new, and not in the place of anything: nothing is there."""
-        extracted = [one for several in made.extractions.values() for one in several]
+        """Insert a source. Nothing is replaced, because the library is new."""
+        extractions = [extraction for several in made.extractions.values() for extraction in several]
         await self.mongo.sources.insert_one(_with_id(made.source.id, source_document(made.source)))
-        await self.mongo.chunks.insert_many([_with_id(one.id, chunk_document(one)) for one in made.chunks])
-        await self.mongo.extractions.insert_many([_with_id(one.id, extraction_document(one)) for one in extracted])
+        await self.mongo.chunks.insert_many([_with_id(chunk.id, chunk_document(chunk)) for chunk in made.chunks])
+        await self.mongo.extractions.insert_many(
+            [_with_id(each.id, extraction_document(each)) for each in extractions]
+        )
         await indexes[0].put(made.chunk_points)
         await indexes[1].put(made.extraction_points)
 
@@ -118,7 +120,7 @@ class BenchLibrary:
 async def bench_library(
     settings: Settings, engine: Qdrant, model: ModelCard, keep: bool, use: str
 ) -> AsyncIterator[BenchLibrary]:
-    """Under a name that nobody else uses, and gone afterwards; or one that an earlier run has kept: that stays."""
+    """Create a library with a unique name and drop it at the end; or use a kept one, which stays."""
     name = use or f"{NAME}_{uuid.uuid4().hex[:8]}"
     named = {
         "mongo_database": name,
@@ -129,7 +131,7 @@ async def bench_library(
     async with open_mongo(writer_url(own), name, answer_seconds=PATIENCE_SECONDS) as connected:
         library = BenchLibrary(name, own, engine, model, connected)
         if use and await knowledge_indexes(engine, own)[0].live() is None:
-            raise NotFound(f"no earlier run has kept {use}", hint="--keep tells the name under which it keeps")
+            raise NotFound(f"there is no kept library {use}", hint="a run with --keep prints its name")
         try:
             yield library
         finally:
@@ -153,7 +155,7 @@ def bench_knowledge(
     use: str,
     on_progress: OnProgress,
 ) -> dict[str, list[Row]]:
-    """Tables by name. Chunks look like `texts`, or else like texts that are made up."""
+    """Return tables by name. Chunks are derived from `texts`, or from synthetic texts."""
 
     async def run() -> dict[str, list[Row]]:
         settings = load_settings()
@@ -161,15 +163,15 @@ def bench_knowledge(
             engine = await stack.enter_async_context(connect_qdrant(settings, TIMEOUT_SECONDS))
             async with open_embedder(settings, parallel=1) as embedder:
                 originals = await originals_for(embedder, texts, chunks, seed, on_progress)
-                made = bench_library(settings, engine, embedder.model, keep, use)
-                library = await stack.enter_async_context(made)
+                opening = bench_library(settings, engine, embedder.model, keep, use)
+                library = await stack.enter_async_context(opening)
                 if not use:
                     await library.fill(originals, chunks, seed, on_progress)
                 bench = _Bench(library, engine, list(_questions(originals, seed)), on_progress)
-                told = await bench.one_at_a_time(embedder, count)
-            told["at a steady rate"] = await bench.steady(rate, seconds)
+                tables = await bench.one_at_a_time(embedder, count)
+            tables["at a steady rate"] = await bench.steady(rate, seconds)
         kept: list[Row] = [{"kept": library.name, "use it with": f"--use {library.name}"}] if keep or use else []
-        return {**told, "kept": kept}
+        return {**tables, "kept": kept}
 
     return run_bench(run())
 
@@ -184,30 +186,30 @@ class _Bench:
     async def one_at_a_time(self, embedder: Embedder, count: int) -> dict[str, list[Row]]:
         settings = self.library.settings
         card = knowledge_card(embedder.model)
-        chunks, extractions = [await one.open(card) for one in knowledge_indexes(self.engine, settings)]
+        chunks, extractions = [await indexes.open(card) for indexes in knowledge_indexes(self.engine, settings)]
         shape: list[Row] = [
             {"collection": name, "points": await index.count()}
             for name, index in (("chunks", chunks), ("extractions", extractions))
         ]
-        times = InTurn(("search",), ("ours", "bare"))
+        times = PairedTimes(("search",), ("ours", "bare"))
         async with (
             open_mongo(settings.mongo_url.get_secret_value(), settings.mongo_database) as library,
             open_knowledge(settings, self.engine, embedder) as knowledge,
         ):
             if knowledge is None:
-                raise SetupError("there is no library here", hint="TOOLSCRIPT_MONGO_URL says where it is")
+                raise SetupError("there is no library here", hint="set TOOLSCRIPT_MONGO_URL to its address")
             bare = BaselineKnowledge(
                 self.engine, self.library.collections, library, embedder, await chunks.count()
             )
             for text in self.questions[:count]:
                 terms = await chunks.idfs(terms_of_chunk_query(text))
                 ours, plain = partial(knowledge.search, KnowledgeQuery(text)), partial(bare.run, text, terms)
-                await times.ask(("hybrid",), ours, plain)
+                await times.measure(("hybrid",), ours, plain)
             shares = [await _recall(embedder, chunks, text) for text in self.questions[:MAX_EXACT]]
         return {
             "library": shape,
             "against the bare engines": times.rows(),
-            "recall of the dense arm": [
+            "recall of dense retrieval": [
                 {f"recall@{DEPTH}": round(sum(shares) / len(shares), 4), "of": len(shares)}
             ],
         }
@@ -220,21 +222,21 @@ class _Bench:
                 await OpenLoop(lines, requests, on_progress=self.on_progress).run(WARM_UP, "warm up")
                 loop = OpenLoop(lines, requests[::-1], on_progress=self.on_progress)
                 before = child.cpu_seconds()
-                figures = stats_of(await loop.run(Schedule(rate, seconds), f"{rate:g} a second"))
-                spent = (child.cpu_seconds() - before) * 1000 / figures.requests
+                stats = stats_of(await loop.run(Schedule(rate, seconds), f"{rate:g} a second"))
+                spent = (child.cpu_seconds() - before) * 1000 / stats.requests
             finally:
                 for line in lines:
                     line.close()
         return [
             {
-                "offered": figures.offered,
-                "answered": round(figures.achieved, 1),
-                "requests": figures.requests,
-                "p50": round(figures.p50_ms, 1),
-                "p95": round(figures.p95_ms, 1),
-                "p99": round(figures.p99_ms, 1),
-                "max": round(figures.max_ms, 1),
-                "faults": dict(figures.errors),
+                "offered": stats.offered,
+                "answered": round(stats.achieved, 1),
+                "requests": stats.requests,
+                "p50": round(stats.p50_ms, 1),
+                "p95": round(stats.p95_ms, 1),
+                "p99": round(stats.p99_ms, 1),
+                "max": round(stats.max_ms, 1),
+                "faults": dict(stats.errors),
                 "CPU ms a request": round(spent, 1),
             }
         ]
@@ -244,25 +246,25 @@ def read_answer(message: bytes) -> Answer:
     status = message[9:12].decode("ascii", "replace")
     if status != "200":
         return Answer(f"status {status}")
-    told = TOOK.search(message, max(0, message.rfind(b'"metadata":')))
-    if told is None:
+    match = TOOK.search(message, max(0, message.rfind(b'"metadata":')))
+    if match is None:
         return Answer("not understood")
-    if told[2]:
+    if match[2]:
         return Answer("degraded")
-    return Answer("empty") if b'"result_count":0,' in message else Answer("", "", {"total": float(told[1])})
+    return Answer("empty") if b'"result_count":0,' in message else Answer("", "", {"total": float(match[1])})
 
 
 async def _recall(embedder: Embedder, chunks: Index, text: str) -> float:
     vector = await embedder.embed_query(text)
-    found = (await chunks.search(Ask(vector, limit=DEPTH))).dense or ()
-    exact = (await chunks.search(Ask(vector, limit=DEPTH, exact=True))).dense or ()
-    return recall_at(found, exact, DEPTH)
+    hits = (await chunks.search(IndexQuery(vector, limit=DEPTH))).dense or ()
+    exact = (await chunks.search(IndexQuery(vector, limit=DEPTH, exact=True))).dense or ()
+    return recall_at(hits, exact, DEPTH)
 
 
 def _questions(originals: Originals, seed: int) -> Iterator[str]:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(DIFFERENT_QUESTIONS):
-        words = originals.words[chance.randrange(len(originals.words))]
-        length = chance.randint(MIN_ASKED, MAX_ASKED)
-        start = chance.randrange(max(1, len(words) - length + 1))
-        yield " ".join(originals.vocabulary.words[at] for at in words[start : start + length].tolist())
+        words = originals.words[rng.randrange(len(originals.words))]
+        length = rng.randint(MIN_WORDS, MAX_WORDS)
+        start = rng.randrange(max(1, len(words) - length + 1))
+        yield " ".join(originals.vocabulary.words[position] for position in words[start : start + length].tolist())

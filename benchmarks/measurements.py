@@ -1,4 +1,4 @@
-"""Measurements: latency, load curves, two sides in turn, and recall of nearest neighbours."""
+"""Measurements: latency, load curves, paired comparison, and recall of nearest neighbours."""
 
 import math
 import time
@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import Protocol
 
-from benchmarks.open_loop import UNANSWERED, UNSENT, Due, Run
+from benchmarks.open_loop import UNANSWERED, UNSENT, Run, ScheduledRequest
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.query import Strategy
 
 MIN_ACHIEVED = 0.95
 MAX_P95_MS = 1_000.0
-# At the edges of a step, two answers more or less are chance.
-CHANCE_ANSWERS = 2
+# Random variation at the edges of a step.
+TOLERATED_ANSWERS = 2
 MINUTE = 60.0
 
 WARM_UP_QUERIES = 10
 
-# Answers the milliseconds of each of its stages, as far as it knows them.
+# Returns the milliseconds of each stage, if known.
 TimedSearch = Callable[[str], Awaitable[Mapping[str, float] | None]]
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds over all runs of one thing."""
+    """Percentiles over all runs, in milliseconds."""
 
     name: str
     count: int
@@ -41,9 +41,9 @@ class Latency:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The product against the bare parts it is made of, measured turn by turn.
+    """The product against the baseline, measured in turn.
 
-    `parts` are the stages of the bare pipeline, `stages` those of the product, where it tells them.
+    `parts` are the stages of the baseline, `stages` those of the product, if it reports them.
     """
 
     bare: Latency
@@ -62,12 +62,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class LoadStats:
-    """What became of requests that were sent at one rate, whatever became of those before them.
+    """Results of an open loop at one rate.
 
-    Latencies count from the moment a request was due; of the answers that were right, and of requests that nobody
-    answered, as long as they were waited for. `late_p95_ms` is how late a request was sent although it could have
-    been: the generator's own fault. `cpu_ms` is what one request cost each process. `strategies` counts what
-    really ran, where that is told.
+    Latency counts from the time a request was due. It covers valid responses, and requests without a response up
+    to the time they were abandoned. `late_p95_ms` is the delay of the generator itself: requests that it sent late
+    although a connection was free. `cpu_ms` is the CPU time per request and process. `strategies` counts the
+    strategies that actually ran, if reported.
     """
 
     offered: float
@@ -87,29 +87,29 @@ class LoadStats:
 
 @dataclass(frozen=True)
 class LoadCurve:
-    """One thing at rising rates, up to the one that it no longer carries."""
+    """Results at rising rates, up to saturation."""
 
     steps: tuple[LoadStats, ...]
 
     @property
     def throughput(self) -> float:
-        """The most it answered in a second, whatever was asked of it."""
+        """Maximum of responses per second at any rate."""
         return max((step.achieved for step in self.steps), default=0.0)
 
     @property
     def carried(self) -> float:
-        """The highest rate that it carried."""
+        """Highest rate without saturation."""
         return max((step.offered for step in self.steps if not step.saturated), default=0.0)
 
     @property
     def is_complete(self) -> bool:
-        """Its end was found: a throughput without that is only the least it can do."""
+        """Whether a rate saturated it; otherwise `throughput` is only a lower bound."""
         return any(step.saturated for step in self.steps)
 
 
 @dataclass(frozen=True)
 class LoadComparison:
-    """The product and the bare pipeline at rising load, step by step in turn."""
+    """The product and the baseline at rising load, in turn at each step."""
 
     strategy: Strategy
     queries: int
@@ -124,7 +124,7 @@ class LoadComparison:
 
 @dataclass(frozen=True)
 class Sustained:
-    """One rate for a while, as a whole and by the minute in which requests were due."""
+    """Results at one rate, in total and by the minute in which requests were due."""
 
     strategy: Strategy
     queries: int
@@ -137,47 +137,47 @@ Step = Callable[[str, float, int], Awaitable[LoadStats]]
 
 
 def stats_of(run: Run, cpu_ms: Mapping[str, float] | None = None) -> LoadStats:
-    return _figures(run.asked, run.began, run.schedule.seconds, run.schedule.rate, cpu_ms or {})
+    return _stats(run.requests, run.began, run.schedule.seconds, run.schedule.rate, cpu_ms or {})
 
 
 def by_minute(run: Run) -> tuple[LoadStats, ...]:
-    """Of the requests due in each minute, so that a drift is seen."""
+    """Return the results by the minute in which requests were due, to show a drift."""
     seconds, rate = run.schedule.seconds, run.schedule.rate
     minutes = []
     for number in range(math.ceil(seconds / MINUTE)):
         first = run.began + number * MINUTE
-        due = [one for one in run.asked if first <= one.due < first + MINUTE]
+        due = [request for request in run.requests if first <= request.due < first + MINUTE]
         if due:
-            minutes.append(_figures(due, first, min(MINUTE, seconds - number * MINUTE), rate, {}))
+            minutes.append(_stats(due, first, min(MINUTE, seconds - number * MINUTE), rate, {}))
     return tuple(minutes)
 
 
 def is_saturated(achieved: float, offered: float, seconds: float, p95_ms: float) -> bool:
-    return achieved + CHANCE_ANSWERS / seconds < MIN_ACHIEVED * offered or p95_ms > MAX_P95_MS
+    return achieved + TOLERATED_ANSWERS / seconds < MIN_ACHIEVED * offered or p95_ms > MAX_P95_MS
 
 
 async def rise(names: Sequence[str], rates: Sequence[float], step: Step) -> dict[str, LoadCurve]:
-    """Each rate for each of them in turn, until all have had more than they carry.
+    """Measure all targets in turn at each rate, until all are saturated.
 
-    `step` is told the name, the rate, and which request to begin with: both are asked the same at the same rate,
-    and nobody what was asked before. A rate that was too much is tried once more, and the second time counts: a
-    machine that was busy for a moment ends no curve.
+    `step` gets the name, the rate and the index of the first request: all targets get the same requests at a rate,
+    and none twice. A saturated step is repeated and the second result counts, so that a short disturbance
+    does not end a curve.
     """
     steps: dict[str, list[LoadStats]] = {name: [] for name in names}
-    asked = 0
+    sent = 0
     for number, rate in enumerate(rates):
-        left = [name for name in names if not steps[name] or not steps[name][-1].saturated]
-        if not left:
+        running = [name for name in names if not steps[name] or not steps[name][-1].saturated]
+        if not running:
             break
-        begins = asked
-        for name in left if number % 2 == 0 else left[::-1]:
-            figures = await step(name, rate, begins)
-            asked = max(asked, begins + figures.requests)
-            if figures.saturated:
-                figures = await step(name, rate, begins + figures.requests)
-                asked = max(asked, begins + 2 * figures.requests)
-            steps[name].append(figures)
-    return {name: LoadCurve(tuple(done)) for name, done in steps.items()}
+        first = sent
+        for name in running if number % 2 == 0 else running[::-1]:
+            stats = await step(name, rate, first)
+            sent = max(sent, first + stats.requests)
+            if stats.saturated:
+                stats = await step(name, rate, first + stats.requests)
+                sent = max(sent, first + 2 * stats.requests)
+            steps[name].append(stats)
+    return {name: LoadCurve(tuple(results)) for name, results in steps.items()}
 
 
 def usual_rates(maximum: float) -> Iterator[float]:
@@ -186,33 +186,41 @@ def usual_rates(maximum: float) -> Iterator[float]:
     return (rate for rate in rates if rate <= maximum)
 
 
-def _figures(
-    asked: Sequence[Due], began: float, seconds: float, rate: float, cpu_ms: Mapping[str, float]
+def _stats(
+    requests: Sequence[ScheduledRequest], began: float, seconds: float, rate: float, cpu_ms: Mapping[str, float]
 ) -> LoadStats:
-    waited = sorted((one.done - one.due) * 1000 for one in asked if one.fault in ("", UNSENT, UNANSWERED))
-    achieved = min(rate, _achieved(asked, began, began + seconds))
-    p50, p95, p99 = _percentiles(waited)
-    on_time = [(one.sent - one.due) * 1000 for one in asked if one.sent is not None and not one.had_to_wait]
+    latencies = sorted(
+        (request.done - request.due) * 1000 for request in requests if request.fault in ("", UNSENT, UNANSWERED)
+    )
+    achieved = min(rate, _achieved(requests, began, began + seconds))
+    p50, p95, p99 = _percentiles(latencies)
+    on_time = [
+        (request.sent - request.due) * 1000
+        for request in requests
+        if request.sent is not None and not request.had_to_wait
+    ]
     return LoadStats(
         offered=rate,
         achieved=round(achieved, 2),
-        requests=len(asked),
+        requests=len(requests),
         p50_ms=p50,
         p95_ms=p95,
         p99_ms=p99,
-        max_ms=round(waited[-1], 3) if waited else 0.0,
+        max_ms=round(latencies[-1], 3) if latencies else 0.0,
         saturated=is_saturated(achieved, rate, seconds, p95),
-        errors=dict(sorted(Counter(one.fault for one in asked if one.fault).items())),
-        strategies=dict(sorted(Counter(one.answer.strategy for one in asked if one.answer.strategy).items())),
-        stages=_stages(asked),
+        errors=dict(sorted(Counter(request.fault for request in requests if request.fault).items())),
+        strategies=dict(
+            sorted(Counter(request.answer.strategy for request in requests if request.answer.strategy).items())
+        ),
+        stages=_stages(requests),
         late_p95_ms=_percentiles(on_time)[1],
         cpu_ms={name: round(spent, 3) for name, spent in cpu_ms.items()},
     )
 
 
-def _achieved(asked: Sequence[Due], began: float, ends: float) -> float:
-    """Right answers a second, of those that came in time."""
-    return sum(not one.fault and one.done <= ends for one in asked) / (ends - began)
+def _achieved(requests: Sequence[ScheduledRequest], began: float, ends: float) -> float:
+    """Return valid responses per second that arrived in time."""
+    return sum(not request.fault and request.done <= ends for request in requests) / (ends - began)
 
 
 def _percentiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -223,11 +231,11 @@ def _percentiles(values: Sequence[float]) -> tuple[float, float, float]:
     return round(cuts[49], 3), round(cuts[94], 3), round(cuts[98], 3)
 
 
-def _stages(asked: Sequence[Due]) -> tuple[Latency, ...]:
+def _stages(requests: Sequence[ScheduledRequest]) -> tuple[Latency, ...]:
     spent: dict[str, list[float]] = {}
-    for one in asked:
-        if not one.fault:
-            for stage, took in one.answer.stages.items():
+    for request in requests:
+        if not request.fault:
+            for stage, took in request.answer.stages.items():
                 spent.setdefault(stage, []).append(took)
     return tuple(Latency.of(stage, values) for stage, values in spent.items() if len(values) > 1)
 
@@ -235,7 +243,7 @@ def _stages(asked: Sequence[Due]) -> tuple[Latency, ...]:
 async def compare(
     bare: TimedSearch, ours: TimedSearch, inputs: Sequence[str], on_progress: OnProgress = silent
 ) -> Comparison:
-    """Inputs are used once, so that no cache helps."""
+    """Run both in turn. Each input is used once, so that no cache helps."""
     warm, measured = inputs[:WARM_UP_QUERIES], inputs[WARM_UP_QUERIES:]
     for text in warm:
         await bare(text)
@@ -246,9 +254,9 @@ async def compare(
     for done, text in enumerate(measured, 1):
         for name, run in turns if done % 2 else reversed(turns):
             started = time.perf_counter()
-            told = await run(text)
+            stage_times = await run(text)
             totals[name].append((time.perf_counter() - started) * 1000)
-            for stage, spent in (told or {}).items():
+            for stage, spent in (stage_times or {}).items():
                 stages[name].setdefault(stage, []).append(spent)
         on_progress(Progress("bench", done, len(measured)))
     return Comparison(
@@ -268,8 +276,8 @@ class Scored(Protocol):
     def score(self) -> float: ...
 
 
-def recall_at(found: Sequence[Scored], exact: Sequence[Scored], depth: int) -> float:
-    """Of `exact`, which is not empty. By score: of those equally near, any will do."""
-    wanted = exact[:depth]
-    minimum = wanted[-1].score - 1e-6
-    return min(1.0, sum(one.score >= minimum for one in found[:depth]) / len(wanted))
+def recall_at(hits: Sequence[Scored], exact: Sequence[Scored], depth: int) -> float:
+    """Return the recall against `exact`, which is not empty. Compares scores, so that ties count as hits."""
+    nearest = exact[:depth]
+    minimum = nearest[-1].score - 1e-6
+    return min(1.0, sum(hit.score >= minimum for hit in hits[:depth]) / len(nearest))

@@ -1,7 +1,7 @@
-"""An open loop: requests are sent when they are due, whatever became of those before them.
+"""Open-loop load generator: requests are sent when they are due, without waiting for earlier responses.
 
-A loop that waits for each answer asks less of a server that is slow, and then reports how well it did. Here a
-request that was due while the server stood still counts the time it could not be sent.
+A closed loop sends less to a slow server, and so hides its latency (coordinated omission). Here the latency of a
+request includes the time that it could not be sent because the server was stalled.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ HEAD_START_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Answer:
-    """`fault` is what was wrong with it, empty when nothing was.
+    """`fault` describes an invalid response; empty for a valid one.
 
-    `strategy` is what the server says it did, `stages` how many milliseconds each part of that took.
+    `strategy` and `stages` (in milliseconds) are as reported by the server.
     """
 
     fault: str = ""
@@ -33,16 +33,19 @@ class Answer:
 class Line(Protocol):
     """One connection, for one request at a time."""
 
-    def ask(self, request: bytes, answered: Callable[[Answer], None]) -> None:
-        """`answered` is called once, after this has returned, also when the connection breaks."""
+    def send(self, request: bytes, answered: Callable[[Answer], None]) -> None:
+        """Send a request. `answered` is called once, later, also if the connection breaks."""
 
     def give_up(self) -> None:
-        """The answer that is awaited is not wanted any more, and is not told."""
+        """Abandon the pending request: `answered` is not called any more."""
 
 
 @dataclass(slots=True)
-class Due:
-    """`had_to_wait`: no connection was free when it was due. `done` is when it was answered, or given up."""
+class ScheduledRequest:
+    """A scheduled request.
+
+    `had_to_wait`: no connection was free when it was due. `done`: time of the response, or of abandoning it.
+    """
 
     due: float
     had_to_wait: bool = False
@@ -57,7 +60,7 @@ class Due:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Evenly spaced: `rate` a second for so long."""
+    """Evenly spaced requests: `rate` a second, for `seconds`."""
 
     rate: float
     seconds: float
@@ -69,11 +72,11 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Run:
-    """What became of a schedule that began at a moment of the loop's clock."""
+    """Result of a schedule. `began` is a time of the event loop's clock."""
 
     began: float
     schedule: Schedule
-    asked: Sequence[Due]
+    requests: Sequence[ScheduledRequest]
 
 
 class OpenLoop:
@@ -85,7 +88,7 @@ class OpenLoop:
         patience_seconds: float = PATIENCE_SECONDS,
         on_progress: OnProgress = silent,
     ) -> None:
-        """`requests` are sent in turn, beginning again with the first."""
+        """`requests` are sent round-robin."""
         self._lines = lines
         self._requests = requests
         self._patience_seconds = patience_seconds
@@ -94,30 +97,30 @@ class OpenLoop:
     async def run(self, schedule: Schedule, task: str = "load") -> Run:
         loop = asyncio.get_running_loop()
         began = loop.time() + HEAD_START_SECONDS
-        asked = [Due(began + offset) for offset in schedule.offsets]
-        sending = _Sending(self._lines, self._requests, asked, lambda n: self._told(task, n, len(asked)))
+        scheduled = [ScheduledRequest(began + offset) for offset in schedule.offsets]
+        sending = _Sending(self._lines, self._requests, scheduled, lambda n: self._report(task, n, len(scheduled)))
         await sending.finish(schedule.seconds + self._patience_seconds)
-        return Run(began, schedule, asked)
+        return Run(began, schedule, scheduled)
 
-    def _told(self, task: str, done: int, total: int) -> None:
+    def _report(self, task: str, done: int, total: int) -> None:
         self._on_progress(Progress(task, done, total))
 
 
 class _Sending:
-    """One run on its way. Nothing here waits: timers and answers drive it."""
+    """State of one run, driven by timers and responses."""
 
     def __init__(
         self,
         lines: Sequence[Line],
         requests: Sequence[bytes],
-        asked: Sequence[Due],
-        told: Callable[[int], None],
+        scheduled: Sequence[ScheduledRequest],
+        report: Callable[[int], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._requests = requests
-        self._asked = asked
-        self._told = told
-        # In turn, as many callers would: a server of several processes has connections at each of them.
+        self._scheduled = scheduled
+        self._report = report
+        # Round-robin, so that each process of a server gets requests.
         self._idle = deque(lines)
         self._busy: dict[int, Line] = {}
         self._waiting: deque[int] = deque()
@@ -125,7 +128,7 @@ class _Sending:
         self._finished = asyncio.Event()
 
     async def finish(self, max_seconds: float) -> None:
-        timer = self._loop.call_at(self._asked[0].due, self._send_what_is_due)
+        timer = self._loop.call_at(self._scheduled[0].due, self._send_due)
         try:
             async with asyncio.timeout(max_seconds):
                 await self._finished.wait()
@@ -135,39 +138,39 @@ class _Sending:
             timer.cancel()
             self._give_up()
 
-    def _send_what_is_due(self) -> None:
+    def _send_due(self) -> None:
         now = self._loop.time()
-        while self._next < len(self._asked) and self._asked[self._next].due <= now:
-            self._asked[self._next].had_to_wait = not self._idle or bool(self._waiting)
+        while self._next < len(self._scheduled) and self._scheduled[self._next].due <= now:
+            self._scheduled[self._next].had_to_wait = not self._idle or bool(self._waiting)
             self._waiting.append(self._next)
             self._next += 1
-            self._hand_out()
-        if self._next < len(self._asked):
-            self._loop.call_at(self._asked[self._next].due, self._send_what_is_due)
+            self._dispatch()
+        if self._next < len(self._scheduled):
+            self._loop.call_at(self._scheduled[self._next].due, self._send_due)
 
-    def _hand_out(self) -> None:
+    def _dispatch(self) -> None:
         while self._waiting and self._idle:
-            at, line = self._waiting.popleft(), self._idle.popleft()
-            self._asked[at].sent = self._loop.time()
-            self._busy[at] = line
-            line.ask(self._requests[at % len(self._requests)], partial(self._answered, at))
+            position, line = self._waiting.popleft(), self._idle.popleft()
+            self._scheduled[position].sent = self._loop.time()
+            self._busy[position] = line
+            line.send(self._requests[position % len(self._requests)], partial(self._answered, position))
 
-    def _answered(self, at: int, answer: Answer) -> None:
-        asked = self._asked[at]
-        asked.done, asked.answer = self._loop.time(), answer
-        self._idle.append(self._busy.pop(at))
+    def _answered(self, position: int, answer: Answer) -> None:
+        request = self._scheduled[position]
+        request.done, request.answer = self._loop.time(), answer
+        self._idle.append(self._busy.pop(position))
         self._answers += 1
-        self._told(self._answers)
-        self._hand_out()
-        if self._answers == len(self._asked):
+        self._report(self._answers)
+        self._dispatch()
+        if self._answers == len(self._scheduled):
             self._finished.set()
 
     def _give_up(self) -> None:
-        """Whoever was not answered by now is counted, with the time that it waited."""
+        """Abandon pending requests, and record the time that they waited."""
         now = self._loop.time()
-        for at, line in self._busy.items():
-            self._asked[at].answer = Answer(UNANSWERED)
+        for position, line in self._busy.items():
+            self._scheduled[position].answer = Answer(UNANSWERED)
             line.give_up()
-        for asked in self._asked:
-            asked.done = asked.done or now
-        self._next = len(self._asked)
+        for request in self._scheduled:
+            request.done = request.done or now
+        self._next = len(self._scheduled)

@@ -1,4 +1,4 @@
-"""`toolscript` with other values for constants, which measurements and tests need and no installation does.
+"""`toolscript` with other values of constants, for measurements and tests.
 
 python -m benchmarks.other_constants toolscript.server.serve.CACHED_QUERIES=1 -- serve --port 8080
 """
@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 
 
 def command(constants: Mapping[str, float], *arguments: str) -> list[str]:
-    """Constants by the full names of where they are used."""
+    """Return the command line. `constants`: values by full name, module included."""
     if not constants:
         return [sys.executable, "-m", "toolscript", *arguments]
-    given = [f"{name}={json.dumps(value)}" for name, value in constants.items()]
-    return [sys.executable, "-m", __name__, *given, "--", *arguments]
+    assignments = [f"{name}={json.dumps(value)}" for name, value in constants.items()]
+    return [sys.executable, "-m", __name__, *assignments, "--", *arguments]
 
 
 def main(arguments: Sequence[str]) -> None:
     end = arguments.index("--")
-    for given in arguments[:end]:
-        name, _, value = given.partition("=")
+    for assignment in arguments[:end]:
+        name, _, value = assignment.partition("=")
         change(name, json.loads(value))
     from toolscript.__main__ import main as toolscript
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> None:
 def change(name: str, value: float) -> None:
     module_name, _, constant = name.rpartition(".")
     module = importlib.import_module(module_name)
-    # A misspelt name would measure the usual value.
+    # With a misspelt name, the default value would be measured.
     if not hasattr(module, constant):
         raise SystemExit(f"there is no {name}")
     setattr(module, constant, value)

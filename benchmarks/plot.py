@@ -1,4 +1,4 @@
-"""Latency at rising load as a picture: the search and the bare pipeline, up to what each no longer carries."""
+"""Plot of latency at rising load: search and baseline, up to saturation."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ TOP, BOTTOM, HEIGHT = 84, 400, 470
 LEFT, RIGHT = MARGIN + 56, WIDTH - MARGIN - 20
 DOT = 4.2
 NAMES = {"ours": "search over HTTP", "bare": "bare pipeline"}
-FOOTNOTE = "Requests sent in a second, whatever became of those before. Hollow: more than it carries."
+FOOTNOTE = "Requests sent per second (open loop). Hollow: saturated."
 PAINT = (
     *plot.PAGE_PAINT,
     (".ours", "stroke", "#0757ba", "#58a6ff"),
@@ -29,7 +29,7 @@ FIXED = (
 
 @dataclass(frozen=True)
 class Scales:
-    """Rates on a plain scale from 0; milliseconds by powers of ten."""
+    """Linear scale for rates, logarithmic scale for milliseconds."""
 
     max_rate: float
     low: int
@@ -66,8 +66,8 @@ def latency_plot(compared: LoadComparison) -> str:
 
 
 def _scales(steps: Sequence[LoadStats]) -> Scales:
-    shown = [value for step in steps for value in (step.p50_ms, step.p95_ms) if value > 0] or [1.0]
-    low, high = math.floor(math.log10(min(shown))), math.ceil(math.log10(max(shown)))
+    values = [value for step in steps for value in (step.p50_ms, step.p95_ms) if value > 0] or [1.0]
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return Scales(max((step.offered for step in steps), default=1.0) * 1.03, low, max(high, low + 1))
 
 
@@ -77,10 +77,10 @@ def _round_steps() -> Iterable[float]:
 
 def _legend() -> Iterable[str]:
     x = float(MARGIN)
-    for name, shown in NAMES.items():
+    for name, title in NAMES.items():
         for line in ("p95", "p50"):
             yield f'<path class="{name} {line}" d="M{x:.1f} 54h30"/>'
-            label = f"{shown}, {line}"
+            label = f"{title}, {line}"
             yield text_at(x + 37, 58, label, "small")
             x += 37 + len(label) * SMALL_LETTER + 14
 
@@ -98,25 +98,25 @@ def _grid(scales: Scales) -> Iterable[str]:
 
 def _curve(scales: Scales, name: str, curve: LoadCurve) -> Iterable[str]:
     for line in ("p50", "p95"):
-        places = [(scales.x(step.offered), scales.y(_value(step, line))) for step in curve.steps]
-        way = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-        if way:
-            yield f'<path class="{name} {line}" d="M{way}"/>'
+        points = [(scales.x(step.offered), scales.y(_value(step, line))) for step in curve.steps]
+        line_path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        if line_path:
+            yield f'<path class="{name} {line}" d="M{line_path}"/>'
     for step in curve.steps:
         kind = f"{name} hollow" if step.saturated else name
-        place = f'cx="{scales.x(step.offered):.1f}" cy="{scales.y(step.p95_ms):.1f}" r="{DOT}"'
-        yield f'<circle class="{kind}" {place}><title>{_told(name, step)}</title></circle>'
+        position = f'cx="{scales.x(step.offered):.1f}" cy="{scales.y(step.p95_ms):.1f}" r="{DOT}"'
+        yield f'<circle class="{kind}" {position}><title>{_caption(name, step)}</title></circle>'
 
 
 def _value(step: LoadStats, line: str) -> float:
     return step.p95_ms if line == "p95" else step.p50_ms
 
 
-def _told(name: str, step: LoadStats) -> str:
+def _caption(name: str, step: LoadStats) -> str:
     times = f"p50 {step.p50_ms:.1f} ms, p95 {step.p95_ms:.1f} ms"
     return f"{NAMES[name]} at {step.offered:g} a second: {step.achieved:.1f} answered, {times}"
 
 
 def _description(curves: dict[str, LoadCurve]) -> str:
-    """What the picture shows, for whoever cannot see it."""
-    return "; ".join(_told(name, step) for name, curve in curves.items() for step in curve.steps) + "."
+    """Return a text description of the plot, for screen readers."""
+    return "; ".join(_caption(name, step) for name, curve in curves.items() for step in curve.steps) + "."

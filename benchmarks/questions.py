@@ -30,12 +30,12 @@ FILTERS: Mapping[str, Filters] = {
     ),
 }
 
-FEWEST = 20
+MIN_QUERIES = 20
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A way to ask. `filtered` names one of FILTERS."""
+    """A kind of query. `filtered` is a key of FILTERS."""
 
     search_type: SearchType
     filtered: str = ""
@@ -66,7 +66,7 @@ class Question:
 
 
 def classes_of(sizes: Sequence[TenantSize]) -> dict[str, list[TenantSize]]:
-    """Tenants by what they have, without those classes that nobody is in."""
+    """Return the tenants by class of size, without empty classes."""
     largest = max(sizes, key=lambda size: size.passages)
     classes: dict[str, list[TenantSize]] = {"tiny": [], "small": [], "medium": [], "big": [], "biggest": [largest]}
     for size in sizes:
@@ -80,28 +80,28 @@ def _class_of(size: TenantSize) -> str:
     return next((name for name, maximum in bounds if size.passages <= maximum), "big")
 
 
-def draws(sizes: Sequence[TenantSize], count: int, chance: np.random.Generator) -> dict[str, list[TenantSize]]:
-    """So many tenants of each class, and of all: any of them, and in proportion to what they have."""
+def draws(sizes: Sequence[TenantSize], count: int, rng: np.random.Generator) -> dict[str, list[TenantSize]]:
+    """Draw `count` tenants of each class, of all uniformly, and of all in proportion to their size."""
     shares = np.array([size.passages for size in sizes], dtype=np.float64)
     drawn = {
-        UNIFORMLY: [sizes[at] for at in chance.integers(len(sizes), size=count)],
-        BY_SIZE: [sizes[at] for at in chance.choice(len(sizes), count, p=shares / shares.sum())],
+        UNIFORMLY: [sizes[position] for position in rng.integers(len(sizes), size=count)],
+        BY_SIZE: [sizes[position] for position in rng.choice(len(sizes), count, p=shares / shares.sum())],
     }
     for name, listed in classes_of(sizes).items():
-        drawn[name] = [listed[at] for at in chance.integers(len(listed), size=count)]
+        drawn[name] = [listed[position] for position in rng.integers(len(listed), size=count)]
     return drawn
 
 
-def question_for(originals: Originals, size: TenantSize, seed: int, chance: np.random.Generator) -> Question:
-    """A few words in a row of something the tenant has documents about."""
-    words = originals.texts[int(chance.choice(subjects_of(originals, size, seed)))].split()
-    length = int(chance.integers(MIN_WORDS, MAX_WORDS + 1))
-    start = int(chance.integers(max(1, len(words) - length)))
+def question_for(originals: Originals, size: TenantSize, seed: int, rng: np.random.Generator) -> Question:
+    """Return a query: consecutive words of a text that the tenant has documents about."""
+    words = originals.texts[int(rng.choice(subjects_of(originals, size, seed)))].split()
+    length = int(rng.integers(MIN_WORDS, MAX_WORDS + 1))
+    start = int(rng.integers(max(1, len(words) - length)))
     return Question(size, " ".join(words[start : start + length]))
 
 
 def read_queries(path: Path, count: int) -> list[str]:
-    """The first different `text`s of a file of JSON lines."""
+    """Return the first distinct `text`s of a file of JSON lines."""
     try:
         lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
     except OSError as error:
@@ -109,10 +109,10 @@ def read_queries(path: Path, count: int) -> list[str]:
     except ValueError as error:
         raise InvalidRequest(f"{path} is not a file of JSON lines: {error}") from None
     texts = dict.fromkeys(str(line.get("text", "")).strip()[:MAX_QUERY] for line in lines)
-    found = [text for text in texts if text][:count]
-    if len(found) < FEWEST:
-        raise InvalidRequest(f"{path} holds {len(found)} different queries", hint=f"give at least {FEWEST}")
-    return found
+    queries = [text for text in texts if text][:count]
+    if len(queries) < MIN_QUERIES:
+        raise InvalidRequest(f"{path} holds {len(queries)} different queries", hint=f"give at least {MIN_QUERIES}")
+    return queries
 
 
 async def queries_or_names(queries: Path | None, count: int) -> list[str]:
@@ -126,6 +126,6 @@ async def names_from_catalog(catalog: Catalog, count: int) -> list[str]:
     ids = [seen.id for seen in await catalog.scan(after=0, limit=count * 2)]
     items = [stored.item for stored in await catalog.items(ids)]
     names = dict.fromkeys(f"{split_identifier(item.name)} {item.server}" for item in items)
-    if len(names) < FEWEST:
+    if len(names) < MIN_QUERIES:
         raise SetupError("the catalog is too small to measure", hint="run `toolscript sync` first")
     return list(names)[:count]

@@ -41,8 +41,8 @@ T = TypeVar("T")
 
 START_SECONDS = 120.0
 END_SECONDS = 15.0
-SHOWN_OF_A_LOG = 400
-# Who measures asks more often than a client may.
+MAX_LOG_CHARACTERS = 400
+# The benchmark exceeds the rate limit of clients.
 NO_BUDGET = {"TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0"}
 NO_CACHE = {"toolscript.server.serve.CACHED_QUERIES": 1}
 REFUSED, LOST = "no connection", "connection lost"
@@ -66,16 +66,16 @@ class Child:
     port: int
 
     def cpu_seconds(self) -> float:
-        """Of all its threads until now; 0 where the system does not tell."""
+        """Return the CPU time of all its threads; 0 where the system does not report it."""
         try:
-            told = Path(f"/proc/{self.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+            fields = Path(f"/proc/{self.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         except OSError:
             return 0.0
-        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_bench(work: Coroutine[Any, Any, T]) -> T:
-    """Ends its processes also when it is told to end itself, which Python alone would not."""
+    """Run, and end the child processes on SIGTERM, too, which Python alone would not."""
 
     async def run() -> T:
         task = asyncio.ensure_future(work)
@@ -90,8 +90,8 @@ def run_bench(work: Coroutine[Any, Any, T]) -> T:
 
 @asynccontextmanager
 async def search_server(*, cached: bool, extra: Mapping[str, str] | None = None) -> AsyncIterator[Child]:
-    """`toolscript serve`, with `extra` settings. Unless `cached`, it embeds every query it is asked."""
-    with _kept_port() as port:
+    """Run `toolscript serve`, with `extra` settings. Unless `cached`, it embeds every query."""
+    with _reserved_port() as port:
         arguments = ("serve", "--host", "127.0.0.1", "--port", str(port))
         command = other_constants.command({} if cached else NO_CACHE, *arguments)
         async with _child(command, port, "toolscript serve", {**NO_BUDGET, **(extra or {})}) as child:
@@ -100,35 +100,38 @@ async def search_server(*, cached: bool, extra: Mapping[str, str] | None = None)
 
 @asynccontextmanager
 async def baseline_worker(strategy: Strategy, texts: Sequence[str], *, cached: bool) -> AsyncIterator[Child]:
-    """`texts` are all that it will be asked."""
-    with _kept_port() as port:
-        given = (str(port), strategy.value, "cached" if cached else "uncached")
-        command = (sys.executable, "-m", "benchmarks.baseline", *given)
+    """Run the baseline. `texts` are all queries it will get."""
+    with _reserved_port() as port:
+        arguments = (str(port), strategy.value, "cached" if cached else "uncached")
+        command = (sys.executable, "-m", "benchmarks.baseline", *arguments)
         async with _child(command, port, "toolscript doctor --index", {}, json.dumps(texts)) as child:
             yield child
 
 
 @asynccontextmanager
 async def _child(
-    command: Sequence[str], port: int, by_hand: str, extra: dict[str, str], told: str = ""
+    command: Sequence[str], port: int, by_hand: str, extra: dict[str, str], first_line: str = ""
 ) -> AsyncIterator[Child]:
-    """`told` is its first line of input; its input ends when this does. `by_hand` shows a person what is wrong."""
+    """Run a process until the end. `first_line` goes to its stdin, which closes with this one.
+
+    `by_hand` is a command that shows the user why it failed.
+    """
     with tempfile.TemporaryFile("w+b") as log:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.PIPE, stderr=log, env={**environment(), **extra}
         )
         try:
-            await _until_ready(process, port, by_hand, log, told)
+            await _until_ready(process, port, by_hand, log, first_line)
             yield Child(process.pid, port)
         finally:
             await _end(process)
 
 
 async def _until_ready(
-    process: asyncio.subprocess.Process, port: int, by_hand: str, log: IO[bytes], told: str
+    process: asyncio.subprocess.Process, port: int, by_hand: str, log: IO[bytes], first_line: str
 ) -> None:
-    if told and process.stdin is not None:
-        process.stdin.write(told.encode() + b"\n")
+    if first_line and process.stdin is not None:
+        process.stdin.write(first_line.encode() + b"\n")
     ends_at = time.monotonic() + START_SECONDS
     while time.monotonic() < ends_at and process.returncode is None:
         try:
@@ -139,8 +142,8 @@ async def _until_ready(
             writer.close()
             return
     log.seek(0)
-    said = log.read().decode("utf-8", "replace").strip()[-SHOWN_OF_A_LOG:]
-    raise SetupError(f"what is to be measured did not start: {said}", hint=f"run `{by_hand}` to see why")
+    log_end = log.read().decode("utf-8", "replace").strip()[-MAX_LOG_CHARACTERS:]
+    raise SetupError(f"the process to measure did not start: {log_end}", hint=f"run `{by_hand}` to see why")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -155,8 +158,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 @contextmanager
-def _kept_port() -> Iterator[int]:
-    """Bound and not listened on: a server that is told of it can have it, and nobody is given it by chance."""
+def _reserved_port() -> Iterator[int]:
+    """Reserve a port: bound but not listening, so that the server can bind it, but no other process gets it."""
     with socket.socket() as keeper:
         keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         keeper.bind(("127.0.0.1", 0))
@@ -164,12 +167,12 @@ def _kept_port() -> Iterator[int]:
 
 
 def search_request(text: str, strategy: Strategy) -> bytes:
-    """Whatever is most similar is wanted: without a threshold, an empty answer is a fault."""
+    """Return a search request without a threshold, so that an empty response is a fault."""
     return post_request("/api/v1/search", {"query": text, "strategy": strategy.value, "tool_threshold": 0.0})
 
 
-def post_request(path: str, asked: Mapping[str, object]) -> bytes:
-    body = json.dumps(asked).encode()
+def post_request(path: str, content: Mapping[str, object]) -> bytes:
+    body = json.dumps(content).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
@@ -178,12 +181,12 @@ def post_request(path: str, asked: Mapping[str, object]) -> bytes:
 
 
 def message_length(data: bytes) -> int | None:
-    """Of the message that this begins with; None while its head is not whole."""
+    """Return the length of the first HTTP message; None while its head is incomplete."""
     head_ends = data.find(HEAD_ENDS)
     if head_ends < 0:
         return None
-    found = LENGTH.search(data[:head_ends].lower())
-    return head_ends + len(HEAD_ENDS) + (int(found[1]) if found else 0)
+    match = LENGTH.search(data[:head_ends].lower())
+    return head_ends + len(HEAD_ENDS) + (int(match[1]) if match else 0)
 
 
 def body_of(message: bytes) -> bytes:
@@ -197,19 +200,19 @@ def read_answer(message: bytes) -> Answer:
     head, _, body = message.partition(HEAD_ENDS)
     if DEGRADED in head.lower():
         return Answer("degraded")
-    # The last one: a tool's schema may have a field of this name.
-    told = body[max(0, body.rfind(b'"metadata":')) :]
-    if NOTHING_FOUND.search(told):
+    # The last occurrence: a tool's schema may have a field of this name.
+    metadata = body[max(0, body.rfind(b'"metadata":')) :]
+    if NOTHING_FOUND.search(metadata):
         return Answer("empty")
-    times = {name.decode(): float(value) for name, value in TIMES.findall(told)}
+    times = {name.decode(): float(value) for name, value in TIMES.findall(metadata)}
     if "total" not in times:
         return Answer("not understood")
-    strategy = STRATEGY.search(told)
+    strategy = STRATEGY.search(metadata)
     return Answer("", strategy[1].decode() if strategy else "", _stages(times))
 
 
 def _stages(times: Mapping[str, float]) -> dict[str, float]:
-    """Every millisecond in one stage: the ranking is told as a part of the search of tools."""
+    """Return exclusive times: the server reports ranking as a part of the tool search."""
     ranking = times.get("ranking", 0.0)
     stages = {
         "embedding": times.get("query_embedding", 0.0),
@@ -222,7 +225,7 @@ def _stages(times: Mapping[str, float]) -> dict[str, float]:
 
 
 class HttpLine:
-    """One connection to a port of this machine; opened again when it breaks."""
+    """Connection to a local port, reopened when it breaks."""
 
     def __init__(self, port: int, read: Callable[[bytes], Answer] = read_answer) -> None:
         self._port = port
@@ -232,7 +235,7 @@ class HttpLine:
         self._answered: Callable[[Answer], None] | None = None
         self._received = b""
 
-    def ask(self, request: bytes, answered: Callable[[Answer], None]) -> None:
+    def send(self, request: bytes, answered: Callable[[Answer], None]) -> None:
         self._answered, self._received = answered, b""
         if self._transport is None or self._transport.is_closing():
             self._opening = asyncio.ensure_future(self._open_and_write(request))
@@ -255,7 +258,7 @@ class HttpLine:
         try:
             self._transport, _ = await loop.create_connection(lambda: _Wire(self), "127.0.0.1", self._port)
         except OSError:
-            self._tell(Answer(REFUSED))
+            self._report(Answer(REFUSED))
         else:
             self._transport.write(request)
 
@@ -263,15 +266,15 @@ class HttpLine:
         self._received += data
         length = message_length(self._received)
         if length is not None and len(self._received) >= length:
-            self._tell(self._read(self._received))
+            self._report(self._read(self._received))
 
     def lost(self, transport: asyncio.BaseTransport | None) -> None:
-        """One that was given up is lost later, when another is in its place."""
+        """Handle a lost connection. An abandoned one is lost only after its replacement is open."""
         if self._transport is transport:
             self._transport = None
-            self._tell(Answer(LOST))
+            self._report(Answer(LOST))
 
-    def _tell(self, answer: Answer) -> None:
+    def _report(self, answer: Answer) -> None:
         answered, self._answered = self._answered, None
         if answered is not None:
             answered(answer)
@@ -295,15 +298,15 @@ class _Wire(asyncio.Protocol):
 def bench_search(
     *, queries: Path | None, count: int, strategy: Strategy, cached: bool, on_progress: OnProgress
 ) -> Comparison:
-    """Both are processes of their own that are asked over a connection: whoever asks takes no time of either."""
+    """Compare search and baseline. Both are separate processes, so that the client takes no CPU time of either."""
 
     async def run() -> Comparison:
         texts = await queries_or_names(queries, count + WARM_UP_QUERIES)
         async with (
             baseline_worker(strategy, texts, cached=cached) as bare,
             search_server(cached=cached) as server,
-            _searching(bare.port, strategy) as run_bare,
-            _searching(server.port, strategy) as run_ours,
+            _open_search(bare.port, strategy) as run_bare,
+            _open_search(server.port, strategy) as run_ours,
         ):
             return await compare(run_bare, run_ours, texts, on_progress)
 
@@ -311,8 +314,8 @@ def bench_search(
 
 
 @asynccontextmanager
-async def _searching(port: int, strategy: Strategy) -> AsyncIterator[TimedSearch]:
-    """Searches over one connection. What is not told by whoever answers is the way there and back."""
+async def _open_search(port: int, strategy: Strategy) -> AsyncIterator[TimedSearch]:
+    """Open a search over one connection. Time that the server does not report is the `http` stage."""
     line = HttpLine(port)
 
     async def search(text: str) -> Mapping[str, float]:
@@ -332,14 +335,14 @@ async def _searching(port: int, strategy: Strategy) -> AsyncIterator[TimedSearch
 
 
 async def _answer(line: HttpLine, request: bytes) -> Answer:
-    answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-    line.ask(request, answered.set_result)
-    return await answered
+    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    line.send(request, future.set_result)
+    return await future
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is measured, and the connections to it."""
+    """The process to measure, and the connections to it."""
 
     name: str
     child: Child
@@ -348,11 +351,11 @@ class Target:
     async def run(
         self, requests: Sequence[bytes], schedule: Schedule, on_progress: OnProgress
     ) -> tuple[Run, LoadStats]:
-        mine, its = time.process_time(), self.child.cpu_seconds()
+        own_cpu, child_cpu = time.process_time(), self.child.cpu_seconds()
         loop = OpenLoop(self.lines, requests, on_progress=on_progress)
         run = await loop.run(schedule, f"{self.name} at {schedule.rate:g}/s")
-        spent = {"generator": time.process_time() - mine, self.name: self.child.cpu_seconds() - its}
-        return run, stats_of(run, {name: seconds * 1000 / len(run.asked) for name, seconds in spent.items()})
+        spent = {"generator": time.process_time() - own_cpu, self.name: self.child.cpu_seconds() - child_cpu}
+        return run, stats_of(run, {name: seconds * 1000 / len(run.requests) for name, seconds in spent.items()})
 
 
 def bench_load(
@@ -366,7 +369,7 @@ def bench_load(
     plot: Path | None,
     on_progress: OnProgress,
 ) -> LoadComparison:
-    """Without `rates`, the usual ones."""
+    """Compare search and baseline under load. Without `rates`, use the default ones."""
 
     async def run() -> LoadComparison:
         texts = await queries_or_names(queries, count or DIFFERENT_QUERIES)
@@ -380,12 +383,12 @@ def bench_load(
 
             async def step(name: str, rate: float, first: int) -> LoadStats:
                 schedule = Schedule(rate, step_seconds)
-                return (await targets[name].run(_from(requests, first), schedule, on_progress))[1]
+                return (await targets[name].run(_rotated(requests, first), schedule, on_progress))[1]
 
             curves = await rise(tuple(targets), rates or tuple(usual_rates(MAX_RATE)), step)
         return LoadComparison(strategy, len(texts), cached, curves[BARE], curves[OURS])
 
-    _check_place(plot)
+    _require_folder(plot)
     compared = run_bench(run())
     if plot is not None:
         plot.write_text(latency_plot(compared), "utf-8")
@@ -425,22 +428,24 @@ async def _target(name: str, started: AbstractAsyncContextManager[Child]) -> Asy
 
 
 async def _warm_up(target: Target, requests: Sequence[bytes]) -> None:
-    """The last ones: what is measured begins with the first."""
-    _, figures = await target.run(requests[::-1], WARM_UP_LOAD, silent)
-    if figures.errors:
+    """Warm up with the last requests: the measurement starts with the first ones."""
+    _, stats = await target.run(requests[::-1], WARM_UP_LOAD, silent)
+    if stats.errors:
         raise SetupError(
-            f"{target.name} does not answer as it should: {', '.join(figures.errors)}",
+            f"{target.name} returns errors: {', '.join(stats.errors)}",
             hint="run `toolscript doctor --index`, and `toolscript serve` to see its log",
         )
 
 
-def _from(requests: Sequence[bytes], first: int) -> list[bytes]:
-    """All of them, beginning with another one."""
+def _rotated(requests: Sequence[bytes], first: int) -> list[bytes]:
+    """Return all requests, starting with the one at `first`."""
     start = first % len(requests)
     return [*requests[start:], *requests[:start]]
 
 
-def _check_place(plot: Path | None) -> None:
-    """Before minutes of measuring, not after."""
+def _require_folder(plot: Path | None) -> None:
+    """Raise before measuring for minutes if the folder of the plot is missing."""
     if plot is not None and not plot.absolute().parent.is_dir():
-        raise InvalidRequest(f"there is no folder {plot.absolute().parent}", hint="make it, or give another file")
+        raise InvalidRequest(
+            f"there is no folder {plot.absolute().parent}", hint="create it, or choose another file"
+        )

@@ -1,6 +1,6 @@
-"""Synthetic data: points, texts, words, documents and chunks that look like real ones.
+"""Synthetic data: points, texts, words, documents and chunks that resemble real ones.
 
-Uniform noise would not do: in many dimensions all of it is equally far away, and no index finds its way in it.
+Uniform noise is unsuitable: in many dimensions all points are equally far apart, and no index can navigate them.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from toolscript.core.items import ItemKind, JsonObject
 from toolscript.core.retrieval.model import Matrix, Point, Terms, Vector, type_skills
 from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
 from toolscript.core.taxonomy import skill_point_id
-from toolscript.core.text import Passage
+from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import DocumentHeader, document_key
 from toolscript.documents.model.filters import filterable
 from toolscript.documents.model.points import IndexedChunk, IndexedDocument
@@ -88,40 +88,40 @@ _FRAMES = (
 )
 
 WORDS = 50_000
-# How often the word of a rank comes, as in real texts: 1 / (rank + SHIFT).
+# Frequency of a word by rank, as in real texts (Zipf): 1 / (rank + SHIFT).
 SHIFT = 10.0
 _FILLERS = ("the", "of", "and", "in", "with", "for", "by", "on")
 
 Numbers = NDArray[np.int64]
 
-# Sizes fall with a tenant's rank like this, above a few that everybody has.
+# Sizes fall with a tenant's rank by this power, on top of a few chunks that every tenant has.
 STEEPNESS = 1.2
 FEW = 30
-# Passages of one portion of a tenant, the unit in which documents are made and written.
+# Chunks of one portion of a tenant, the unit in which documents are generated and written.
 PORTION = 200
-PASSAGES_EACH, MAX_EACH = 3.0, 12
+CHUNKS_EACH, MAX_EACH = 3.0, 12
 WORDS_KEPT, WORDS_ADDED = 40, 36
 TITLE_WORDS, SENTENCE = 6, 14
-SUBJECTS, PASSAGES_A_SUBJECT = 5, 20
-# In so many of twenty documents each.
+SUBJECTS, CHUNKS_A_SUBJECT = 5, 20
+# Number of documents out of twenty, by language.
 LANGUAGES = ("en",) * 12 + ("de",) * 5 + ("fr",) * 2 + ("fi",)
 FIRST_YEAR, YEARS = 2006, 20
 SOURCES, TAGS = 50, 20
 
 CHUNKS_A_SOURCE = 200
-# One chunk in so many has something worth extracting.
+# One chunk in so many has an extraction.
 CHUNKS_AN_EXTRACTION = 10
 SOURCE_TYPES = ("book", "paper", "case_study", "note")
 EXTRACTED = ("decision", "pattern", "warning", "method", "checklist")
 TOPICS = 40
 WORDS_A_TITLE, WORDS_EXTRACTED = 5, 25
 
-UNDER_WAY = 3
+MAX_CONCURRENT = 3
 
 
 @dataclass(frozen=True)
 class RealPoints:
-    """What the lookalikes are made from. `skills` is each real item's own skill, by what it is near to."""
+    """Real items that synthetic points are derived from. `skills`: number of the nearest skill of each."""
 
     vectors: Matrix
     terms: Sequence[Terms]
@@ -129,8 +129,8 @@ class RealPoints:
 
 
 def real_points(vectors: Matrix, terms: Sequence[Terms], seed: int = 1) -> RealPoints:
-    chance = np.random.default_rng(seed)
-    anchors = vectors[chance.choice(len(vectors), SKILLS, replace=len(vectors) < SKILLS)]
+    rng = np.random.default_rng(seed)
+    anchors = vectors[rng.choice(len(vectors), SKILLS, replace=len(vectors) < SKILLS)]
     return RealPoints(vectors, terms, (vectors @ anchors.T).argmax(axis=1).tolist())
 
 
@@ -139,7 +139,7 @@ def skill_name(number: int) -> str:
 
 
 def skill_points(real: RealPoints) -> list[Point]:
-    """A point per skill, the mean of the real items in it."""
+    """Return a point per skill: the centroid of its real items."""
     numbers = np.array(real.skills)
     return [_skill_point(number, real.vectors[numbers == number]) for number in sorted(set(real.skills))]
 
@@ -152,113 +152,116 @@ def _skill_point(number: int, vectors: Matrix) -> Point:
 
 
 def synthetic_points(real: RealPoints, count: int, batch: int, seed: int = 2) -> Iterator[list[Point]]:
-    """Points 1 to `count`, the same ones for the same seed."""
-    chance = np.random.default_rng(seed)
+    """Yield points 1 to `count` in batches, deterministic for a seed."""
+    rng = np.random.default_rng(seed)
     for start in range(0, count, batch):
         ids = range(start + 1, min(start + batch, count) + 1)
-        origins = chance.integers(len(real.vectors), size=len(ids))
-        vectors = moved(real.vectors[origins], chance)
+        origins = rng.integers(len(real.vectors), size=len(ids))
+        vectors = moved(real.vectors[origins], rng)
         yield [
-            _point(real, id_, int(origin), vector, chance)
+            _point(real, id_, int(origin), vector, rng)
             for id_, origin, vector in zip(ids, origins, vectors, strict=True)
         ]
 
 
-def moved(vectors: Matrix, chance: np.random.Generator) -> Matrix:
-    noise = chance.standard_normal(vectors.shape, dtype=np.float32)
+def moved(vectors: Matrix, rng: np.random.Generator) -> Matrix:
+    noise = rng.standard_normal(vectors.shape, dtype=np.float32)
     noise *= NOISE / np.linalg.norm(noise, axis=1, keepdims=True)
-    away = vectors + noise
-    return np.asarray(away / np.linalg.norm(away, axis=1, keepdims=True), dtype=np.float32)
+    shifted = vectors + noise
+    return np.asarray(shifted / np.linalg.norm(shifted, axis=1, keepdims=True), dtype=np.float32)
 
 
-def _point(real: RealPoints, id_: int, origin: int, vector: Matrix, chance: np.random.Generator) -> Point:
-    extra = chance.integers(SKILLS, size=int(chance.integers(0, 3)))
+def _point(real: RealPoints, id_: int, origin: int, vector: Matrix, rng: np.random.Generator) -> Point:
+    extra = rng.integers(SKILLS, size=int(rng.integers(0, 3)))
     skills = dict.fromkeys([real.skills[origin], *extra.tolist()])
-    kind = KINDS[int(chance.choice(len(KINDS), p=KIND_SHARES))]
+    kind = KINDS[int(rng.choice(len(KINDS), p=KIND_SHARES))]
     names = [skill_name(number) for number in skills]
     fields = {
         "type": kind.value,
-        "is_active": bool(chance.random() < ACTIVE_SHARE),
+        "is_active": bool(rng.random() < ACTIVE_SHARE),
         "skill_ids": names,
         "type_skill": type_skills(kind, names),
         "server": f"server {origin % 997}",
         "name": f"item_{id_}",
         "description": "A generated item that looks like a real one.",
     }
-    other = real.terms[int(chance.integers(len(real.terms)))]
-    return Point(id_, id_, vector, _exchanged(real.terms[origin], other, chance), fields)
+    other = real.terms[int(rng.integers(len(real.terms)))]
+    return Point(id_, id_, vector, _exchanged(real.terms[origin], other, rng), fields)
 
 
-def _exchanged(terms: Terms, others: Terms, chance: np.random.Generator) -> dict[int, float]:
-    kept = chance.random(len(terms)) >= EXCHANGED
-    taken = chance.random(len(others)) < EXCHANGED
-    mixed = {term: weight for (term, weight), take in zip(others.items(), taken, strict=True) if take}
+def _exchanged(terms: Terms, other_terms: Terms, rng: np.random.Generator) -> dict[int, float]:
+    kept = rng.random(len(terms)) >= EXCHANGED
+    taken = rng.random(len(other_terms)) < EXCHANGED
+    mixed = {term: weight for (term, weight), take in zip(other_terms.items(), taken, strict=True) if take}
     return mixed | {term: weight for (term, weight), keep in zip(terms.items(), kept, strict=True) if keep}
 
 
 def synthetic_texts(count: int, seed: int) -> list[str]:
-    """Each about one subject, with a word of another here and there; the same ones for the same seed."""
-    chance = np.random.default_rng(seed)
+    """Return texts, each about one subject with some words of another, deterministic for a seed."""
+    rng = np.random.default_rng(seed)
     names = list(_SUBJECTS)
-    return [_text(names[int(chance.integers(len(names)))], names, chance) for _ in range(count)]
+    return [_text(names[int(rng.integers(len(names)))], names, rng) for _ in range(count)]
 
 
-def _text(subject: str, names: list[str], chance: np.random.Generator) -> str:
-    frames = chance.permutation(len(_FRAMES))[:SENTENCES]
-    own, other = _SUBJECTS[subject].split(), _SUBJECTS[names[int(chance.integers(len(names)))]].split()
-    return " ".join(_sentence(_FRAMES[int(at)], subject, own, other, chance) for at in frames)
+def _text(subject: str, names: list[str], rng: np.random.Generator) -> str:
+    frames = rng.permutation(len(_FRAMES))[:SENTENCES]
+    own, other = _SUBJECTS[subject].split(), _SUBJECTS[names[int(rng.integers(len(names)))]].split()
+    return " ".join(_sentence(_FRAMES[int(position)], subject, own, other, rng) for position in frames)
 
 
-def _sentence(frame: str, subject: str, own: list[str], other: list[str], chance: np.random.Generator) -> str:
-    a, b = (own[int(at)] for at in chance.permutation(len(own))[:2])
-    c = (other if chance.random() < 1 / 3 else own)[int(chance.integers(len(own)))]
+def _sentence(frame: str, subject: str, own: list[str], other: list[str], rng: np.random.Generator) -> str:
+    a, b = (own[int(position)] for position in rng.permutation(len(own))[:2])
+    c = (other if rng.random() < 1 / 3 else own)[int(rng.integers(len(own)))]
     return frame.format(subject=subject, a=a, b=b, c=c)
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """One word a stem, the commonest first; a word is known by its place. `phrases` are what a text is made of."""
+    """One word per stem, by frequency; a word is identified by its position. Texts consist of `phrases`."""
 
     words: Sequence[str]
     phrases: Sequence[str]
     terms: NDArray[np.uint32]
     reach: NDArray[np.float64]
 
-    def draw(self, chance: np.random.Generator, shape: tuple[int, int]) -> Numbers:
-        return np.searchsorted(self.reach, chance.random(shape))
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> Numbers:
+        return np.searchsorted(self.reach, rng.random(shape))
 
 
 def vocabulary_of(texts: Sequence[str]) -> tuple[Vocabulary, list[Numbers]]:
-    """The vocabulary, and each text in it, in the text's order."""
-    read = [without_stop_words(words_of(text)) for text in texts]
+    """Return the vocabulary, and each text as positions in it."""
+    tokenized = [without_stop_words(words_of(text)) for text in texts]
     word_of_stem: dict[int, str] = {}
-    for word, _ in Counter(word for words in read for word in words).most_common():
+    for word, _ in Counter(word for words in tokenized for word in words).most_common():
         word_of_stem.setdefault(terms_of_word(word)[0], word)
     for word in _made_up():
         if len(word_of_stem) >= WORDS:
             break
         word_of_stem.setdefault(terms_of_word(word)[0], word)
-    place = {stem: at for at, stem in enumerate(word_of_stem)}
-    shares = 1 / (np.arange(len(place)) + SHIFT)
-    known = Vocabulary(
+    position_of = {stem: number for number, stem in enumerate(word_of_stem)}
+    shares = 1 / (np.arange(len(position_of)) + SHIFT)
+    vocabulary = Vocabulary(
         list(word_of_stem.values()),
-        [word if at % 2 else f"{_FILLERS[at // 2 % 8]} {word}" for at, word in enumerate(word_of_stem.values())],
+        [
+            word if number % 2 else f"{_FILLERS[number // 2 % 8]} {word}"
+            for number, word in enumerate(word_of_stem.values())
+        ],
         np.fromiter(word_of_stem, dtype=np.uint32, count=len(word_of_stem)),
         np.cumsum(shares / shares.sum())[:-1],
     )
-    return known, [np.array([place[terms_of_word(word)[0]] for word in words]) for words in read]
+    return vocabulary, [np.array([position_of[terms_of_word(word)[0]] for word in words]) for words in tokenized]
 
 
 def _made_up() -> Iterator[str]:
-    """Names of two or three syllables."""
+    """Yield made-up words of two or three syllables."""
     syllables = [before + vowel for before, vowel in product("bdfgklmnprstvz", "aeiou")]
-    yield from (f"{one}{two}x" for one, two in product(syllables, syllables))
-    yield from (f"{one}{two}{three}n" for one, two, three in product(syllables, syllables, syllables))
+    yield from (f"{first}{second}x" for first, second in product(syllables, syllables))
+    yield from (f"{first}{second}{third}n" for first, second, third in product(syllables, syllables, syllables))
 
 
 @dataclass(frozen=True)
 class Originals:
-    """What documents are made of: texts with their vectors, and the words of each by their places."""
+    """Texts that documents are derived from, with vectors, and with words as positions in the vocabulary."""
 
     texts: Sequence[str]
     vectors: Matrix
@@ -286,7 +289,7 @@ class TenantSize:
 
 
 def sizes_of(tenants: int, passages: int, seed: int) -> list[TenantSize]:
-    """The largest first: a fifth of all passages is its own, half of the tenants have about twenty or fewer."""
+    """Return tenants, largest first: it has a fifth of all chunks, half of them have about twenty or fewer."""
     few = np.random.default_rng([seed, 0]).integers(1, min(FEW, max(2, passages // tenants)), size=tenants)
     shares = np.arange(1, tenants + 1) ** -STEEPNESS
     left = max(0, passages - int(few.sum()))
@@ -296,37 +299,40 @@ def sizes_of(tenants: int, passages: int, seed: int) -> list[TenantSize]:
 
 
 def portions_of(sizes: Sequence[TenantSize], seed: int) -> list[tuple[TenantSize, int]]:
-    """Of all tenants mixed, as they arrive in real life."""
+    """Return the portions of all tenants in random order, as in production."""
     listed = [(size, number) for size in sizes for number in range(size.portions)]
-    return [listed[at] for at in np.random.default_rng([seed, 1]).permutation(len(listed))]
+    return [listed[position] for position in np.random.default_rng([seed, 1]).permutation(len(listed))]
 
 
 def subjects_of(originals: Originals, size: TenantSize, seed: int) -> Numbers:
-    """The texts that a tenant's documents are like: a large tenant has more to tell."""
-    count = min(len(originals.texts), SUBJECTS + size.passages // PASSAGES_A_SUBJECT)
+    """Return the texts that a tenant's documents derive from: more texts for a larger tenant."""
+    count = min(len(originals.texts), SUBJECTS + size.passages // CHUNKS_A_SUBJECT)
     return np.random.default_rng([seed, 2, size.number]).choice(len(originals.texts), count, replace=False)
 
 
 def documents_of(originals: Originals, size: TenantSize, portion: int, seed: int) -> Iterator[IndexedDocument]:
-    """One portion of a tenant's documents, the same ones for the same seed."""
-    chance = np.random.default_rng([seed, 3, size.number, portion])
+    """Yield one portion of a tenant's documents, deterministic for a seed."""
+    rng = np.random.default_rng([seed, 3, size.number, portion])
     count = min(PORTION, size.passages - portion * PORTION)
-    origins = chance.choice(subjects_of(originals, size, seed), count)
-    vectors = moved(originals.vectors[origins], chance)
-    added = originals.vocabulary.draw(chance, (count, WORDS_ADDED))
-    at = 0
-    while at < count:
-        several = min(count - at, MAX_EACH, int(chance.geometric(1 / PASSAGES_EACH)))
-        words = [mixed(originals.words[origins[one]], added[one], chance) for one in range(at, at + several)]
-        id_ = f"doc-{portion}-{at}"
-        yield _document(size.tenant, id_, originals.vocabulary, words, vectors[at : at + several], chance)
-        at += several
+    origins = rng.choice(subjects_of(originals, size, seed), count)
+    vectors = moved(originals.vectors[origins], rng)
+    added = originals.vocabulary.draw(rng, (count, WORDS_ADDED))
+    start = 0
+    while start < count:
+        length = min(count - start, MAX_EACH, int(rng.geometric(1 / CHUNKS_EACH)))
+        words = [
+            mixed(originals.words[origins[position]], added[position], rng)
+            for position in range(start, start + length)
+        ]
+        id_ = f"doc-{portion}-{start}"
+        yield _document(size.tenant, id_, originals.vocabulary, words, vectors[start : start + length], rng)
+        start += length
 
 
-def mixed(own: Numbers, added: Numbers, chance: np.random.Generator) -> Numbers:
-    start = int(chance.integers(max(1, len(own) - WORDS_KEPT)))
+def mixed(own: Numbers, added: Numbers, rng: np.random.Generator) -> Numbers:
+    start = int(rng.integers(max(1, len(own) - WORDS_KEPT)))
     words = np.concatenate([own[start : start + WORDS_KEPT], added])
-    return np.asarray(words[chance.permutation(len(words))])
+    return np.asarray(words[rng.permutation(len(words))])
 
 
 def _document(
@@ -335,14 +341,14 @@ def _document(
     vocabulary: Vocabulary,
     words: Sequence[Numbers],
     vectors: Matrix,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> IndexedDocument:
-    metadata = _metadata(" ".join(vocabulary.words[at] for at in words[0][:TITLE_WORDS]), chance)
+    metadata = _metadata(" ".join(vocabulary.words[position] for position in words[0][:TITLE_WORDS]), rng)
     passages = []
     start = 0
     for number, (places, vector) in enumerate(zip(words, vectors, strict=True)):
         text = text_of(places, vocabulary)
-        passage = Passage(number, start, start + len(text), text)
+        passage = TextChunk(number, start, start + len(text), text)
         passages.append(IndexedChunk(passage, vector, terms_of(places, vocabulary)))
         start = passage.end
     header = DocumentHeader(document_key(tenant, id_), id_, metadata, f"{number:032x}", len(passages), version=1)
@@ -350,18 +356,20 @@ def _document(
 
 
 def text_of(places: Numbers, vocabulary: Vocabulary) -> str:
-    said = [vocabulary.phrases[place] for place in places.tolist()]
-    return "".join(" ".join(said[at : at + SENTENCE]) + ". " for at in range(0, len(said), SENTENCE))
+    phrases = [vocabulary.phrases[place] for place in places.tolist()]
+    return "".join(
+        " ".join(phrases[start : start + SENTENCE]) + ". " for start in range(0, len(phrases), SENTENCE)
+    )
 
 
 def terms_of(places: Numbers, vocabulary: Vocabulary) -> dict[int, float]:
-    known, counts = np.unique(places, return_counts=True)
+    distinct, counts = np.unique(places, return_counts=True)
     weights = counts * (K1 + 1) / (counts + K1)
-    return dict(zip(vocabulary.terms[known].tolist(), weights.tolist(), strict=True))
+    return dict(zip(vocabulary.terms[distinct].tolist(), weights.tolist(), strict=True))
 
 
-def _metadata(title: str, chance: np.random.Generator) -> JsonObject:
-    any_of = chance.integers(1 << 16, size=8).tolist()
+def _metadata(title: str, rng: np.random.Generator) -> JsonObject:
+    any_of = rng.integers(1 << 16, size=8).tolist()
     year = FIRST_YEAR + any_of[0] % YEARS
     return {
         "title": title,
@@ -376,7 +384,7 @@ def _metadata(title: str, chance: np.random.Generator) -> JsonObject:
 
 @dataclass(frozen=True)
 class SyntheticSource:
-    """A source with everything that is stored and indexed of it."""
+    """A source with its chunks, extractions and points."""
 
     source: Source
     chunks: list[Chunk]
@@ -386,68 +394,75 @@ class SyntheticSource:
 
 
 def sources_of(originals: Originals, chunks: int, seed: int) -> Iterator[SyntheticSource]:
-    """The same ones for the same seed."""
+    """Yield sources, deterministic for a seed."""
     for number in range(-(-chunks // CHUNKS_A_SOURCE)):
         count = min(CHUNKS_A_SOURCE, chunks - number * CHUNKS_A_SOURCE)
         yield _source(originals, number, count, np.random.default_rng([seed, number]))
 
 
-def _source(originals: Originals, number: int, count: int, chance: np.random.Generator) -> SyntheticSource:
+def _source(originals: Originals, number: int, count: int, rng: np.random.Generator) -> SyntheticSource:
     title = f"Source {number}"
-    topics = tuple(f"topic-{at}" for at in sorted({*chance.integers(TOPICS, size=3).tolist()}))
+    topics = tuple(f"topic-{topic}" for topic in sorted({*rng.integers(TOPICS, size=3).tolist()}))
     id_ = source_id(f"/made/{number}")
     kind = SOURCE_TYPES[number % len(SOURCE_TYPES)]
-    made = SyntheticSource(
+    result = SyntheticSource(
         Source(id_, kind, title, f"/made/{number}", ("Somebody",), topics, chunk_count=count), [], [], {}, []
     )
-    origins = chance.integers(len(originals.texts), size=count)
-    vectors = moved(originals.vectors[origins], chance)
-    added = originals.vocabulary.draw(chance, (count, WORDS_ADDED))
-    for at in range(count):
-        words = mixed(originals.words[origins[at]], added[at], chance)
+    origins = rng.integers(len(originals.texts), size=count)
+    vectors = moved(originals.vectors[origins], rng)
+    added = originals.vocabulary.draw(rng, (count, WORDS_ADDED))
+    for index in range(count):
+        words = mixed(originals.words[origins[index]], added[index], rng)
         text = text_of(words, originals.vocabulary)
         position = Position(
-            f"Chapter {at // 40}", f"Section {at // 8}", at // 3 + 1, at * 10 + 1, at * 800, at * 800
+            f"Chapter {index // 40}",
+            f"Section {index // 8}",
+            index // 3 + 1,
+            index * 10 + 1,
+            index * 800,
+            index * 800,
         )
-        chunk = Chunk(chunk_id(id_, text, at), id_, at, text, position, len(words), topics)
+        chunk = Chunk(chunk_id(id_, text, index), id_, index, text, position, len(words), topics)
         fields = {"source_id": id_, "topics": list(topics)}
-        made.chunks.append(chunk)
-        made.chunk_points.append(
-            Point(point_of(chunk.id), 1, vectors[at], terms_of(words, originals.vocabulary), fields)
+        result.chunks.append(chunk)
+        result.chunk_points.append(
+            Point(point_of(chunk.id), 1, vectors[index], terms_of(words, originals.vocabulary), fields)
         )
-        if at % CHUNKS_AN_EXTRACTION == 0:
-            _extract(made, chunk, originals, words, vectors[at], chance)
-    return made
+        if index % CHUNKS_AN_EXTRACTION == 0:
+            _extract(result, chunk, originals, words, vectors[index], rng)
+    return result
 
 
 def _extract(
-    made: SyntheticSource,
+    result: SyntheticSource,
     chunk: Chunk,
     originals: Originals,
     words: Numbers,
     vector: Vector,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> None:
     kept = words[:WORDS_EXTRACTED]
     kind = EXTRACTED[chunk.number // CHUNKS_AN_EXTRACTION % len(EXTRACTED)]
     title, text = text_of(kept[:WORDS_A_TITLE], originals.vocabulary), text_of(kept, originals.vocabulary)
-    one = Extraction(
+    extraction = Extraction(
         extraction_id(chunk.id, 0), chunk.source_id, chunk.id, kind, {"title": title, "text": text}, chunk.topics
     )
-    fields = {"source_id": one.source_id, "chunk_id": chunk.id, "type": kind, "topics": list(chunk.topics)}
-    near = moved(vector[None], chance)[0]
-    made.extractions[chunk.id] = [one]
-    made.extraction_points.append(Point(point_of(one.id), 1, near, terms_of(kept, originals.vocabulary), fields))
+    fields = {"source_id": extraction.source_id, "chunk_id": chunk.id, "type": kind, "topics": list(chunk.topics)}
+    near = moved(vector[None], rng)[0]
+    result.extractions[chunk.id] = [extraction]
+    result.extraction_points.append(
+        Point(point_of(extraction.id), 1, near, terms_of(kept, originals.vocabulary), fields)
+    )
 
 
-async def few_at_once(pieces: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """The first that fails ends it."""
-    under_way: set[asyncio.Task[None]] = set()
-    for piece in pieces:
-        if len(under_way) == UNDER_WAY:
-            finished, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+async def run_bounded(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run with bounded concurrency. Raise the first failure."""
+    running: set[asyncio.Task[None]] = set()
+    for coroutine in work:
+        if len(running) == MAX_CONCURRENT:
+            finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in finished:
                 task.result()
-        under_way.add(asyncio.create_task(piece))
+        running.add(asyncio.create_task(coroutine))
         await asyncio.sleep(0)
-    await asyncio.gather(*under_way)
+    await asyncio.gather(*running)

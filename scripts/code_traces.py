@@ -1,4 +1,4 @@
-"""Which files of the package a search goes through: those of which a function is called while it is answered."""
+"""Traces which files of the package a search runs through: those with a function that it calls."""
 
 import asyncio
 import inspect
@@ -18,7 +18,7 @@ from unittest.mock import patch
 import httpx2
 
 from toolscript.__main__ import main
-from toolscript.core.embedding.download_failures import OTHER_NAMES, REFUSED_SECONDS, Refusals
+from toolscript.core.embedding.download_failures import MODEL_ALIASES, REFUSED_SECONDS, Refusals
 from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import Offer
 from toolscript.core.settings.service import Settings
@@ -31,12 +31,12 @@ from toolscript.server.wiring import SharedResources
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "toolscript"
-# The first of them is not measured: it loads what is loaded once.
+# The first one is a warm-up.
 QUERIES = ("read a file", "schedule a meeting with Anna")
 
 
 def request_trace() -> set[Path]:
-    """Of `POST /api/v1/search`, on the doubles that the demo runs on."""
+    """Trace `POST /api/v1/search`, on the in-memory stores of the demo."""
 
     async def run() -> set[Path]:
         settings = demo_settings(Settings.model_construct(), None, None)
@@ -58,7 +58,7 @@ def _client(transport: httpx2.ASGITransport) -> httpx2.AsyncClient:
 
 
 def command_trace(model: str) -> set[Path]:
-    """Of `toolscript search` without a gateway that runs; its cache has what the servers offered."""
+    """Trace `toolscript search` without a running gateway; its cache holds the tools of the servers."""
     with tempfile.TemporaryDirectory() as home:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("TOOLSCRIPT_")},
@@ -66,15 +66,15 @@ def command_trace(model: str) -> set[Path]:
             "TOOLSCRIPT_DATA_DIR": f"{home}/data",
             **({"TOOLSCRIPT_SEARCH_MODEL": model} if model else {}),
         }
-        _remember(Path(home))
+        _fill_cache(Path(home))
         for query in QUERIES:
             with patch.dict(os.environ, environment, clear=True), traced() as files:
                 _command("search", query, "--config", f"{home}/servers.json")
         return files
 
 
-def _remember(home: Path) -> None:
-    """Servers that are never started, what they offered, and that no model could be had."""
+def _fill_cache(home: Path) -> None:
+    """Write a config of servers that are never started, their cached tools, and a failed model download."""
     by_server = defaultdict[str, list[Item]](list)
     for item in read_contents().items:
         by_server[item.server].append(item)
@@ -86,7 +86,7 @@ def _remember(home: Path) -> None:
     )
     default = GatewaySettings().search_model
     Refusals(home / "data" / "models").add(
-        OTHER_NAMES.get(default, default), "not downloaded here", REFUSED_SECONDS
+        MODEL_ALIASES.get(default, default), "not downloaded here", REFUSED_SECONDS
     )
 
 
@@ -106,14 +106,14 @@ def _command(*arguments: str) -> None:
 
 @contextmanager
 def traced() -> Iterator[set[Path]]:
-    """Filled, as paths within the package, once it is left."""
+    """Yield a set that holds the paths within the package once the context ends."""
     codes, files = set[CodeType](), set[Path]()
 
-    def seen(frame: FrameType, _event: str, _given: object) -> None:
+    def profile(frame: FrameType, _event: str, _argument: object) -> None:
         codes.add(frame.f_code)
 
-    threading.setprofile(seen)
-    sys.setprofile(seen)
+    threading.setprofile(profile)
+    sys.setprofile(profile)
     try:
         yield files
     finally:

@@ -1,7 +1,7 @@
-"""The pages of docs/contract: one row for each statement of a source document, and the tests that show it.
+"""The pages of docs/contract: one row for each statement of a source document, and the tests that prove it.
 
-People write the rows; the last column and the totals in docs/contract.md are written here. A test names the
-rows it shows with `@pytest.mark.states("S0-001")`.
+People write the rows; this script writes the last column, and the totals in docs/contract.md. A test names its
+rows with `@pytest.mark.states("S0-001")`.
 """
 
 import ast
@@ -30,13 +30,13 @@ class Row:
 
 
 def contract_pages() -> dict[Path, str]:
-    """What each page has to say."""
-    shown_by = tests_by_statement()
-    pages = {page: _with_tests(page.read_text("utf-8"), shown_by) for page in sorted(PAGES.glob("*.md"))}
+    """Return the expected text of each page."""
+    tests = tests_by_statement()
+    pages = {page: _with_tests(page.read_text("utf-8"), tests) for page in sorted(PAGES.glob("*.md"))}
     front = ROOT / "docs" / "contract.md"
     if front.is_file():
         table = "\n".join(_totals())
-        pages[front] = TOTALS.sub(lambda found: f"{found[1]}{table}\n{found[2]}", front.read_text("utf-8"))
+        pages[front] = TOTALS.sub(lambda match: f"{match[1]}{table}\n{match[2]}", front.read_text("utf-8"))
     return pages
 
 
@@ -45,24 +45,24 @@ def rows_by_page() -> dict[Path, list[Row]]:
 
 
 def tests_by_statement() -> dict[str, list[str]]:
-    """Each id that a `pytest.mark.states(...)` names, and the tests it stands on."""
-    named: dict[str, list[str]] = {}
+    """Return the tests by the ids in their `pytest.mark.states(...)`."""
+    tests: dict[str, list[str]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         text = path.read_text("utf-8")
         if "mark.states(" not in text:
             continue
-        where = path.relative_to(OF_SOURCES if path.is_relative_to(OF_SOURCES) else ROOT)
+        location = path.relative_to(OF_SOURCES if path.is_relative_to(OF_SOURCES) else ROOT)
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                for id_ in _named(node):
-                    named.setdefault(id_, []).append(f"{where}::{node.name}")
-    return named
+                for id_ in _statement_ids(node):
+                    tests.setdefault(id_, []).append(f"{location}::{node.name}")
+    return tests
 
 
-def _named(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+def _statement_ids(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
     for mark in node.decorator_list:
         if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.states":
-            yield from (str(ast.literal_eval(given)) for given in mark.args)
+            yield from (str(ast.literal_eval(argument)) for argument in mark.args)
 
 
 def _rows(text: str) -> Iterator[Row]:
@@ -81,12 +81,12 @@ def _cells(line: str) -> list[str]:
     return cells
 
 
-def _with_tests(text: str, shown_by: Mapping[str, list[str]]) -> str:
+def _with_tests(text: str, tests_by_id: Mapping[str, list[str]]) -> str:
     lines = []
     for line in text.splitlines():
         cells = _cells(line)
         if cells:
-            tests = "<br>".join(f"`{test}`" for test in shown_by.get(cells[0], ()))
+            tests = "<br>".join(f"`{test}`" for test in tests_by_id.get(cells[0], ()))
             lines.append(f"| {' | '.join([*cells[:4], tests])} |".replace("|  |", "| |").replace("|  |", "| |"))
         else:
             lines.append(line)

@@ -1,4 +1,4 @@
-"""What tests stand on: the real engines, a fresh catalog and a fresh collection name for each test."""
+"""Fixtures: the real engines, and a fresh catalog and collection name for each test."""
 
 import asyncio
 import gc
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from pymongo import MongoClient
 
 from tests.support.pgbouncer import pgbouncer
@@ -33,21 +33,23 @@ PATIENCE = 60.0
 
 ROOT = Path(__file__).parent.parent
 
-# A machine under load is slow, and that is no fault of what is tested.
+# A machine under load is slow, which must not fail a test.
 settings.register_profile("house", deadline=None)
-# `make test` is to answer at once: of generated examples it tries fewer.
-settings.register_profile("quick", deadline=None, max_examples=15)
+# `make test` must be quick, so it runs fewer generated examples.
+settings.register_profile(
+    "quick", deadline=None, max_examples=5, database=None, phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile("house")
 
 # Folders whose tests start engines, other programs or whole installations.
 WHOLE = ("tests/e2e/", "tests/chaos/", "tests/engines/", "tests/gates/", "tests/repo/")
-# What these fixtures hand out is not on every machine, and these values of parameters name engines and a model.
+# Fixtures and parameter values that need engines or a model, which not every machine has.
 REAL_FIXTURES = {"engines", "model_folder"}
 REAL_ADAPTERS = {"fastembed", "mongo", "postgres", "qdrant"}
 
 
 def needs_engines(item: pytest.Item) -> bool:
-    """Whether a test needs more than Python: `make test` leaves it out."""
+    """Return whether a test needs more than Python; `make test` leaves those out."""
     if item.nodeid.startswith(WHOLE) or REAL_FIXTURES & set(getattr(item, "fixturenames", ())):
         return True
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -56,7 +58,7 @@ def needs_engines(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """All workers of a parallel run have their folders in one; where there are none, nobody is waited for."""
+    """Take turns between workers of a parallel run; their folders share a parent. Without workers, do not wait."""
     if not hasattr(item.config, "workerinput"):
         return (yield)
     folder = item.config._tmp_path_factory.getbasetemp().parent  # type: ignore[attr-defined]
@@ -65,7 +67,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks what needs an engine. Of several workers none is left at the end with a file that takes long."""
+    """Mark tests that need an engine, and run long files first, so that no worker is left with one at the end."""
     for item in items:
         if needs_engines(item):
             item.add_marker("engines")
@@ -74,7 +76,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Modules and thousands of tests stay to the end: they are not to be looked through again and again."""
+    """Freeze modules and tests: the garbage collector need not scan them again and again."""
     gc.collect()
     gc.freeze()
 
@@ -86,7 +88,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def engines() -> Iterator[Settings]:
-    """Where the real engines are: named by the environment, or started by `scripts/engines`."""
+    """Return the addresses of the engines: from the environment, or started by `scripts/engines`."""
     if "TOOLSCRIPT_QDRANT_URL" not in os.environ:
         command = [str(ROOT / "scripts" / "engines"), "start"]
         lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -105,7 +107,7 @@ def engines() -> Iterator[Settings]:
 
 @pytest.fixture(scope="session")
 def model_folder() -> str:
-    """A real embedding model: the folder that TOOLSCRIPT_TEST_MODEL names, or else a download."""
+    """Return the folder of a real model: TOOLSCRIPT_TEST_MODEL, or a download."""
     return os.environ.get("TOOLSCRIPT_TEST_MODEL", "sentence-transformers/all-MiniLM-L6-v2")
 
 
@@ -118,12 +120,12 @@ def _admin(url: str, statement: str) -> None:
         conn.execute(statement.encode())
 
 
-# What stands before PostgreSQL where TOOLSCRIPT_TEST_PGBOUNCER is set: see CONTRIBUTING.md.
+# The bouncer in front of PostgreSQL if TOOLSCRIPT_TEST_PGBOUNCER is set: see CONTRIBUTING.md.
 _bouncers: list[str] = []
 
 
 def _drop(url: str, name: str, tries: int = 2) -> None:
-    """A process that was killed a moment ago may still be connected; the server waits five seconds by itself."""
+    """Drop a database. A process that was just killed may still be connected; the server waits five seconds."""
     try:
         _admin(url, f"DROP DATABASE {name}" if tries > 1 else f"DROP DATABASE {name} WITH (FORCE)")
     except psycopg.errors.ObjectInUse:
@@ -131,14 +133,14 @@ def _drop(url: str, name: str, tries: int = 2) -> None:
 
 
 def _end_sessions(url: str, name: str) -> None:
-    """A bouncer keeps its sessions when nobody asks any more. Only our own: FORCE stumbles over an autovacuum."""
+    """End the sessions that a bouncer keeps open. Only our own: FORCE would fail on an autovacuum."""
     own = f"datname = '{name}' AND usename = current_user"
     _admin(url, f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {own}")
 
 
 @pytest.fixture(scope="session")
 def migrated_database(engines: Settings) -> Iterator[str]:
-    """A database with our schema and nothing in it, for others to be copied from."""
+    """Yield an empty database with our schema, as a template."""
     url = engines.postgres_url.get_secret_value()
     name = f"template_{uuid.uuid4().hex[:12]}"
     _admin(url, f"CREATE DATABASE {name}")
@@ -149,7 +151,7 @@ def migrated_database(engines: Settings) -> Iterator[str]:
 
 @contextmanager
 def fresh_database(engines: Settings, template: str, bouncer: str = "") -> Iterator[str]:
-    """`bouncer` stands before it, or else what stands before all."""
+    """Yield a fresh database, behind `bouncer` or the default bouncer."""
     bouncer = bouncer or next(iter(_bouncers), "")
     url = engines.postgres_url.get_secret_value()
     name = f"test_{uuid.uuid4().hex[:12]}"
@@ -174,7 +176,7 @@ async def pool(postgres_url: str) -> AsyncIterator[Pool]:
 
 @pytest.fixture
 async def indexes(engines: Settings) -> AsyncIterator[QdrantIndexes]:
-    """Collections under a name of the test's own; all of them gone afterwards."""
+    """Yield indexes under a unique name, dropped afterwards."""
     alias = f"test_{uuid.uuid4().hex[:12]}"
     async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
         yield QdrantIndexes(connected, alias, Layout())
@@ -183,7 +185,7 @@ async def indexes(engines: Settings) -> AsyncIterator[QdrantIndexes]:
 
 @pytest.fixture
 async def qdrant_documents(engines: Settings) -> AsyncIterator[QdrantDocuments]:
-    """An index of documents of the test's own, for vectors of the embedder without a model."""
+    """Yield a separate document index for vectors of the hash embedder."""
     alias = f"test_{uuid.uuid4().hex[:12]}"
     async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
         card = DocumentCard(HashEmbedder().model)
@@ -194,9 +196,9 @@ async def qdrant_documents(engines: Settings) -> AsyncIterator[QdrantDocuments]:
 async def drop_collections(connected: Qdrant, alias: str) -> None:
     from qdrant_client import grpc as wire
 
-    for found in (await connected.collections.List(wire.ListCollectionsRequest())).collections:
-        if found.name.startswith(f"{alias}__"):
-            await connected.collections.Delete(wire.DeleteCollection(collection_name=found.name))
+    for result in (await connected.collections.List(wire.ListCollectionsRequest())).collections:
+        if result.name.startswith(f"{alias}__"):
+            await connected.collections.Delete(wire.DeleteCollection(collection_name=result.name))
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ class Installation:
         return Settings.model_validate(names)
 
 
-# Databases that this process has named; most of them nobody has ever written to.
+# Database names of this process; most of them were never written to.
 _libraries: list[str] = []
 
 
@@ -228,7 +230,7 @@ def library_environment(engines: Settings, alias: str) -> dict[str, str]:
 
 def _drop_libraries(engines: Settings) -> None:
     url = engines.mongo_writer_url.get_secret_value() or engines.mongo_url.get_secret_value()
-    # Whoever may write may neither list databases nor drop them, only what is in them.
+    # The writer can neither list nor drop databases, only their collections.
     with MongoClient[dict[str, object]](url) as client:
         for name in _libraries:
             for collection in ("sources", "chunks", "extractions"):
@@ -247,11 +249,11 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
             "TOOLSCRIPT_QDRANT_SKILLS_ALIAS": f"{alias}__skills",
             "TOOLSCRIPT_QDRANT_DOCUMENTS_ALIAS": f"{alias}__documents",
             "TOOLSCRIPT_EMBEDDING_MODEL": model_folder,
-            # Tests ask more often than a client may; those of the budget set it again.
+            # Tests exceed the rate limit of clients; tests of the limit set it again.
             "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0",
-            # What a test writes is searched at once, from whichever process; tests of the copy set it again.
+            # Writes are visible to every process at once; tests of the copy set it again.
             "TOOLSCRIPT_SKILL_COPY": "false",
-            # A busy machine is no reason for a degraded answer; tests of the deadline set it again.
+            # A busy machine must not degrade answers; tests of the deadline set it again.
             "TOOLSCRIPT_DEADLINE_SECONDS": "120",
             **library_environment(engines, alias),
         }
@@ -266,7 +268,7 @@ def fresh_installation(engines: Settings, postgres_url: str, model_folder: str) 
 
 @pytest.fixture
 def other_model(model_folder: str, tmp_path: Path) -> str:
-    """The same weights read another way (first token, query prefix): another model, with other vectors."""
+    """Return the same weights with another pooling and query prefix: another model, with other vectors."""
     if not Path(model_folder).is_dir():
         return "BAAI/bge-small-en-v1.5"
     other = tmp_path / "bge-other"

@@ -1,4 +1,4 @@
-"""Who a server runs as: never root, and the caller itself when the caller is not root."""
+"""Account that a server runs as: never root, and the current user unless that is root."""
 
 import os
 import pwd
@@ -51,7 +51,7 @@ class Account:
 
 
 def bare_environment(home: Path) -> dict[str, str]:
-    """Nothing of the caller's environment: QDRANT__* or PG* variables would override our settings."""
+    """Return a clean environment: inherited QDRANT__* or PG* variables would override our settings."""
     return {
         "PATH": SYSTEM_PATH,
         "HOME": str(home),
@@ -61,14 +61,14 @@ def bare_environment(home: Path) -> dict[str, str]:
 
 
 def unprivileged_account() -> Account:
-    return _named("nobody") if os.geteuid() == 0 else _principal()
+    return _account("nobody") if os.geteuid() == 0 else _current_user()
 
 
 def postgres_account() -> Account:
-    return _named("postgres") if os.geteuid() == 0 else _principal()
+    return _account("postgres") if os.geteuid() == 0 else _current_user()
 
 
-def _named(name: str) -> Account:
+def _account(name: str) -> Account:
     try:
         entry = pwd.getpwnam(name)
     except KeyError:
@@ -76,7 +76,7 @@ def _named(name: str) -> Account:
     return Account(name, entry.pw_uid, entry.pw_gid)
 
 
-def _principal() -> Account:
+def _current_user() -> Account:
     try:
         name = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -27,7 +27,7 @@ class NpmBinary:
 
 
 def verified(binary: NpmBinary, downloads: Path) -> Path | None:
-    """The downloaded file when it is there and intact."""
+    """Return the downloaded file if it exists and is intact."""
     path = binary.path(downloads)
     if not path.exists():
         return None

@@ -135,16 +135,16 @@ class Fleet:
         self.state.save()
 
     def _port(self, engine: Engine) -> int:
-        remembered = self.state.ports.get(engine.name)
-        if engine.keeps_port and remembered is not None:
-            if not are_free(remembered, engine.port_count):
+        previous = self.state.ports.get(engine.name)
+        if engine.keeps_port and previous is not None:
+            if not are_free(previous, engine.port_count):
                 raise EnginesError(
-                    f"{engine.name} must keep its ports from {remembered} on, but another process holds one; "
+                    f"{engine.name} must keep its ports from {previous} on, but another process holds one; "
                     "end that process or run `scripts/engines reset`"
                 )
-            return remembered
-        others = [port for name, port in self.state.ports.items() if name != engine.name]
-        return choose_port(remembered, engine.port_count, others)
+            return previous
+        taken = [port for name, port in self.state.ports.items() if name != engine.name]
+        return choose_port(previous, engine.port_count, taken)
 
     def _wait_until_up(self, engine: Engine) -> None:
         deadline = time.monotonic() + engine.ready_seconds
@@ -164,7 +164,7 @@ class Fleet:
         time.sleep(1)
         self._launch(self._current(engine))
 
-    def _give_up(self, engine: Engine, what: str) -> None:
+    def _give_up(self, engine: Engine, problem: str) -> None:
         log = self.places.log(engine.name)
         say(processes.tail(log))
-        raise EnginesError(f"{engine.name} {what}; see {log}")
+        raise EnginesError(f"{engine.name} {problem}; see {log}")

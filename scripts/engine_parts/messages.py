@@ -1,10 +1,10 @@
-"""What a person reads: stderr only, because stdout belongs to the shell that evals it."""
+"""Messages for the user, on stderr only: a shell evaluates stdout."""
 
 import sys
 
 
 class EnginesError(Exception):
-    """Something the person running the script can act on; shown without a traceback."""
+    """An error that the user can act on; shown without a traceback."""
 
 
 def say(text: str) -> None:

@@ -26,22 +26,22 @@ class Mongo:
 
     @property
     def folder(self) -> Path:
-        """Each keeps its own: neither can read the other's files."""
+        """Data folder, one per server program: neither can read the other's files."""
         return self.places.home / f"{self.name}-{'mongod' if _mongod() else 'secantus'}"
 
     def prepare(self) -> None:
         if _mongod() is None:
             secantus.install_if_missing(self.places)
         unprivileged_account().own_folder(self.folder)
-        if not mongo_users.are_made(self.places, self.folder):
+        if not mongo_users.have_been_created(self.places, self.folder):
             self._make_users()
 
     def launch(self, port: int) -> Launch:
-        return self._launch(port, asks_for_passwords=True)
+        return self._launch(port, with_passwords=True)
 
     def is_ready(self, port: int) -> bool:
         try:
-            return b"maxWireVersion" in mongo_wire.ask(port, {"hello": 1})
+            return b"maxWireVersion" in mongo_wire.run_command(port, {"hello": 1})
         except OSError:
             return False
 
@@ -49,28 +49,28 @@ class Mongo:
         """Nothing to set up: databases appear when first written to."""
 
     def variables(self, port: int) -> Mapping[str, str]:
-        """Of a server that runs since before there were users: nobody has to log in there."""
-        if not mongo_users.are_made(self.places, self.folder):
+        """Return the URLs. A server from before users existed needs no login."""
+        if not mongo_users.have_been_created(self.places, self.folder):
             return {"TOOLSCRIPT_MONGO_URL": f"mongodb://127.0.0.1:{port}"}
         return {
             "TOOLSCRIPT_MONGO_URL": mongo_users.url(self.places, mongo_users.READER, port),
             "TOOLSCRIPT_MONGO_WRITER_URL": mongo_users.url(self.places, mongo_users.WRITER, port),
         }
 
-    def _launch(self, port: int, *, asks_for_passwords: bool) -> Launch:
+    def _launch(self, port: int, *, with_passwords: bool) -> Launch:
         mongod = _mongod()
         if mongod:
             argv, version = _mongod_arguments(mongod, port, self.folder), "mongod from PATH"
         else:
             argv, version = secantus.arguments(self.places, port, self.folder), f"SecantusDB {secantus.VERSION}"
-        if asks_for_passwords:
+        if with_passwords:
             argv.append("--auth")
         return Launch(argv, unprivileged_account(), self.folder, self.places.log(self.name), version)
 
     def _make_users(self) -> None:
         say("making the users of MongoDB")
         port = choose_port(None, self.port_count, [])
-        process = processes.spawn(self._launch(port, asks_for_passwords=False))
+        process = processes.spawn(self._launch(port, with_passwords=False))
         try:
             if not processes.wait_until(lambda: self.is_ready(port), self.ready_seconds):
                 raise EnginesError(f"{self.name} gave no answer; see {self.places.log(self.name)}")

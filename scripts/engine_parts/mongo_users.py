@@ -1,6 +1,6 @@
-"""Who may do what in the private MongoDB: one user reads all databases, one reads and writes them.
+"""Users of the private MongoDB: one reads all databases, one reads and writes them.
 
-A server that asks for passwords lets nobody make the first user, so they are made while it does not ask yet.
+With authentication on, the first user cannot be created, so they are created before it is switched on.
 """
 
 import hashlib
@@ -9,26 +9,26 @@ from pathlib import Path
 
 from . import mongo_wire
 from .messages import EnginesError
-from .passwords import kept_password
+from .passwords import stored_password
 from .places import Places
 
 READER, WRITER = "toolscript_reader", "toolscript_writer"
-# Tests make databases under names of their own; people outside give roles on one (deploy/mongo/users.js).
+# Tests create databases of any name; a deployment grants roles on one (deploy/mongo/users.js).
 ROLES: Mapping[str, str] = {READER: "readAnyDatabase", WRITER: "readWriteAnyDatabase"}
 MADE = "toolscript-users"
 
 
-def are_made(places: Places, data: Path) -> bool:
-    """With the passwords we know: a mark lies with the data, which may be older than users are."""
+def have_been_created(places: Places, data: Path) -> bool:
+    """Return whether the users exist with the stored passwords, by a mark file in the data folder."""
     mark = data / MADE
     return mark.exists() and mark.read_text() == _mark(places)
 
 
 def make(places: Places, data: Path, port: int) -> None:
     for user, role in ROLES.items():
-        mongo_wire.ask(port, {"dropUser": user})
+        mongo_wire.run_command(port, {"dropUser": user})
         roles = [{"role": role, "db": "admin"}]
-        answer = mongo_wire.ask(port, {"createUser": user, "pwd": _password(places, user), "roles": roles})
+        answer = mongo_wire.run_command(port, {"createUser": user, "pwd": _password(places, user), "roles": roles})
         if not mongo_wire.is_fine(answer):
             raise EnginesError(f"MongoDB did not make the user {user}; see {places.log('mongo')}")
     (data / MADE).write_text(_mark(places))
@@ -39,9 +39,9 @@ def url(places: Places, user: str, port: int) -> str:
 
 
 def _password(places: Places, user: str) -> str:
-    return kept_password(places.home / f"mongo-{user}.password")
+    return stored_password(places.home / f"mongo-{user}.password")
 
 
 def _mark(places: Places) -> str:
-    known = "\n".join(f"{user} {role} {_password(places, user)}" for user, role in ROLES.items())
-    return hashlib.sha256(known.encode()).hexdigest()
+    credentials = "\n".join(f"{user} {role} {_password(places, user)}" for user, role in ROLES.items())
+    return hashlib.sha256(credentials.encode()).hexdigest()

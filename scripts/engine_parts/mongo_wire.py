@@ -1,4 +1,4 @@
-"""As much of MongoDB's protocol as a start needs: one command, and its answer as bytes."""
+"""A minimal client of MongoDB's wire protocol: one command, and its response as bytes."""
 
 import socket
 import struct
@@ -12,8 +12,8 @@ ANSWER_SECONDS = 5
 Value = int | str | Mapping[str, "Value"] | Sequence["Value"]
 
 
-def ask(port: int, command: Mapping[str, Value], database: str = "admin") -> bytes:
-    """See the wire protocol in MongoDB's manual."""
+def run_command(port: int, command: Mapping[str, Value], database: str = "admin") -> bytes:
+    """Run a command; see the wire protocol in MongoDB's manual."""
     body = struct.pack("<IB", 0, 0) + _document({**command, "$db": database})
     with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS) as connection:
         connection.sendall(struct.pack("<iiii", HEADER_SIZE + len(body), 1, 0, OP_MSG) + body)
@@ -44,4 +44,4 @@ def _element(name: str, value: Value) -> bytes:
             return b"\x02" + key + struct.pack("<i", len(text)) + text
         case Mapping():
             return b"\x03" + key + _document(value)
-    return b"\x04" + key + _document({str(place): one for place, one in enumerate(value)})
+    return b"\x04" + key + _document({str(index): item for index, item in enumerate(value)})

@@ -1,10 +1,10 @@
-"""Passwords of private servers: made once, and kept where only their owner can read."""
+"""Passwords of private servers, generated once and readable by their owner only."""
 
 import secrets
 from pathlib import Path
 
 
-def kept_password(file: Path) -> str:
+def stored_password(file: Path) -> str:
     if not file.exists():
         draft = file.with_suffix(".draft")
         draft.touch(mode=0o600)

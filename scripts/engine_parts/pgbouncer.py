@@ -1,4 +1,4 @@
-"""PgBouncer in transaction mode before a PostgreSQL: four sessions of it for all that ask for one database."""
+"""PgBouncer in transaction mode in front of PostgreSQL: all clients of a database share four sessions."""
 
 import os
 import shutil
@@ -14,13 +14,13 @@ from .processes import Launch, run_logged
 
 INSTALL_SECONDS = 900
 POOL_SIZE = 4
-# Debian's folder for servers is not on everybody's PATH.
+# Debian's folder for servers is not always on the PATH.
 SYSTEM_BINARY = Path("/usr/sbin/pgbouncer")
 
 
 @dataclass(frozen=True)
 class PgBouncer:
-    """`before` is the address of a PostgreSQL, with the user and the password that are used on both sides."""
+    """`before` is the URL of a PostgreSQL, with the user and the password for both sides."""
 
     places: Places
     before: str
@@ -76,7 +76,7 @@ def _config(target: str, port: int, users: Path) -> str:
         "pool_mode = transaction",
         f"default_pool_size = {POOL_SIZE}",
         "max_client_conn = 1000",
-        # One log line for each of thousands of connections tells nobody anything.
+        # A log line for each of thousands of connections is noise.
         "log_connections = 0",
         "log_disconnections = 0",
     ]

@@ -1,4 +1,4 @@
-"""Where things live: outside the checkout, so that unprivileged servers reach their files."""
+"""Paths of data, logs and downloads: outside the checkout, so that unprivileged servers can reach them."""
 
 import fcntl
 import hashlib
@@ -61,23 +61,23 @@ def _owned_folder(folder: Path) -> Path:
     """Anyone may create names in /var/tmp, so trust only a real folder that is ours alone to write."""
     if not os.path.lexists(folder):
         folder.mkdir(mode=0o755, parents=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise EnginesError(f"{folder} is not a folder (symbolic links are refused)")
-    if found.st_uid != os.geteuid():
-        raise EnginesError(f"{folder} belongs to user id {found.st_uid}, not to {os.geteuid()}")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid != os.geteuid():
+        raise EnginesError(f"{folder} belongs to user id {status.st_uid}, not to {os.geteuid()}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise EnginesError(f"{folder} can be written by others; run: chmod go-w {folder}")
     return folder
 
 
 def _wait_for_lock(descriptor: int, lock: Path) -> None:
     deadline = time.monotonic() + LOCK_SECONDS
-    told = False
+    is_reported = False
     while not _try_lock(descriptor):
-        if not told:
+        if not is_reported:
             say("waiting for another start, stop or reset to finish")
-            told = True
+            is_reported = True
         if time.monotonic() > deadline:
             raise EnginesError(f"{lock} was still held after {LOCK_SECONDS} s by another run of this script")
         time.sleep(0.1)

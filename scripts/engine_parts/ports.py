@@ -10,10 +10,10 @@ LOWEST, HIGHEST = 20000, 32000
 ATTEMPTS = 500
 
 
-def choose_port(remembered: int | None, count: int, taken: Collection[int]) -> int:
-    """The first of `count` consecutive free ports; the remembered one when it is still free."""
-    if remembered is not None and are_free(remembered, count):
-        return remembered
+def choose_port(previous: int | None, count: int, taken: Collection[int]) -> int:
+    """Return the first of `count` consecutive free ports; the previous one if it is still free."""
+    if previous is not None and are_free(previous, count):
+        return previous
     for _ in range(ATTEMPTS):
         first = random.randrange(LOWEST, HIGHEST)
         # A gap of 3 keeps clear of the followers that a taken first port may own.

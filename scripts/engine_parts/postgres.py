@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .accounts import Account, bare_environment, postgres_account
 from .messages import EnginesError, say
-from .passwords import kept_password
+from .passwords import stored_password
 from .places import Places
 from .processes import Launch, run_logged
 
@@ -108,7 +108,7 @@ class Postgres:
         return f"postgresql://toolscript:{self._password()}@127.0.0.1:{port}/toolscript"
 
     def _password(self) -> str:
-        return kept_password(self.places.home / "postgres.password")
+        return stored_password(self.places.home / "postgres.password")
 
     def _initialise(self, programs: Path, account: Account) -> None:
         """In a folder that gets its name only when complete, so that an interrupted run leaves no half."""
@@ -152,8 +152,8 @@ def find_programs() -> Path | None:
     installed = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
     if installed:
         return max(installed, key=lambda folder: int(folder.parent.name))
-    found = shutil.which("postgres")
-    return Path(found).resolve().parent if found else None
+    program = shutil.which("postgres")
+    return Path(program).resolve().parent if program else None
 
 
 def _programs() -> Path:
@@ -164,10 +164,10 @@ def _programs() -> Path:
 
 
 def _major_version(programs: Path) -> str:
-    shown = subprocess.check_output([programs / "postgres", "--version"], text=True, timeout=30)
-    match = re.search(r"\d+", shown)
+    output = subprocess.check_output([programs / "postgres", "--version"], text=True, timeout=30)
+    match = re.search(r"\d+", output)
     if match is None:
-        raise EnginesError(f"{programs / 'postgres'} does not tell its version")
+        raise EnginesError(f"{programs / 'postgres'} does not print its version")
     return match.group()
 
 
@@ -182,12 +182,12 @@ def _install(log: Path) -> Path:
     env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     run_logged([apt, "update"], log, INSTALL_SECONDS, env=env)
     run_logged([apt, "install", "-y", "postgresql-common"], log, INSTALL_SECONDS, env=env)
-    _want_no_system_cluster()
+    _disable_system_cluster()
     run_logged([apt, "install", "-y", "postgresql"], log, INSTALL_SECONDS, env=env)
     return _programs()
 
 
-def _want_no_system_cluster() -> None:
+def _disable_system_cluster() -> None:
     """Debian's package otherwise makes and starts a server of its own on port 5432."""
     settings = Path("/etc/postgresql-common/createcluster.conf")
     with settings.open("a") as opened:

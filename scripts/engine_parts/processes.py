@@ -23,7 +23,7 @@ REAP_SECONDS = 15
 
 @dataclass(frozen=True)
 class Launch:
-    """All that is needed to start one server."""
+    """Parameters to start one server."""
 
     argv: Sequence[str]
     account: Account
@@ -33,7 +33,7 @@ class Launch:
 
 
 def spawn(launch: Launch) -> Process:
-    """Start in a session of its own, so that it outlives the shell that asked for it."""
+    """Start in a new session, so that the server outlives the shell."""
     _allow_many_open_files()
     if launch.log.exists():
         launch.log.replace(launch.log.with_suffix(".previous.log"))
@@ -71,7 +71,7 @@ def kill(process: Process) -> None:
 
 
 def wait_until_reaped(process: Process) -> None:
-    """PostgreSQL takes a zombie for a living owner of its data, and process 1 may be slow to collect it."""
+    """Wait until init has reaped the process: PostgreSQL takes a zombie for a live owner of its data."""
     wait_until(lambda: _is_reaped(process.pid), REAP_SECONDS)
 
 
@@ -127,7 +127,7 @@ def _reason(problem: OSError | subprocess.CalledProcessError) -> str:
 
 
 def _send(process: Process, number: signal.Signals) -> None:
-    """Signal through a pid descriptor: the id cannot be given to a stranger between look and kill."""
+    """Signal through a pidfd: the id cannot be reused by another process between check and kill."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -142,7 +142,7 @@ def _send(process: Process, number: signal.Signals) -> None:
 
 
 def _birth(pid: int) -> str | None:
-    """Boot and start tick, which together with the id name one process for ever; None when it ended."""
+    """Return boot id and start tick, which with the pid identify a process uniquely; None if it has ended."""
     fields = _stat_fields(pid)
     if not fields or fields[0] in ENDED:
         return None
@@ -157,7 +157,7 @@ def _is_reaped(pid: int) -> bool:
 
 
 def _stat_fields(pid: int) -> list[str]:
-    """What follows the program's name, which may itself hold spaces and brackets."""
+    """Return the fields after the program's name, which may contain spaces and brackets."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -166,5 +166,5 @@ def _stat_fields(pid: int) -> list[str]:
 
 def _allow_many_open_files() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

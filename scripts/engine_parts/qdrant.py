@@ -55,12 +55,12 @@ class QdrantNode:
 
     @property
     def port_count(self) -> int:
-        """http, grpc, and between peers."""
+        """Ports for HTTP, gRPC and, in a cluster, peers."""
         return 2 if self.number is None else 3
 
     @property
     def keeps_port(self) -> bool:
-        """Peers remember each other's address in their data, so a node cannot move once it has joined."""
+        """Peers store each other's address in their data, so a node cannot move once it has joined."""
         return self.number is not None and self._has_data()
 
     @property
@@ -146,7 +146,7 @@ def _has_whole_cluster(port: int) -> bool:
 
 
 def _get(port: int, path: str) -> bytes | None:
-    """The body of a 200 answer."""
+    """Return the body of a 200 response; None otherwise."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)

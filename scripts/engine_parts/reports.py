@@ -1,4 +1,4 @@
-"""What the commands print: export lines for a shell, a table for a person, JSON for a program."""
+"""Output of the commands: export lines for a shell, a table for users, JSON for programs."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ def rows(fleet: Fleet) -> list[dict[str, str | int | None]]:
     return [_row(fleet, engine) for engine in fleet.engines()]
 
 
-def table(found: Sequence[Mapping[str, str | int | None]]) -> str:
-    lines = [COLUMNS, *(tuple(str(row[column] or "-") for column in COLUMNS) for row in found)]
+def table(entries: Sequence[Mapping[str, str | int | None]]) -> str:
+    lines = [COLUMNS, *(tuple(str(row[column] or "-") for column in COLUMNS) for row in entries)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(COLUMNS))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 

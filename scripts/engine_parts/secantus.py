@@ -79,20 +79,20 @@ def _seal(environment: Path) -> Path:
 def _reachable_python() -> str:
     """An interpreter the server's user may run: root's own can sit in a folder closed to others."""
     account = unprivileged_account()
-    question = f"import sys, venv; sys.exit('%d.%d' % sys.version_info[:2] not in {PYTHONS})"
-    named = [shutil.which(f"python{version}") for version in PYTHONS]
-    candidates = [sys.executable, "/usr/bin/python3", "/usr/local/bin/python3", *filter(None, named)]
+    check = f"import sys, venv; sys.exit('%d.%d' % sys.version_info[:2] not in {PYTHONS})"
+    on_path = [shutil.which(f"python{version}") for version in PYTHONS]
+    candidates = [sys.executable, "/usr/bin/python3", "/usr/local/bin/python3", *filter(None, on_path)]
     for candidate in candidates:
         real = str(Path(candidate).resolve())
-        if account.can([real, "-c", question]):
+        if account.can([real, "-c", check]):
             return real
     raise EnginesError(f"SecantusDB needs a Python {', '.join(PYTHONS)} that the user {account.name} can run")
 
 
 def _pip(python: str) -> list[str]:
-    for owner in (sys.executable, python):
-        command = [owner, "-m", "pip"]
-        asked = subprocess.run([*command, "--version"], check=False, capture_output=True, timeout=60)
-        if asked.returncode == 0:
+    for interpreter in (sys.executable, python):
+        command = [interpreter, "-m", "pip"]
+        result = subprocess.run([*command, "--version"], check=False, capture_output=True, timeout=60)
+        if result.returncode == 0:
             return command
     raise EnginesError(f"{sys.executable} has no pip to install SecantusDB with (on Debian: python3-pip)")

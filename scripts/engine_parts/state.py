@@ -1,4 +1,4 @@
-"""What is remembered between runs: ports, process ids, and whether Qdrant is a cluster."""
+"""State between runs: ports, process ids, and whether Qdrant is a cluster."""
 
 import json
 from dataclasses import asdict, dataclass, field

@@ -1,4 +1,4 @@
-"""Toolscript finds, for a request in plain words, the right tool, document or piece of knowledge."""
+"""Toolscript: search for AI agents over tools, documents and knowledge, by requests in plain words."""
 
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import Item, ItemKind

@@ -1,4 +1,4 @@
-"""argv -> the command line."""
+"""Entry point of the command line."""
 
 from typer import Typer
 

@@ -1,4 +1,4 @@
-"""Bursts far above what `serve` can answer, and calm after them: what is refused, what is answered, what is left.
+"""Bursts far above the capacity of `serve`, and calm after them: refusals, responses and leftovers.
 
 By hand, in a database and under aliases of its own (made from those of the environment, and removed at the end).
 It goes to 127.0.0.1 only and ends by itself:
@@ -30,7 +30,7 @@ from benchmarks.search import Child, HttpLine, read_answer, search_request
 from tests.conftest import fresh_database, fresh_installation
 from tests.e2e import catalog_files
 from tests.e2e.commands import environment, run_here, until_listening
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from toolscript.core.postgres.migrate import upgrade
 from toolscript.core.settings.service import Settings
 from toolscript.tools.model.query import Strategy
@@ -47,7 +47,7 @@ BUCKET = re.compile(r'admission_refusal_seconds_bucket\{kind="read",le="([^"]+)"
 
 @dataclass
 class Report:
-    """`calm_ms` are the p95 before each burst, `back_ms` that from five seconds after the last one on."""
+    """`calm_ms`: p95 before each burst. `back_ms`: p95 from five seconds after the last one."""
 
     peaks: list[float] = field(default_factory=list)
     goodputs: list[float] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Report:
     @property
     def pools_are_whole(self) -> bool:
         return bool(self.pools) and all(
-            one["pool_size"] == one["pool_available"] and not one["requests_waiting"] for one in self.pools
+            pool["pool_size"] == pool["pool_available"] and not pool["requests_waiting"] for pool in self.pools
         )
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Report:
 
 
 def read(message: bytes) -> Answer:
-    """A refusal has to say what it is; an answer that lacks a part is not yet one without anything."""
+    """Parse a response. A refusal must be marked as such; a degraded answer is not an empty one."""
     answer = read_answer(message)
     head, _, body = message.partition(b"\r\n\r\n")
     if answer.fault == "status 503" and b"\r\nretry-after: " in head.lower() and b'"UNAVAILABLE"' in body:
@@ -110,7 +110,7 @@ class Bursts:
 
     async def run(self, bursts: int, seconds: float) -> Report:
         self._lines = [HttpLine(self.child.port, read) for _ in range(LINES)]
-        # Until all is loaded that is loaded later.
+        # Until lazily loaded modules are loaded.
         await self._load(10.0, WARM_UP_SECONDS)
         try:
             for _ in range(bursts):
@@ -125,30 +125,30 @@ class Bursts:
     async def _burst(self, seconds: float) -> None:
         report = self.report
         before = self.child.cpu_seconds()
-        # As fast as a few callers are answered, each asking again at once.
+        # A closed loop of a few clients.
         peak = await self._load(2_000.0, PEAK_SECONDS, lines=FEW_LINES, patience=0.0)
-        answered = sum(not one.fault for one in peak.asked)
+        answered = sum(not item.fault for item in peak.requests)
         each = (self.child.cpu_seconds() - before) / answered
         report.peaks.append(answered / PEAK_SECONDS)
         calm = await self._load(CALM_SHARE * report.peaks[-1], CALM_SECONDS)
-        report.calm_ms.append(_p95([one.done - one.due for one in calm.asked]))
+        report.calm_ms.append(_p95([item.done - item.due for item in calm.requests]))
         before = self.child.cpu_seconds()
         burst = await self._load(TIMES_CAPACITY * report.peaks[-1], seconds)
         spent = self.child.cpu_seconds() - before
-        good = [one for one in burst.asked if not one.fault]
-        refused = [one for one in burst.asked if one.fault == REFUSED]
-        report.goodputs.append(sum(one.done <= burst.began + seconds for one in good) / seconds)
-        report.outcomes.update(one.fault or "whole" for one in burst.asked)
+        good = [item for item in burst.requests if not item.fault]
+        refused = [item for item in burst.requests if item.fault == REFUSED]
+        report.goodputs.append(sum(item.done <= burst.began + seconds for item in good) / seconds)
+        report.outcomes.update(item.fault or "whole" for item in burst.requests)
         if refused:
-            report.refused_client_p95_ms.append(_p95([one.done - one.due for one in refused]))
+            report.refused_client_p95_ms.append(_p95([item.done - item.due for item in refused]))
             report.refusal_cpu_ms.append(max(0.0, spent - each * len(good)) * 1000 / len(refused))
 
     async def _calm_again(self) -> None:
         rate = CALM_SHARE * median(self.report.peaks)
         calm = await self._load(rate, BACK_WITHIN_SECONDS + CALM_SECONDS)
-        later = [one for one in calm.asked if one.due >= calm.began + BACK_WITHIN_SECONDS]
-        assert not any(one.fault for one in later), Counter(one.fault for one in later)
-        self.report.back_ms = _p95([one.done - one.due for one in later])
+        later = [item for item in calm.requests if item.due >= calm.began + BACK_WITHIN_SECONDS]
+        assert not any(item.fault for item in later), Counter(item.fault for item in later)
+        self.report.back_ms = _p95([item.done - item.due for item in later])
 
     async def _load(self, rate: float, seconds: float, *, lines: int = LINES, patience: float = 15.0) -> Run:
         first = self._asked % len(self.requests)
@@ -156,21 +156,21 @@ class Bursts:
             self._lines[:lines], (*self.requests[first:], *self.requests[:first]), patience_seconds=patience
         )
         run = await loop.run(Schedule(rate, seconds))
-        self._asked += sum(one.sent is not None for one in run.asked)
+        self._asked += sum(request.sent is not None for request in run.requests)
         return run
 
     def _said(self) -> str:
-        while not (said := self.told.read_text() if self.told.exists() else "").endswith("\n"):
+        while not (message := self.told.read_text() if self.told.exists() else "").endswith("\n"):
             time.sleep(0.05)
-        return said
+        return message
 
     async def _look(self) -> None:
-        """A connection goes back to its pool a moment after it was used."""
+        """Sample the pools. A connection returns to its pool shortly after use."""
         for _ in range(20):
             self.told.unlink(missing_ok=True)
             os.kill(self.child.pid, signal.SIGUSR1)
-            said = await asyncio.to_thread(self._said)
-            self.report.pools = [json.loads(line) for line in said.splitlines()]
+            message = await asyncio.to_thread(self._said)
+            self.report.pools = [json.loads(line) for line in message.splitlines()]
             if self.report.pools_are_whole:
                 break
             await asyncio.sleep(0.1)
@@ -186,30 +186,30 @@ def _p95(seconds: Sequence[float]) -> float:
 
 @contextmanager
 def watched_server(settings: dict[str, str]) -> Iterator[tuple[Child, Path]]:
-    """Every query is embedded anew, as if nobody had asked it before."""
+    """Run a server that embeds every query, without a cache."""
     extra = {
         **settings,
         "TOOLSCRIPT_METRICS": "true",
         # Metrics are for administrators.
         "TOOLSCRIPT_ENVIRONMENT": "development",
     }
-    with kept_port() as port, tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as log:
-        told = Path(folder, "pools")
-        command = [sys.executable, "-m", "tests.chaos.watched_serve", str(port), str(told)]
+    with reserved_port() as port, tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as log:
+        output = Path(folder, "pools")
+        command = [sys.executable, "-m", "tests.chaos.watched_serve", str(port), str(output)]
         process = subprocess.Popen(command, env=environment(extra), stderr=log)
         try:
             until_listening(process, port, log)
-            yield Child(process.pid, port), told
+            yield Child(process.pid, port), output
         finally:
             process.terminate()
             process.wait(60)
 
 
 def measured(settings: dict[str, str], bursts: int, seconds: float) -> Report:
-    texts = [f"{row['description']} number {at}" for at, row in enumerate(catalog_files.rows(2_000))]
+    texts = [f"{row['description']} number {index}" for index, row in enumerate(catalog_files.rows(2_000))]
     requests = [search_request(text, Strategy.HIERARCHICAL) for text in texts]
-    with watched_server(settings) as (child, told):
-        return asyncio.run(Bursts(child, requests, told).run(bursts, seconds))
+    with watched_server(settings) as (child, output):
+        return asyncio.run(Bursts(child, requests, output).run(bursts, seconds))
 
 
 def fill(settings: dict[str, str], items: int) -> None:
@@ -220,19 +220,19 @@ def fill(settings: dict[str, str], items: int) -> None:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--bursts", type=int, default=10)
-    asked.add_argument("--seconds", type=float, default=5.0, help="how long each burst is")
-    asked.add_argument("--items", type=int, default=2_000)
-    asked.add_argument("--model", default=Settings().embedding_model)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bursts", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long each burst is")
+    parser.add_argument("--items", type=int, default=2_000)
+    parser.add_argument("--model", default=Settings().embedding_model)
+    arguments = parser.parse_args()
     engines, started = Settings(), time.monotonic()
     with fresh_database(engines, "template1") as url:
         upgrade(url)
-        with fresh_installation(engines, url, given.model) as fresh:
-            fill(fresh.environment, given.items)
-            report = measured(fresh.environment, given.bursts, given.seconds)
-    sys.stdout.write(f"{report}\n{given.bursts} bursts, {time.monotonic() - started:.0f} s in all\n")
+        with fresh_installation(engines, url, arguments.model) as fresh:
+            fill(fresh.environment, arguments.items)
+            report = measured(fresh.environment, arguments.bursts, arguments.seconds)
+    sys.stdout.write(f"{report}\n{arguments.bursts} bursts, {time.monotonic() - started:.0f} s in all\n")
 
 
 if __name__ == "__main__":

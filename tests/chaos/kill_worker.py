@@ -64,7 +64,7 @@ class Outcome:
 
 
 async def kill_and_compare(settings: Settings, items: Sequence[Item], plan: Plan) -> Outcome:
-    """Kills begin while the catalog is first followed, and go on while it changes."""
+    """Kill workers during the first indexing, and while the catalog changes."""
     chance = random.Random(plan.seed)
     async with AsyncExitStack() as stack:
         embedder = await stack.enter_async_context(embedder_of(settings))
@@ -88,16 +88,16 @@ async def _store(stores: Stores, items: Sequence[Item]) -> None:
 
 
 async def _until_followed(stores: Stores, opened: Opened) -> None:
-    generation, ends_at = opened.generation.id, time.monotonic() + DRAIN_SECONDS
-    while (left := (await stores.dirty.pending(generation)).total) or await stores.skill_vectors.behind(
-        generation, 1
+    index_version, ends_at = opened.index_version.id, time.monotonic() + DRAIN_SECONDS
+    while (left := (await stores.dirty.pending(index_version)).total) or await stores.skill_vectors.behind(
+        index_version, 1
     ):
         assert time.monotonic() < ends_at, f"{left} items are never followed"
         await asyncio.sleep(0.2)
 
 
 def kill_at_random(extra: Mapping[str, str], kills: int, longest: float, seed: int) -> int:
-    """Starts `toolscript worker` and kills it after a random time, so often; answers how many it really killed."""
+    """Start and kill `toolscript worker` after random times; return the number of actual kills."""
     chance = random.Random(seed)
     killed = 0
     for _ in range(kills):
@@ -129,8 +129,8 @@ def kill_at_step(extra: Mapping[str, str], step: Step, times: int = 1) -> None:
 
 
 def examine(extra: Mapping[str, str]) -> dict[str, object]:
-    found: dict[str, object] = json.loads(run(extra, "doctor", "--index", "--json").stdout)
-    return found
+    result: dict[str, object] = json.loads(run(extra, "doctor", "--index", "--json").stdout)
+    return result
 
 
 def told(outcome: Outcome) -> str:
@@ -151,29 +151,39 @@ def _figures(delays: Sequence[float]) -> str:
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--catalog", type=Path, required=True, help="JSON lines, as `toolscript sync` reads them")
-    asked.add_argument("--kills", type=int, default=500, help="half at named steps, half at random moments")
-    asked.add_argument("--stalls", type=int, default=0, help="stopped at a step, and woken when the batch is gone")
-    asked.add_argument("--lanes", type=int, default=3, help="how many doomed workers there are at once")
-    asked.add_argument("--survivors", type=int, default=1, help="how many workers are never killed")
-    asked.add_argument("--longest", type=float, default=3.0, help="seconds until a kill at random, at the most")
-    asked.add_argument("--while-loading", type=int, default=0, help="how many of them while all is first followed")
-    asked.add_argument("--model", default=HASH, help="`hash` takes no time; else the name or folder of a model")
-    asked.add_argument("--seed", type=int, default=random.randrange(10**6))
-    given = asked.parse_args()
-    items = [item for item in read_items(given.catalog) if isinstance(item, Item)]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--catalog", type=Path, required=True, help="JSON lines, as `toolscript sync` reads them")
+    parser.add_argument("--kills", type=int, default=500, help="half at named steps, half at random moments")
+    parser.add_argument(
+        "--stalls", type=int, default=0, help="stopped at a step, and woken when the batch is gone"
+    )
+    parser.add_argument("--lanes", type=int, default=3, help="how many doomed workers there are at once")
+    parser.add_argument("--survivors", type=int, default=1, help="how many workers are never killed")
+    parser.add_argument("--longest", type=float, default=3.0, help="seconds until a kill at random, at the most")
+    parser.add_argument(
+        "--while-loading", type=int, default=0, help="how many of them while all is first followed"
+    )
+    parser.add_argument("--model", default=HASH, help="`hash` takes no time; else the name or folder of a model")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    arguments = parser.parse_args()
+    items = [item for item in read_items(arguments.catalog) if isinstance(item, Item)]
     plan = Plan(
-        given.kills, given.stalls, given.lanes, given.survivors, given.longest, given.seed, given.while_loading
+        arguments.kills,
+        arguments.stalls,
+        arguments.lanes,
+        arguments.survivors,
+        arguments.longest,
+        arguments.seed,
+        arguments.while_loading,
     )
     sys.stderr.write(f"{len(items)} items, {plan}\n")
     engines = Settings()
     with fresh_database(engines, "template1") as url:
         upgrade(url)
-        with fresh_installation(engines, url, given.model) as fresh:
+        with fresh_installation(engines, url, arguments.model) as fresh:
             load_default_skills(fresh.settings)
             outcome = asyncio.run(kill_and_compare(fresh.settings, items, plan))
-    sys.stdout.write(f"seed {given.seed}, model {given.model}, lease {LEASE_SECONDS} s\n")
+    sys.stdout.write(f"seed {arguments.seed}, model {arguments.model}, lease {LEASE_SECONDS} s\n")
     sys.stdout.write(f"{told(outcome)}\n")
     return 0 if outcome.examined.healthy and not outcome.examined.pending else 1
 

@@ -38,10 +38,10 @@ def test_a_worker_killed_at_every_step_and_at_random_leaves_catalog_and_index_eq
 
 
 @pytest.mark.requirement("SK-009")
-async def test_what_a_killed_or_stalled_worker_held_is_soon_taken_over_and_nothing_is_lost(
+async def test_claims_of_a_killed_or_stalled_worker_are_soon_taken_over_and_nothing_is_lost(
     installation: Installation, tmp_path: Path
 ) -> None:
-    """At any size: tests/chaos/kill_worker.py. Here with time to spare, for a machine that is busy."""
+    """At any size: tests/chaos/kill_worker.py. Here with generous limits, for a busy machine."""
     catalog = catalog_files.write(tmp_path / "all.jsonl", catalog_files.rows(300))
     items = [item for item in read_items(catalog) if isinstance(item, Item)]
     settings = installation.settings.model_copy(update={"embedding_model": HASH})

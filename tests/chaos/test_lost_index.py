@@ -1,4 +1,4 @@
-"""Qdrant is lost, whole or in part: the advised command builds it anew from PostgreSQL, and readiness tells."""
+"""Qdrant loses data: the suggested command rebuilds it from PostgreSQL, and readiness reports it."""
 
 import asyncio
 import json
@@ -20,12 +20,12 @@ from toolscript.server.serve import open_app
 pytestmark = pytest.mark.requirement("SK-009")
 
 ITEMS = 40
-MENDS = "toolscript doctor --index --repair"
+REPAIR_HINT = "toolscript doctor --index --repair"
 
 
 @pytest.fixture
 def full(installation: Installation, tmp_path: Path) -> Installation:
-    """A catalog, followed."""
+    """An indexed catalog."""
     mine = installation.environment
     run_here(mine, "migrate")
     run_here(mine, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(ITEMS))))
@@ -38,20 +38,20 @@ def lose(installation: Installation, alias: str) -> None:
 
 
 async def _lose(installation: Installation, alias: str) -> None:
-    given = installation.settings
-    async with open_qdrant(given.qdrant_url, given.qdrant_grpc_port) as connected:
+    value = installation.settings
+    async with open_qdrant(value.qdrant_url, value.qdrant_grpc_port) as connected:
         await drop_collections(connected, alias)
 
 
 def empty(installation: Installation, points: int) -> None:
-    """The collection stays, so many of its points go."""
+    """Delete so many points, but keep the collection."""
     asyncio.run(_empty(installation, points))
 
 
 async def _empty(installation: Installation, points: int) -> None:
-    given = installation.settings
-    async with open_qdrant(given.qdrant_url, given.qdrant_grpc_port) as connected:
-        alias = given.qdrant_alias
+    value = installation.settings
+    async with open_qdrant(value.qdrant_url, value.qdrant_grpc_port) as connected:
+        alias = value.qdrant_alias
         page = await connected.points.Scroll(wire.ScrollPoints(collection_name=alias, limit=points))
         going = wire.PointsSelector(points=wire.PointsIdsList(ids=[point.id for point in page.result]))
         await connected.points.Delete(wire.DeletePoints(collection_name=alias, wait=True, points=going))
@@ -67,8 +67,8 @@ async def serving(installation: Installation) -> AsyncIterator[httpx.AsyncClient
 
 async def _ready(installation: Installation) -> tuple[int, dict[str, object]]:
     async with serving(installation) as client:
-        said = await client.get("/readyz")
-        return said.status_code, said.json()
+        message = await client.get("/readyz")
+        return message.status_code, message.json()
 
 
 def ready(installation: Installation) -> tuple[int, dict[str, object]]:
@@ -77,8 +77,8 @@ def ready(installation: Installation) -> tuple[int, dict[str, object]]:
 
 async def _found(installation: Installation) -> list[str]:
     async with serving(installation) as client:
-        said = await client.post("/api/v1/search", json={"query": "create an invoice", "tool_threshold": 0.0})
-        return [tool["name"] for tool in said.json()["tools"]]
+        message = await client.post("/api/v1/search", json={"query": "create an invoice", "tool_threshold": 0.0})
+        return [tool["name"] for tool in message.json()["tools"]]
 
 
 def test_after_both_collections_were_lost_the_advised_command_brings_everything_back(full: Installation) -> None:
@@ -98,20 +98,20 @@ def test_after_the_skills_alone_were_lost_the_worker_writes_them_again(full: Ins
     assert seen.items() >= {"missing": 0, "wrong_skills": 0, "points": ITEMS}.items()
 
 
-def test_a_service_whose_index_was_emptied_is_not_ready_and_says_what_mends_it(full: Installation) -> None:
+def test_a_service_with_an_emptied_index_is_not_ready_and_names_the_repair(full: Installation) -> None:
     empty(full, ITEMS)
-    status, said = ready(full)
-    assert (status, said["status"]) == (503, "unready")
-    assert MENDS in json.dumps(said)
+    status, message = ready(full)
+    assert (status, message["status"]) == (503, "unready")
+    assert REPAIR_HINT in json.dumps(message)
 
 
-def test_a_service_whose_index_was_restored_from_an_old_copy_says_what_mends_it(full: Installation) -> None:
+def test_a_service_with_an_index_from_an_old_backup_names_the_repair(full: Installation) -> None:
     empty(full, 2)
-    status, said = ready(full)
-    assert (status, said["status"]) == (200, "degraded")
-    assert MENDS in json.dumps(said)
+    status, message = ready(full)
+    assert (status, message["status"]) == (200, "degraded")
+    assert REPAIR_HINT in json.dumps(message)
     run_here(full.environment, "doctor", "--index", "--repair")
-    # What is on its way explains the difference.
+    # Pending items explain the difference.
     assert ready(full)[1]["status"] == "ready"
     run_here(full.environment, "worker", "--drain")
     assert examine(full.environment).items() >= {"missing": 0, "points": ITEMS}.items()

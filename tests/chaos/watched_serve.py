@@ -1,4 +1,4 @@
-"""`toolscript serve` that tells, on SIGUSR1, how many connections its pools have and how many of them are free."""
+"""`toolscript serve` that prints, on SIGUSR1, the size of its connection pools and their free connections."""
 
 import json
 import signal
@@ -28,7 +28,7 @@ def main(port: int, told: Path) -> None:
         told.write_text("\n".join(lines) + "\n")
 
     signal.signal(signal.SIGUSR1, tell)
-    # Every query is embedded anew, as if nobody had asked it before.
+    # Every query is embedded, without a cache.
     patch.object(serving, "CACHED_QUERIES", 1).start()
     serving.serve(host="127.0.0.1", port=port)
 

@@ -1,4 +1,4 @@
-"""Small things that contract tests put in and expect back."""
+"""Small values for contract tests."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from toolscript.tools.ports import Assignments, Catalog, DirtySet, SkillVectors,
 DIMENSIONS = 8
 CARD = IndexCard(ModelCard("small", "1", DIMENSIONS))
 OTHER_CARD = IndexCard(ModelCard("other", "1", DIMENSIONS))
-FIRST = 1  # the generation that is live from the start
+FIRST = 1  # the index version that is live from the start
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,25 @@ async def with_skills(record: Record, *skill_ids: str) -> None:
 
 
 async def with_items(record: Record, count: int) -> list[int]:
-    """Their ids, in order; none of them is dirty."""
+    """Store items and return their ids in order; none of them is dirty."""
     await record.catalog.store("file", tools(count))
     await settle(record)
     return [seen.id for seen in await record.catalog.scan(0, 1000)][-count:]
 
 
 async def settle(record: Record) -> None:
-    """What is dirty now has been followed."""
+    """Clear all dirty items."""
     await record.dirty.clear(FIRST, await record.dirty.claim(FIRST, 1000, 60))
 
 
 async def dirty_versions(record: Record) -> dict[int, int]:
-    """Takes what is dirty."""
+    """Claim the dirty items and return their versions."""
     return (await record.dirty.claim(FIRST, 1000, 60)).versions
 
 
 async def item(record: Record, item_id: int) -> StoredItem:
-    (found,) = await record.catalog.items([item_id])
-    return found
+    (result,) = await record.catalog.items([item_id])
+    return result
 
 
 def sure(
@@ -74,7 +74,7 @@ def sure(
 async def classified(
     record: Record, item_id: int, *assignments: Assignment, asks_for: str = "", described: str = ""
 ) -> Classified:
-    """What a classifier says of the item as it is now."""
+    """Return the classifier's result for the current version of the item."""
     suggestion = SuggestedSkill(asks_for, described) if asks_for else None
     return Classified(item_id, (await item(record, item_id)).version, Classification(assignments, suggestion))
 
@@ -82,12 +82,12 @@ async def classified(
 async def classify(
     record: Record, item_id: int, *assignments: Assignment, asks_for: str = "", described: str = ""
 ) -> Mapping[int, tuple[int, tuple[Assignment, ...]]]:
-    one = await classified(record, item_id, *assignments, asks_for=asks_for, described=described)
-    return await record.assignments.record([one])
+    each = await classified(record, item_id, *assignments, asks_for=asks_for, described=described)
+    return await record.assignments.record([each])
 
 
 async def asked(record: Record, count: int = 2) -> tuple[Suggestion, list[int]]:
-    """A suggestion, and the items that ask for it; none of them is dirty."""
+    """Return a suggestion and its items; none of them is dirty."""
     items = await with_items(record, count)
     for id_ in items:
         await classify(record, id_, asks_for="Post Office", described="Letters.")
@@ -122,5 +122,5 @@ def point(
     words: str = "",
     **fields: Scalar | Sequence[str] | None,
 ) -> Point:
-    given: Mapping[str, Scalar | Sequence[str] | None] = {"type": "tool", "is_active": True, **fields}
-    return Point(id_, version, axis(0) if vector is None else vector, terms(words), given)
+    value: Mapping[str, Scalar | Sequence[str] | None] = {"type": "tool", "is_active": True, **fields}
+    return Point(id_, version, axis(0) if vector is None else vector, terms(words), value)

@@ -1,4 +1,4 @@
-"""A library to read and to write, as contract tests ask for it, and what they put into it."""
+"""A library for contract tests, and values to store in it."""
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -28,20 +28,20 @@ MINUTE = 60.0
 
 @dataclass(frozen=True)
 class Shelf:
-    """One library: `let_pass` makes all claims so many seconds older."""
+    """One library; `let_pass` ages all claims by so many seconds."""
 
     reader: LibraryReader
     writer: LibraryWriter
     let_pass: Callable[[float], Awaitable[None]]
 
     async def holds(self, source: Source) -> Source:
-        """The source is there and ready, as whoever reads it finds it."""
+        """Return whether readers see the source as ready."""
         assert await self.writer.claim(source, RUN, MINUTE)
         assert await self.writer.finish(source, RUN, "hash", "recipe")
         return (await self.reader.sources([source.id]))[source.id]
 
     async def paths_under(self, folder: str) -> list[str]:
-        return [known.source.path for known in await self.writer.known_under(folder, "", 1000)]
+        return [existing.source.path for existing in await self.writer.known_under(folder, "", 1000)]
 
 
 def shelf_in_memory() -> Shelf:
@@ -56,7 +56,7 @@ def shelf_in_memory() -> Shelf:
 
 @asynccontextmanager
 async def shelf_in_mongo(engines: Settings) -> AsyncIterator[Shelf]:
-    """A database of its own, gone afterwards."""
+    """Yield a library in a separate database, dropped afterwards."""
     url, database = writer_url(engines), f"test_{uuid.uuid4().hex[:12]}"
     async with AsyncMongoClient[Document](url) as client, open_mongo(url, database) as library:
         sources = client[database]["sources"]
@@ -74,7 +74,7 @@ async def shelf_in_mongo(engines: Settings) -> AsyncIterator[Shelf]:
 
 
 async def drop_database(client: AsyncMongoClient[Document], name: str) -> None:
-    """A user that may write may not drop a database, but all that is in it."""
+    """Drop all collections: the writer may not drop the database itself."""
     for collection in await client[name].list_collection_names():
         await client[name].drop_collection(collection)
 

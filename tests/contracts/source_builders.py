@@ -1,4 +1,4 @@
-"""A catalog with the changes it writes down, and jobs, as contract tests ask for them."""
+"""A catalog with recorded changes, and jobs, for contract tests."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -19,12 +19,12 @@ from toolscript.tools.postgres.dirty_set import PostgresDirtySet
 from toolscript.tools.postgres.jobs import PostgresSyncJobs
 from toolscript.tools.postgres.sql import read_audit
 
-FIRST = 1  # the generation that is live from the start
+FIRST = 1  # the index version that is live from the start
 
 
 @dataclass(frozen=True)
 class Changing:
-    """`open_` gives the one catalog, holding changes or not; `by_hand`: a person gave the item its skills."""
+    """`open_` returns the catalog, holding changes or not; `by_hand` assigns skills manually."""
 
     open_: Callable[[bool], Catalog]
     dirty: DirtySet
@@ -49,7 +49,7 @@ class Changing:
         return only.item.description
 
     async def known(self, *items: Item) -> None:
-        """These items are in the catalog, and every index has followed."""
+        """Store these items; every index has followed."""
         await self.applying.store("file", list(items))
         await self.settle()
 
@@ -68,7 +68,7 @@ class Working:
 
 @asynccontextmanager
 async def open_changing(request: pytest.FixtureRequest) -> AsyncIterator[Changing]:
-    """In memory or on PostgreSQL, as the fixture's parameter says."""
+    """Open it in memory or on PostgreSQL, by the fixture's parameter."""
     if request.param == "memory":
         yield changing_in_memory()
         return

@@ -1,4 +1,4 @@
-"""What every Assignments promises: a classifier's word holds for the item it saw, a person's word always."""
+"""Contract of Assignments: a classifier's result applies to the version it saw, a manual assignment always."""
 
 import asyncio
 from dataclasses import replace
@@ -33,56 +33,56 @@ async def record(record: Record) -> Record:
 
 
 async def actions(record: Record) -> list[tuple[str, str, str]]:
-    """What people did with items, latest first."""
+    """Return the audited actions on items, latest first."""
     entries = [entry for _, entry in await record.taxonomy.audit(None, 100)]
     return [(entry.actor, entry.action, entry.subject) for entry in entries if entry.action.startswith("item.")]
 
 
 async def test_a_new_item_has_no_skills_and_needs_them(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    assert await record.assignments.of(one) == ()
-    assert (await item(record, one)).needs_skills
+    (item_id,) = await with_items(record, 1)
+    assert await record.assignments.of(item_id) == ()
+    assert (await item(record, item_id)).needs_skills
 
 
-async def test_what_a_classifier_said_is_taken_best_first_and_the_item_follows(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    before = await item(record, one)
+async def test_a_classification_is_stored_best_first_and_the_item_is_dirty(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    before = await item(record, item_id)
     mail, maps = sure("mail", 0.6, AssignedBy.RULES, "its words"), sure("maps", 0.8)
-    answer = await classify(record, one, mail, maps)
-    after = await item(record, one)
-    assert answer == {one: (after.version, (maps, mail))}
+    answer = await classify(record, item_id, mail, maps)
+    after = await item(record, item_id)
+    assert answer == {item_id: (after.version, (maps, mail))}
     assert after.version > before.version
     assert (after.assignments, after.needs_skills) == ((maps, mail), False)
-    assert await record.assignments.of(one) == (maps, mail)
-    assert await dirty_versions(record) == {one: after.version}
+    assert await record.assignments.of(item_id) == (maps, mail)
+    assert await dirty_versions(record) == {item_id: after.version}
 
 
-async def test_a_batch_is_taken_at_once_each_item_with_its_own(record: Record) -> None:
-    one, two, three = await with_items(record, 3)
+async def test_a_batch_of_classifications_is_stored_at_once(record: Record) -> None:
+    first, second, third = await with_items(record, 3)
     batch = [
-        await classified(record, one, sure("mail")),
-        await classified(record, two),
-        await classified(record, three, sure("maps"), sure("news", 0.7)),
+        await classified(record, first, sure("mail")),
+        await classified(record, second),
+        await classified(record, third, sure("maps"), sure("news", 0.7)),
     ]
     answer = await record.assignments.record(batch)
-    assert {id_: [a.skill_id for a in found] for id_, (_, found) in answer.items()} == {
-        one: ["mail"],
-        two: [],
-        three: ["maps", "news"],
+    assert {id_: [a.skill_id for a in result] for id_, (_, result) in answer.items()} == {
+        first: ["mail"],
+        second: [],
+        third: ["maps", "news"],
     }
-    assert (await dirty_versions(record)).keys() == {one, three}
+    assert (await dirty_versions(record)).keys() == {first, third}
     assert await record.assignments.record([]) == {}
 
 
-async def test_the_same_word_again_leaves_version_and_index_alone(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    await classify(record, one, sure("mail", reason="first"), sure("maps", 0.7))
+async def test_an_equal_classification_changes_neither_version_nor_index(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    await classify(record, item_id, sure("mail", reason="first"), sure("maps", 0.7))
     await record.assignments.reclassify(0, 10)
     await settle(record)
-    before = await item(record, one)
-    answer = await classify(record, one, sure("maps", 0.7), sure("mail", reason="in other words"))
-    assert answer == {one: (before.version, before.assignments)}
-    assert await item(record, one) == replace(before, needs_skills=False)
+    before = await item(record, item_id)
+    answer = await classify(record, item_id, sure("maps", 0.7), sure("mail", reason="in other words"))
+    assert answer == {item_id: (before.version, before.assignments)}
+    assert await item(record, item_id) == replace(before, needs_skills=False)
     assert await dirty_versions(record) == {}
 
 
@@ -97,20 +97,20 @@ async def test_the_same_word_again_leaves_version_and_index_alone(record: Record
     ],
     ids=["none", "confidence", "source", "skill", "one more"],
 )
-async def test_another_word_replaces_the_first(record: Record, second: tuple[Assignment, ...]) -> None:
-    (one,) = await with_items(record, 1)
-    await classify(record, one, sure("mail"))
+async def test_another_classification_replaces_the_first(record: Record, second: tuple[Assignment, ...]) -> None:
+    (item_id,) = await with_items(record, 1)
+    await classify(record, item_id, sure("mail"))
     await record.assignments.reclassify(0, 10)
     await settle(record)
-    before = await item(record, one)
-    answer = await classify(record, one, *second)
-    after = await item(record, one)
-    assert answer == {one: (after.version, second)}
+    before = await item(record, item_id)
+    answer = await classify(record, item_id, *second)
+    after = await item(record, item_id)
+    assert answer == {item_id: (after.version, second)}
     assert after.version > before.version
-    assert await dirty_versions(record) == {one: after.version}
+    assert await dirty_versions(record) == {item_id: after.version}
 
 
-async def test_a_word_about_an_item_that_changed_since_is_not_taken(record: Record) -> None:
+async def test_a_classification_of_an_outdated_version_is_dropped(record: Record) -> None:
     await record.catalog.store("file", [tool("read")])
     (seen,) = await record.catalog.scan(0, 10)
     late = await classified(record, seen.id, sure("mail"))
@@ -120,7 +120,7 @@ async def test_a_word_about_an_item_that_changed_since_is_not_taken(record: Reco
     assert (await item(record, seen.id)).needs_skills
 
 
-async def test_a_changed_item_keeps_its_skills_until_a_classifier_has_looked_at_it(record: Record) -> None:
+async def test_a_changed_item_keeps_its_skills_until_it_is_classified(record: Record) -> None:
     await record.catalog.store("file", [tool("read")])
     (seen,) = await record.catalog.scan(0, 10)
     await classify(record, seen.id, sure("mail"))
@@ -129,90 +129,90 @@ async def test_a_changed_item_keeps_its_skills_until_a_classifier_has_looked_at_
     assert (changed.assignments, changed.needs_skills) == ((sure("mail"),), True)
 
 
-async def test_of_two_words_about_one_item_the_first_is_taken(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    words = [await classified(record, one, sure("mail")), await classified(record, one, sure("maps"))]
+async def test_of_two_classifications_of_one_item_the_first_counts(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    words = [await classified(record, item_id, sure("mail")), await classified(record, item_id, sure("maps"))]
     await record.assignments.record(words)
     assert await record.assignments.record(words) == {}
-    assert await record.assignments.of(one) == (sure("mail"),)
+    assert await record.assignments.of(item_id) == (sure("mail"),)
 
 
-async def test_an_item_that_was_looked_at_hears_no_second_word(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    late = await classified(record, one, sure("mail"))
-    before = await item(record, one)
-    assert await classify(record, one) == {one: (before.version, ())}
+async def test_a_classified_item_takes_no_second_classification(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    late = await classified(record, item_id, sure("mail"))
+    before = await item(record, item_id)
+    assert await classify(record, item_id) == {item_id: (before.version, ())}
     assert await record.assignments.record([late]) == {}
-    assert await record.assignments.of(one) == ()
+    assert await record.assignments.of(item_id) == ()
 
 
-async def test_of_many_who_classify_the_same_items_at_once_one_is_heard(record: Record) -> None:
+async def test_of_concurrent_classifications_of_one_item_one_counts(record: Record) -> None:
     items = await with_items(record, 6)
     words = [[await classified(record, id_, sure(skill)) for id_ in items] for skill in ("mail", "maps", "news")]
     answers = await asyncio.gather(*(record.assignments.record(word) for word in (*words, words[0][::-1])))
     taken = [id_ for answer in answers for id_ in answer]
     assert sorted(taken) == items
     for answer in answers:
-        for id_, (version, found) in answer.items():
-            assert ((await item(record, id_)).version, await record.assignments.of(id_)) == (version, found)
+        for id_, (version, result) in answer.items():
+            assert ((await item(record, id_)).version, await record.assignments.of(id_)) == (version, result)
 
 
-async def test_a_word_about_an_item_that_is_gone_is_not_taken(record: Record) -> None:
-    one, two = await with_items(record, 2)
-    words = [await classified(record, id_, sure("mail")) for id_ in (one, two)]
+async def test_a_classification_of_a_removed_item_is_dropped(record: Record) -> None:
+    first, second = await with_items(record, 2)
+    words = [await classified(record, id_, sure("mail")) for id_ in (first, second)]
     await record.catalog.remove("file", ["server__tool_0"])
-    assert (await record.assignments.record(words)).keys() == {two}
+    assert (await record.assignments.record(words)).keys() == {second}
 
 
 async def test_skills_that_are_unknown_or_inactive_by_now_are_dropped(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    word = await classified(record, one, sure("maps"), sure("nonsense\0", 0.8), sure("mail", 0.7))
+    (item_id,) = await with_items(record, 1)
+    word = await classified(record, item_id, sure("maps"), sure("nonsense\0", 0.8), sure("mail", 0.7))
     await record.taxonomy.change(Skill("maps", "Maps", is_active=False), "ann")
-    ((_, found),) = (await record.assignments.record([word])).values()
-    assert found == (sure("mail", 0.7),)
+    ((_, result),) = (await record.assignments.record([word])).values()
+    assert result == (sure("mail", 0.7),)
 
 
 async def test_only_the_surest_three_are_kept_and_none_that_is_unsure(record: Record) -> None:
-    one, two = await with_items(record, 2)
-    said = [sure("files", 0.51), sure("mail", 0.52), sure("maps", 0.53), sure("news", 0.54)]
-    ((_, found),) = (await classify(record, one, *said)).values()
-    assert [a.skill_id for a in found] == ["news", "maps", "mail"]
-    ((_, found),) = (await classify(record, two, sure("files", 0.49))).values()
-    assert found == ()
+    first, second = await with_items(record, 2)
+    message = [sure("files", 0.51), sure("mail", 0.52), sure("maps", 0.53), sure("news", 0.54)]
+    ((_, result),) = (await classify(record, first, *message)).values()
+    assert [a.skill_id for a in result] == ["news", "maps", "mail"]
+    ((_, result),) = (await classify(record, second, sure("files", 0.49))).values()
+    assert result == ()
 
 
 async def test_a_reason_that_no_database_holds_is_made_visible(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    await classify(record, one, sure("mail", reason="nul \0 and \ud83d" + "x" * 500))
-    ((found),) = await record.assignments.of(one)
-    assert found.reason.startswith("nul \ufffd and \ufffdxxx")
-    assert len(found.reason) == 300
+    (item_id,) = await with_items(record, 1)
+    await classify(record, item_id, sure("mail", reason="nul \0 and \ud83d" + "x" * 500))
+    ((result),) = await record.assignments.of(item_id)
+    assert result.reason.startswith("nul \ufffd and \ufffdxxx")
+    assert len(result.reason) == 300
 
 
 @pytest.mark.requirement("SK-008")
-async def test_a_person_s_word_is_kept_the_first_skill_primary(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    before = await item(record, one)
-    answer = await record.assignments.set_by_hand(one, ["news", "maps", "files", "news"], "ann")
+async def test_a_manual_assignment_is_kept_with_its_first_skill_primary(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    before = await item(record, item_id)
+    answer = await record.assignments.set_by_hand(item_id, ["news", "maps", "files", "news"], "ann")
     assert answer == tuple(sure(skill, 1.0, AssignedBy.HUMAN, "set by ann") for skill in ("news", "files", "maps"))
-    after = await item(record, one)
+    after = await item(record, item_id)
     assert (after.assignments, after.needs_skills) == (answer, False)
     assert after.primary_skill_id == "news"
     assert after.version > before.version
-    assert await dirty_versions(record) == {one: after.version}
+    assert await dirty_versions(record) == {item_id: after.version}
     assert [member.is_primary for member in await record.taxonomy.members("news", 0, 10)] == [True]
-    assert await actions(record) == [("ann", "item.assign", str(one))]
+    assert await actions(record) == [("ann", "item.assign", str(item_id))]
 
 
 @pytest.mark.requirement("SK-008")
-async def test_no_classifier_changes_a_person_s_word(record: Record) -> None:
-    one, two = await with_items(record, 2)
-    late = [await classified(record, id_, sure("mail"), asks_for="Post") for id_ in (one, two)]
+async def test_no_classifier_changes_a_manual_assignment(record: Record) -> None:
+    first, second = await with_items(record, 2)
+    late = [await classified(record, id_, sure("mail"), asks_for="Post") for id_ in (first, second)]
     words = {
-        one: await record.assignments.set_by_hand(one, ["maps"], "ann"),
-        two: await record.assignments.set_by_hand(two, [], "ann"),
+        first: await record.assignments.set_by_hand(first, ["maps"], "ann"),
+        second: await record.assignments.set_by_hand(second, [], "ann"),
     }
-    again = [await classified(record, id_, sure("mail"), asks_for="Post") for id_ in (one, two)]
+    again = [await classified(record, id_, sure("mail"), asks_for="Post") for id_ in (first, second)]
     assert await record.assignments.record(late) == {}
     assert await record.assignments.record(again) == {}
     assert await record.assignments.reclassify(0, 10) == []
@@ -225,33 +225,36 @@ async def test_no_classifier_changes_a_person_s_word(record: Record) -> None:
 
 
 @pytest.mark.requirement("SK-008")
-async def test_a_person_who_says_what_is_so_leaves_version_and_index_alone(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    await record.assignments.set_by_hand(one, ["maps", "mail"], "ann")
+async def test_an_equal_manual_assignment_changes_neither_version_nor_index(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    await record.assignments.set_by_hand(item_id, ["maps", "mail"], "ann")
     await settle(record)
-    before = await item(record, one)
-    await record.assignments.set_by_hand(one, ["maps", "mail"], "bob")
-    assert await item(record, one) == before
+    before = await item(record, item_id)
+    await record.assignments.set_by_hand(item_id, ["maps", "mail"], "bob")
+    assert await item(record, item_id) == before
     assert await dirty_versions(record) == {}
-    await record.assignments.set_by_hand(one, ["mail", "maps"], "bob")
-    assert (await dirty_versions(record)).keys() == {one}
-    assert (await item(record, one)).primary_skill_id == "mail"
+    await record.assignments.set_by_hand(item_id, ["mail", "maps"], "bob")
+    assert (await dirty_versions(record)).keys() == {item_id}
+    assert (await item(record, item_id)).primary_skill_id == "mail"
     assert [actor for actor, *_ in await actions(record)] == ["bob", "bob", "ann"]
 
 
 @pytest.mark.requirement("SK-008")
-async def test_what_a_person_cannot_mean_is_refused_by_name_and_changes_nothing(record: Record) -> None:
-    (one,) = await with_items(record, 1)
+async def test_an_invalid_manual_assignment_is_refused_and_changes_nothing(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
     await record.taxonomy.change(Skill("maps", "Maps", is_active=False), "ann")
     with pytest.raises(InvalidRequest, match=r"'maps', 'nonsense', '\\ud83d'"):
-        await record.assignments.set_by_hand(one, ["mail", "maps", "nonsense", "\ud83d"], "ann")
+        await record.assignments.set_by_hand(item_id, ["mail", "maps", "nonsense", "\ud83d"], "ann")
     await with_skills(record, *(f"skill_{number}" for number in range(11)))
     with pytest.raises(InvalidRequest, match="at most 10"):
-        await record.assignments.set_by_hand(one, [f"skill_{number}" for number in range(11)], "ann")
-    assert (await item(record, one)).needs_skills
-    assert await record.assignments.of(one) == ()
+        await record.assignments.set_by_hand(item_id, [f"skill_{number}" for number in range(11)], "ann")
+    assert (await item(record, item_id)).needs_skills
+    assert await record.assignments.of(item_id) == ()
     assert await dirty_versions(record) == {}
-    assert len(await record.assignments.set_by_hand(one, [f"skill_{number}" for number in range(10)], "ann")) == 10
+    assert (
+        len(await record.assignments.set_by_hand(item_id, [f"skill_{number}" for number in range(10)], "ann"))
+        == 10
+    )
 
 
 async def test_an_item_that_does_not_exist_is_not_found(record: Record) -> None:
@@ -267,26 +270,26 @@ async def test_an_item_that_does_not_exist_is_not_found(record: Record) -> None:
 
 
 @pytest.mark.requirement("SK-008")
-async def test_a_released_item_keeps_its_skills_until_a_classifier_has_looked_at_it(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    word = await record.assignments.set_by_hand(one, ["maps"], "ann")
+async def test_a_released_item_keeps_its_skills_until_it_is_classified(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    word = await record.assignments.set_by_hand(item_id, ["maps"], "ann")
     await settle(record)
-    before = await item(record, one)
-    await record.assignments.release(one, "bob")
-    after = await item(record, one)
+    before = await item(record, item_id)
+    await record.assignments.release(item_id, "bob")
+    after = await item(record, item_id)
     assert (after.assignments, after.needs_skills) == (word, True)
-    assert await dirty_versions(record) == {one: after.version}
+    assert await dirty_versions(record) == {item_id: after.version}
     assert after.version > before.version
-    await classify(record, one, sure("mail"))
-    assert await record.assignments.of(one) == (sure("mail"),)
-    assert (await actions(record))[0] == ("bob", "item.release", str(one))
+    await classify(record, item_id, sure("mail"))
+    assert await record.assignments.of(item_id) == (sure("mail"),)
+    assert (await actions(record))[0] == ("bob", "item.release", str(item_id))
 
 
-async def test_releasing_what_no_person_holds_changes_nothing(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    await classify(record, one, sure("mail"))
+async def test_releasing_an_item_without_a_manual_assignment_changes_nothing(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    await classify(record, item_id, sure("mail"))
     await settle(record)
-    before = await item(record, one)
-    await record.assignments.release(one, "ann")
-    assert await item(record, one) == before
+    before = await item(record, item_id)
+    await record.assignments.release(item_id, "ann")
+    assert await item(record, item_id) == before
     assert (await dirty_versions(record), await actions(record)) == ({}, [])

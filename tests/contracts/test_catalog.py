@@ -1,4 +1,4 @@
-"""What every Catalog promises: the items of record, and what changed of them."""
+"""Contract of Catalog: the items of record, and their changes."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from toolscript.tools.model.catalog import Claim
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
 
-FIRST = 1  # the generation that is live from the start
+FIRST = 1  # the index version that is live from the start
 
 
 async def everything(record: Record) -> Sequence[StoredItem]:
@@ -23,7 +23,7 @@ async def everything(record: Record) -> Sequence[StoredItem]:
 
 
 async def dirty_now(record: Record) -> Claim:
-    """Takes whatever is dirty."""
+    """Claim and return all dirty items."""
     return await record.dirty.claim(FIRST, 1000, 60)
 
 
@@ -34,7 +34,7 @@ async def settle(record: Record) -> None:
 async def test_new_items_are_added_and_dirty_at_their_version(record: Record) -> None:
     assert await record.catalog.store("file", tools(3)) == StoreReport(added=3)
     assert await record.catalog.count() == 3
-    stored = {found.id: found.version for found in await everything(record)}
+    stored = {result.id: result.version for result in await everything(record)}
     assert (await dirty_now(record)).versions == stored
 
 
@@ -52,8 +52,8 @@ async def test_a_changed_item_keeps_its_id_gets_a_later_version_and_is_dirty(rec
     report = await record.catalog.store("file", [tool("read", "Reads."), tool("write"), tool("new")])
     assert report == StoreReport(added=1, changed=1, unchanged=1)
     after = await everything(record)
-    assert [found.id for found in after][:2] == [found.id for found in before]
-    assert after[0].version > max(found.version for found in before)
+    assert [result.id for result in after][:2] == [result.id for result in before]
+    assert after[0].version > max(result.version for result in before)
     assert after[0].item.description == "Reads."
     assert set((await dirty_now(record)).versions) == {after[0].id, after[2].id}
 
@@ -61,13 +61,13 @@ async def test_a_changed_item_keeps_its_id_gets_a_later_version_and_is_dirty(rec
 async def test_a_key_seen_again_in_a_later_batch_is_the_same_item(record: Record) -> None:
     for description, report in (("a", StoreReport(added=1)), ("b", StoreReport(changed=1))):
         assert await record.catalog.store("file", [tool("read", description)]) == report
-    assert [found.item.description for found in await everything(record)] == ["b"]
+    assert [result.item.description for result in await everything(record)] == ["b"]
 
 
 async def test_two_sources_may_use_the_same_key_for_two_items(record: Record) -> None:
     await record.catalog.store("file", [tool("read", "from a file")])
     await record.catalog.store("server", [tool("read", "from a server")])
-    assert {found.item.description for found in await everything(record)} == {"from a file", "from a server"}
+    assert {result.item.description for result in await everything(record)} == {"from a file", "from a server"}
 
 
 async def test_storing_nothing_does_nothing(record: Record) -> None:
@@ -87,9 +87,9 @@ async def test_an_item_comes_back_as_it_went_in(record: Record) -> None:
         {"a": [1, None]},
     )
     await record.catalog.store("file", [item])
-    found = (await everything(record))[0]
-    assert found.item == item
-    assert found.is_active
+    result = (await everything(record))[0]
+    assert result.item == item
+    assert result.is_active
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ async def test_numbers_no_database_holds_do_not_stop_a_batch(record: Record) -> 
 
 async def test_names_as_long_as_allowed_do_not_stop_a_batch(record: Record) -> None:
     def rare(start: int) -> str:
-        return "".join(chr(0x20000 + start + at) for at in range(512))
+        return "".join(chr(0x20000 + start + index) for index in range(512))
 
     item = item_from_json({"server": rare(0), "name": rare(600)})
     assert await record.catalog.store("file", [item, tool("other")]) == StoreReport(added=2)
@@ -138,9 +138,9 @@ async def test_keep_only_removes_the_rest_of_that_source_and_marks_it_dirty(reco
     await record.catalog.store("file", tools(4))
     await record.catalog.store("server", tools(4))
     await settle(record)
-    before = {found.id for found in await everything(record)}
+    before = {result.id for result in await everything(record)}
     assert await record.catalog.keep_only("file", ["server__tool_1", "server__unknown"]) == 3
-    left = {found.id for found in await everything(record)}
+    left = {result.id for result in await everything(record)}
     assert len(left) == 5
     assert (await dirty_now(record)).versions.keys() == before - left
 
@@ -166,7 +166,7 @@ async def test_a_removed_item_that_returns_is_the_same_one_at_a_later_version(re
 
 
 @pytest.mark.requirement("SK-008")
-async def test_what_a_person_said_of_an_item_outlives_its_absence(record: Record) -> None:
+async def test_a_manual_assignment_outlives_the_removal_of_its_item(record: Record) -> None:
     await record.taxonomy.add(Skill("files", "Files"), "ann")
     await record.catalog.store("file", tools(1))
     (item,) = await everything(record)
@@ -187,5 +187,5 @@ async def test_a_scan_goes_through_all_items_in_order_of_id_page_by_page(record:
     last = await record.catalog.scan(second[-1].id, 2)
     seen = [*first, *second, *last]
     assert [len(page) for page in (first, second, last)] == [2, 2, 1]
-    assert [one.id for one in seen] == sorted(one.id for one in seen)
-    assert {one.id: one.version for one in seen} == (await dirty_now(record)).versions
+    assert [item.id for item in seen] == sorted(item.id for item in seen)
+    assert {item.id: item.version for item in seen} == (await dirty_now(record)).versions

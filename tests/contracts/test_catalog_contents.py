@@ -1,4 +1,4 @@
-"""What every CatalogContents promises: pages of what the catalog holds, and how it leaves."""
+"""Contract of CatalogContents: pages of items and sources, and their removal."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from toolscript.tools.postgres.contents import PostgresCatalogContents
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
 
 ALL = ItemFilter()
-FIRST = 1  # the generation that is live from the start
+FIRST = 1  # the index version that is live from the start
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Scene:
     contents: CatalogContents
 
     async def names(self, wanted: ItemFilter = ALL) -> list[str]:
-        return [one.item.name for one in await self.contents.page(0, 1_000, wanted)]
+        return [item.item.name for item in await self.contents.page(0, 1_000, wanted)]
 
     async def counts(self) -> dict[str, int]:
-        return {one.name: one.items for one in await self.contents.sources("", 100)}
+        return {source.name: source.items for source in await self.contents.sources("", 100)}
 
     async def settle(self) -> set[int]:
-        """Takes what is dirty, as if the index had followed."""
+        """Clear the dirty items, as if the index had followed."""
         claim = await self.dirty.claim(FIRST, 1_000, 60)
         await self.dirty.clear(FIRST, claim)
         return set(claim.versions)
@@ -60,8 +60,8 @@ async def test_sources_are_listed_with_how_many_items_each_has_a_page_at_a_time(
     for name, count in (("b", 2), ("a", 3), ("mcp:c", 1)):
         await scene.catalog.store(name, tools(count))
     first = await scene.contents.sources("", 2)
-    assert [(one.name, one.items) for one in first] == [("a", 3), ("b", 2)]
-    assert [one.name for one in await scene.contents.sources("b", 2)] == ["mcp:c"]
+    assert [(item.name, item.items) for item in first] == [("a", 3), ("b", 2)]
+    assert [item.name for item in await scene.contents.sources("b", 2)] == ["mcp:c"]
     assert await scene.contents.source("nobody's") is None
 
 
@@ -91,14 +91,14 @@ async def test_items_are_listed_in_order_of_id_by_source_server_and_kind(scene: 
     await scene.catalog.store("a", [*tools(3), other])
     await scene.catalog.store("b", [tool("b_tool", schema={"a": 1})])
     everything = await scene.contents.page(0, 100, ALL)
-    assert [one.id for one in everything] == sorted(one.id for one in everything)
+    assert [item.id for item in everything] == sorted(item.id for item in everything)
     assert await scene.names(ItemFilter(source="b")) == ["b_tool"]
     assert await scene.names(ItemFilter(server="other")) == ["greet"]
     assert await scene.names(ItemFilter(kind=ItemKind.PROMPT)) == ["greet"]
     assert await scene.names(ItemFilter("a", "server", ItemKind.TOOL)) == ["tool_0", "tool_1", "tool_2"]
     assert await scene.names(ItemFilter("b", "other")) == []
-    assert [one.id for one in await scene.contents.page(everything[1].id, 2, ALL)] == [
-        one.id for one in everything[2:4]
+    assert [item.id for item in await scene.contents.page(everything[1].id, 2, ALL)] == [
+        item.id for item in everything[2:4]
     ]
 
 
@@ -106,8 +106,8 @@ async def test_a_list_leaves_schemas_out_and_one_item_has_them(scene: Scene) -> 
     await scene.catalog.store("file", [tool("read", "Reads.", {"type": "object"})])
     (listed,) = await scene.contents.page(0, 10, ALL)
     assert listed.item.input_schema is None
-    found = await scene.contents.find(listed.id)
-    assert (found.source, found.item) == ("file", tool("read", "Reads.", {"type": "object"}))
+    result = await scene.contents.find(listed.id)
+    assert (result.source, result.item) == ("file", tool("read", "Reads.", {"type": "object"}))
 
 
 async def test_a_source_leaves_in_batches_and_is_then_listed_no_more(scene: Scene) -> None:
@@ -133,10 +133,10 @@ async def test_removing_a_source_again_or_one_that_never_was_does_nothing(scene:
 
 async def test_a_source_that_comes_back_has_its_old_items(scene: Scene) -> None:
     await scene.catalog.store("file", tools(2))
-    before = [one.id for one in await scene.contents.page(0, 10, ALL)]
+    before = [item.id for item in await scene.contents.page(0, 10, ALL)]
     await scene.contents.remove_source("file", 10)
     assert (await scene.catalog.store("file", tools(2))).added == 2
-    assert [one.id for one in await scene.contents.page(0, 10, ALL)] == before
+    assert [item.id for item in await scene.contents.page(0, 10, ALL)] == before
     assert await scene.counts() == {"file": 2}
 
 

@@ -1,4 +1,4 @@
-"""What every catalog promises about changes when many write and decide at the same time."""
+"""Contract of catalogs about concurrent writes and decisions."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,36 +20,36 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Changing]:
         yield opened
 
 
-async def test_two_who_decide_at_once_do_not_both_decide(scene: Changing) -> None:
+async def test_of_two_concurrent_decisions_one_counts(scene: Changing) -> None:
     await scene.known(BEFORE)
     await scene.holding.store("file", [AFTER])
     (waiting,) = await scene.changes.page(None, 10)
     decided = await asyncio.gather(
         *(scene.changes.approve(waiting.id, f"person {number}") for number in range(4)), return_exceptions=True
     )
-    assert sorted(type(one).__name__ for one in decided) == ["Conflict"] * 3 + ["ItemChange"]
+    assert sorted(type(item).__name__ for item in decided) == ["Conflict"] * 3 + ["ItemChange"]
     assert len(await scene.audit()) == 1
 
 
-async def test_decisions_and_stores_of_one_source_at_once_leave_one_truth(scene: Changing) -> None:
+async def test_concurrent_decisions_and_stores_of_one_source_are_consistent(scene: Changing) -> None:
     names = [f"tool_{number}" for number in range(20)]
     await scene.known(*(tool(name) for name in names))
     await scene.holding.store("file", [tool(name, "new") for name in names])
     waiting = await scene.changes.page(None, 100)
     again = [tool(name, "new") for name in names]
     await asyncio.gather(
-        *(scene.changes.approve(one.id, "ada") for one in waiting[:10]),
-        *(scene.changes.reject(one.id, "ada") for one in waiting[10:]),
+        *(scene.changes.approve(item.id, "ada") for item in waiting[:10]),
+        *(scene.changes.reject(item.id, "ada") for item in waiting[10:]),
         *(scene.holding.store("file", again[:: 1 - 2 * (number % 2)]) for number in range(4)),
     )
-    approved = {one.name for one in waiting[:10]}
-    assert {found.item.name for found in await scene.everything() if found.item.description} == approved
+    approved = {item.name for item in waiting[:10]}
+    assert {result.item.name for result in await scene.everything() if result.item.description} == approved
     assert len(await scene.changes.page(None, 100)) == len(names)
 
 
-async def test_of_two_who_bring_an_item_at_once_one_adds_it_and_the_other_is_held(scene: Changing) -> None:
-    one, other = await asyncio.gather(
+async def test_of_two_concurrent_stores_one_adds_the_item_and_the_other_is_held(scene: Changing) -> None:
+    item, other = await asyncio.gather(
         scene.holding.store("file", tools(200, "one")), scene.holding.store("file", tools(200, "other"))
     )
-    assert sorted((one, other), key=lambda report: report.held) == [StoreReport(added=200), StoreReport(held=200)]
-    assert len({found.item.description for found in await scene.everything()}) == 1
+    assert sorted((item, other), key=lambda report: report.held) == [StoreReport(added=200), StoreReport(held=200)]
+    assert len({result.item.description for result in await scene.everything()}) == 1

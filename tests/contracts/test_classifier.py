@@ -1,11 +1,11 @@
-"""What every Classifier promises."""
+"""Contract of Classifier."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.unit.core.llm.text_endpoint import TextEndpoint
-from tests.unit.tools.classify.builders import SKILLS, asked, many_skills, tool
+from tests.unit.tools.classify.builders import SKILLS, many_skills, tool, unclassified
 from tests.unit.tools.classify.models import honest
 from toolscript.core.items import Item, ItemKind, valid_assignments
 from toolscript.core.llm.openai import OpenAITextModel
@@ -45,22 +45,24 @@ async def classifier(request: pytest.FixtureRequest) -> AsyncIterator[Classifier
 
 
 async def test_every_item_has_one_valid_answer_in_order(classifier: Classifier) -> None:
-    given = await classifier.classify(await asked(EMBEDDER, ITEMS), SKILLS)
-    known = frozenset(skill.id for skill in SKILLS)
-    assert len(given) == len(ITEMS)
-    assert [valid_assignments(one.assignments, known) for one in given] == [one.assignments for one in given]
-    assert [one.suggestion for one in given if one.assignments and one.suggestion] == []
+    classifications = await classifier.classify(await unclassified(EMBEDDER, ITEMS), SKILLS)
+    existing = frozenset(skill.id for skill in SKILLS)
+    assert len(classifications) == len(ITEMS)
+    assert [valid_assignments(item.assignments, existing) for item in classifications] == [
+        item.assignments for item in classifications
+    ]
+    assert [item.suggestion for item in classifications if item.assignments and item.suggestion] == []
 
 
 async def test_items_without_skills_and_skills_without_items_have_no_answer(classifier: Classifier) -> None:
     assert await classifier.classify([], SKILLS) == []
-    given = await classifier.classify(await asked(EMBEDDER, ITEMS[:2]), [])
-    assert [one.assignments for one in given] == [(), ()]
+    classifications = await classifier.classify(await unclassified(EMBEDDER, ITEMS[:2]), [])
+    assert [item.assignments for item in classifications] == [(), ()]
 
 
 async def test_other_skills_give_other_answers(classifier: Classifier) -> None:
-    items = await asked(EMBEDDER, [tool("do_trade7", "About trade7.")])
+    items = await unclassified(EMBEDDER, [tool("do_trade7", "About trade7.")])
     await classifier.classify(items, SKILLS)
-    (given,) = await classifier.classify(items, many_skills(40))
-    assert given.assignments
-    assert {one.skill_id.partition("_")[0] for one in given.assignments} == {"skill"}
+    (classification,) = await classifier.classify(items, many_skills(40))
+    assert classification.assignments
+    assert {assignment.skill_id.partition("_")[0] for assignment in classification.assignments} == {"skill"}

@@ -1,4 +1,4 @@
-"""What every Suggestions promises about decisions: a person decides once, and what is decided is a rule."""
+"""Contract of Suggestions about decisions: a decision is made once, and becomes a rule."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ async def record(record: Record) -> Record:
     return record
 
 
-async def test_an_approved_wish_is_a_skill_and_those_who_asked_are_classified_anew(record: Record) -> None:
+async def test_an_approved_suggestion_is_a_skill_and_its_items_are_classified_again(record: Record) -> None:
     suggestion, items = await asked(record, 3)
     await record.assignments.set_by_hand(items[2], ["mail"], "ann")
     await settle(record)
@@ -52,75 +52,77 @@ async def test_an_approved_wish_is_a_skill_and_those_who_asked_are_classified_an
     assert "post" in {state.skill.id for state in await record.skill_vectors.behind(FIRST, 10)}
 
 
-async def test_a_merged_wish_has_those_who_asked_classified_anew(record: Record) -> None:
-    suggestion, (one, two) = await asked(record)
+async def test_the_items_of_a_merged_suggestion_are_classified_again(record: Record) -> None:
+    suggestion, (first, second) = await asked(record)
     revision = await record.taxonomy.revision()
     decided = await record.suggestions.merge(suggestion.id, "mail", "bob")
     assert (decided.state, decided.skill_id, decided.reviewed_by) == (SuggestionState.MERGED, "mail", "bob")
     assert await record.taxonomy.revision() == revision
-    assert (await dirty_versions(record)).keys() == {one, two}
-    assert (await item(record, one)).needs_skills
+    assert (await dirty_versions(record)).keys() == {first, second}
+    assert (await item(record, first)).needs_skills
 
 
-async def test_a_rejected_wish_changes_no_item_and_is_dropped_from_then_on(record: Record) -> None:
-    suggestion, (one, two) = await asked(record)
+async def test_a_rejected_suggestion_changes_no_item_and_is_dropped_later(record: Record) -> None:
+    suggestion, (first, second) = await asked(record)
     decided = await record.suggestions.reject(suggestion.id, "bob")
     assert (decided.state, decided.skill_id) == (SuggestionState.REJECTED, None)
     assert await dirty_versions(record) == {}
     await record.catalog.store("file", [tool("late")])
-    late = (await record.catalog.scan(two, 10))[0].id
-    ((_, found),) = (await classify(record, late, sure("maps"), asks_for="post office")).values()
-    assert found == (sure("maps"),)
+    late = (await record.catalog.scan(second, 10))[0].id
+    ((_, result),) = (await classify(record, late, sure("maps"), asks_for="post office")).values()
+    assert result == (sure("maps"),)
     assert await record.suggestions.page(0, 10) == []
-    assert await asking(record, decided) == [one, two]
+    assert await asking(record, decided) == [first, second]
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["approved", "merged"])
-async def test_who_asks_for_what_was_decided_gets_the_skill_of_the_decision(record: Record, is_new: bool) -> None:
-    suggestion, (one, two) = await asked(record)
+async def test_an_item_with_a_decided_suggestion_gets_the_skill_of_the_decision(
+    record: Record, is_new: bool
+) -> None:
+    suggestion, (first, second) = await asked(record)
     if is_new:
         await record.suggestions.approve(suggestion.id, POST, "ann")
     else:
         await record.suggestions.merge(suggestion.id, "news", "ann")
-    given = "post" if is_new else "news"
+    value = "post" if is_new else "news"
     await record.catalog.store("file", [tool("late"), tool("later")])
-    late, later = [seen.id for seen in await record.catalog.scan(two, 10)]
+    late, later = [seen.id for seen in await record.catalog.scan(second, 10)]
     await settle(record)
     reason = "asked for 'Post office', reviewed"
     ((version, alone),) = (await classify(record, late, asks_for="Post office")).values()
-    assert alone == (sure(given, 0.5, AssignedBy.LLM, reason),)
+    assert alone == (sure(value, 0.5, AssignedBy.LLM, reason),)
     assert await dirty_versions(record) == {late: version}
     own = sure("mail", 0.8, AssignedBy.RULES)
     ((_, beside),) = (await classify(record, later, own, asks_for="Post office")).values()
-    assert beside == (own, sure(given, 0.5, AssignedBy.RULES, reason))
-    await classify(record, one)
+    assert beside == (own, sure(value, 0.5, AssignedBy.RULES, reason))
+    await classify(record, first)
     assert await record.suggestions.page(0, 10) == []
-    assert await asking(record, suggestion) == [one, two], "what the decision rests on stays"
+    assert await asking(record, suggestion) == [first, second], "what the decision rests on stays"
 
 
 async def test_a_rule_adds_no_skill_that_the_item_has_nor_a_fourth(record: Record) -> None:
-    suggestion, (one, two) = await asked(record)
+    suggestion, (first, second) = await asked(record)
     await record.suggestions.merge(suggestion.id, "news", "ann")
-    ((_, found),) = (await classify(record, one, sure("news", 0.7), asks_for="Post office")).values()
-    assert found == (sure("news", 0.7),)
+    ((_, result),) = (await classify(record, first, sure("news", 0.7), asks_for="Post office")).values()
+    assert result == (sure("news", 0.7),)
     await with_skills(record, "tours")
     three = sure("maps"), sure("mail", 0.8), sure("tours", 0.5)
-    ((_, found),) = (await classify(record, two, *three, asks_for="Post office")).values()
-    assert found == three
+    ((_, result),) = (await classify(record, second, *three, asks_for="Post office")).values()
+    assert result == three
 
 
 async def test_a_rule_whose_skill_is_inactive_gives_nothing_until_it_is_active_again(record: Record) -> None:
-    suggestion, (one, two) = await asked(record)
+    suggestion, (first, second) = await asked(record)
     await record.suggestions.approve(suggestion.id, POST, "ann")
     await record.taxonomy.change(Skill("post", "Post", "Letters.", is_active=False), "ann")
-    ((_, found),) = (await classify(record, one, asks_for="Post office")).values()
-    assert found == ()
+    ((_, result),) = (await classify(record, first, asks_for="Post office")).values()
+    assert result == ()
     await record.taxonomy.change(POST, "ann")
-    ((_, found),) = (await classify(record, two, asks_for="Post office")).values()
-    assert [one.skill_id for one in found] == ["post"]
+    ((_, result),) = (await classify(record, second, asks_for="Post office")).values()
+    assert [first.skill_id for first in result] == ["post"]
 
 
-async def test_what_somebody_decided_nobody_decides_again(record: Record) -> None:
+async def test_a_decision_is_final(record: Record) -> None:
     suggestion, _ = await asked(record)
     decided = await record.suggestions.merge(suggestion.id, "mail", "ann")
     for again in (
@@ -135,7 +137,7 @@ async def test_what_somebody_decided_nobody_decides_again(record: Record) -> Non
         await record.taxonomy.find("post")
 
 
-async def test_of_many_who_decide_at_once_one_is_heard(record: Record) -> None:
+async def test_of_concurrent_decisions_one_counts(record: Record) -> None:
     suggestion, _ = await asked(record)
     decisions = (
         *(
@@ -146,10 +148,10 @@ async def test_of_many_who_decide_at_once_one_is_heard(record: Record) -> None:
         record.suggestions.reject(suggestion.id, "rejecter"),
     )
     answers = await asyncio.gather(*decisions, return_exceptions=True)
-    heard = [one for one in answers if isinstance(one, Suggestion)]
-    assert sum(isinstance(one, Conflict) for one in answers) == len(answers) - 1
+    heard = [each for each in answers if isinstance(each, Suggestion)]
+    assert sum(isinstance(each, Conflict) for each in answers) == len(answers) - 1
     assert heard == [await record.suggestions.find(suggestion.id)]
-    made = [one.skill.id for one in await record.taxonomy.page("post", 10)]
+    made = [each.skill.id for each in await record.taxonomy.page("post", 10)]
     assert made == ([heard[0].skill_id] if heard[0].state is SuggestionState.APPROVED else [])
 
 
@@ -161,7 +163,7 @@ async def test_approving_under_an_id_that_is_taken_is_a_conflict_and_decides_not
     assert await dirty_versions(record) == {}
 
 
-async def test_merging_into_what_is_not_there_or_inactive_is_refused_and_decides_nothing(record: Record) -> None:
+async def test_merging_into_a_missing_or_inactive_skill_is_refused_and_decides_nothing(record: Record) -> None:
     suggestion, _ = await asked(record)
     await record.taxonomy.change(Skill("maps", "Maps", is_active=False), "ann")
     with pytest.raises(InvalidRequest, match="'maps' is not active"):

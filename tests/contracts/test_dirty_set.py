@@ -1,4 +1,4 @@
-"""What every DirtySet promises to workers: nobody shares an item, and nothing is forgotten too early."""
+"""Contract of DirtySet for workers: no item has two owners, and none is cleared too early."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ async def pending(record: Record) -> Pending:
     return await record.dirty.pending(FIRST)
 
 
-async def test_a_claim_takes_no_more_than_asked_lowest_ids_first(record: Record) -> None:
+async def test_a_claim_respects_its_limit_lowest_ids_first(record: Record) -> None:
     await record.catalog.store("file", tools(5))
     first, second = await claim(record, 2), await claim(record, 10)
     assert len(first.versions) == 2
@@ -29,16 +29,16 @@ async def test_a_claim_takes_no_more_than_asked_lowest_ids_first(record: Record)
     assert len(second.versions) == 3
 
 
-async def test_what_one_worker_holds_nobody_else_gets(record: Record) -> None:
+async def test_an_item_held_by_one_worker_goes_to_no_other(record: Record) -> None:
     await record.catalog.store("file", tools(3))
     await claim(record)
     assert (await claim(record)).versions == {}
 
 
-async def test_many_claiming_at_once_share_nothing_and_leave_nothing(record: Record) -> None:
+async def test_concurrent_claims_share_nothing_and_leave_nothing(record: Record) -> None:
     await record.catalog.store("file", tools(60))
     claims = await asyncio.gather(*(claim(record, 7) for _ in range(12)))
-    taken = [id_ for one in claims for id_ in one.versions]
+    taken = [id_ for item in claims for id_ in item.versions]
     assert len(taken) == len(set(taken))
     rest = await claim(record)
     assert len(taken) + len(rest.versions) == 60
@@ -87,9 +87,9 @@ async def test_renewing_gives_back_only_what_is_still_held(record: Record) -> No
 async def test_a_part_of_a_claim_can_be_cleared_alone(record: Record) -> None:
     await record.catalog.store("file", tools(2))
     held = await claim(record)
-    one, other = held.versions
-    await record.dirty.clear(FIRST, Claim(held.token, {one: held.versions[one]}))
-    assert await record.dirty.are_dirty(FIRST, [one, other]) == {other}
+    item, other = held.versions
+    await record.dirty.clear(FIRST, Claim(held.token, {item: held.versions[item]}))
+    assert await record.dirty.are_dirty(FIRST, [item, other]) == {other}
     assert (await claim(record)).versions == {}
 
 
@@ -104,7 +104,7 @@ async def test_an_item_that_changes_while_held_stays_held_and_is_done_again(reco
     assert min(again.versions.values()) > max(held.versions.values())
 
 
-async def test_what_was_lost_to_another_and_cleared_by_it_is_marked_again(record: Record) -> None:
+async def test_an_item_lost_to_another_worker_and_cleared_by_it_is_marked_again(record: Record) -> None:
     await record.catalog.store("file", [tool("read")])
     slow = await claim(record)
     await record.let_pass(LEASE + 1)
@@ -116,7 +116,7 @@ async def test_what_was_lost_to_another_and_cleared_by_it_is_marked_again(record
     assert min(again.versions.values()) > max(quick.versions.values())
 
 
-async def test_what_was_lost_to_another_and_is_held_by_it_is_done_again_after_it(record: Record) -> None:
+async def test_an_item_lost_to_another_worker_that_holds_it_is_done_again_after_it(record: Record) -> None:
     await record.catalog.store("file", [tool("read")])
     slow = await claim(record)
     await record.let_pass(LEASE + 1)
@@ -164,7 +164,7 @@ async def test_a_change_ends_the_wait_of_a_postponed_item(record: Record) -> Non
     assert len((await claim(record)).versions) == 1
 
 
-async def test_what_is_no_longer_held_cannot_be_postponed(record: Record) -> None:
+async def test_an_item_that_is_no_longer_held_cannot_be_postponed(record: Record) -> None:
     await record.catalog.store("file", [tool("read")])
     slow = await claim(record)
     await record.let_pass(LEASE + 1)
@@ -187,26 +187,26 @@ async def test_marking_a_dirty_item_again_raises_its_version(record: Record) -> 
     assert (await claim(record)).versions[41] > held.versions[41]
 
 
-async def test_what_another_worker_held_before_is_said_to_be_taken_over(record: Record) -> None:
+async def test_an_item_of_another_worker_is_reported_as_taken_over(record: Record) -> None:
     await record.catalog.store("file", tools(2))
     first = await record.dirty.claim(FIRST, 1, 60)
-    assert first.taken_over == frozenset()
+    assert first.expired_leases == frozenset()
     await record.let_pass(120)
     second = await record.dirty.claim(FIRST, 10, 60)
-    assert second.taken_over == first.versions.keys()
-    assert (await record.dirty.renew(FIRST, second, 60)).taken_over == second.taken_over
+    assert second.expired_leases == first.versions.keys()
+    assert (await record.dirty.renew(FIRST, second, 60)).expired_leases == second.expired_leases
 
 
-async def test_what_is_to_be_looked_at_again_stays_dirty_and_is_free_after_a_while(record: Record) -> None:
+async def test_an_item_to_check_again_stays_dirty_and_is_free_after_a_while(record: Record) -> None:
     await record.catalog.store("file", tools(2))
     claim = await record.dirty.claim(FIRST, 10, 60)
-    one, _ = claim.versions
-    await record.dirty.clear(FIRST, claim, [one], 30)
+    item, _ = claim.versions
+    await record.dirty.clear(FIRST, claim, [item], 30)
     assert (await record.dirty.claim(FIRST, 10, 60)).versions == {}
     await record.let_pass(31)
     again = await record.dirty.claim(FIRST, 10, 60)
-    assert again.versions == {one: claim.versions[one]}
-    assert again.taken_over == frozenset()
+    assert again.versions == {item: claim.versions[item]}
+    assert again.expired_leases == frozenset()
 
 
 async def test_how_long_the_oldest_has_waited_is_known(record: Record) -> None:
@@ -214,22 +214,22 @@ async def test_how_long_the_oldest_has_waited_is_known(record: Record) -> None:
     await record.let_pass(100)
     await record.catalog.store("file", tools(2))
     assert 100 <= (await pending(record)).oldest_seconds < 160
-    # What is marked again still waits for what it was marked for first.
+    # An item marked again keeps the time of its first mark.
     await record.dirty.mark(FIRST, list((await claim(record)).versions))
     assert (await pending(record)).oldest_seconds >= 100
 
 
-async def test_where_nothing_waits_nothing_is_old(record: Record) -> None:
+async def test_an_empty_dirty_set_has_age_zero(record: Record) -> None:
     assert (await pending(record)).oldest_seconds == 0.0
 
 
-async def test_what_was_abandoned_can_be_claimed_before_what_was_waiting_longer(record: Record) -> None:
+async def test_abandoned_items_can_be_claimed_before_older_ones(record: Record) -> None:
     await record.catalog.store("file", tools(4))
     abandoned = await record.dirty.claim(FIRST, 2, LEASE)
     await record.let_pass(LEASE + 1)
     taken = await record.dirty.claim(FIRST, 3, LEASE, abandoned_first=True)
     assert taken.versions == abandoned.versions
-    assert taken.taken_over == abandoned.versions.keys()
+    assert taken.expired_leases == abandoned.versions.keys()
     rest = await record.dirty.claim(FIRST, 10, LEASE, abandoned_first=True)
     assert len(rest.versions) == 2
-    assert rest.taken_over == frozenset()
+    assert rest.expired_leases == frozenset()

@@ -1,4 +1,4 @@
-"""What every DocumentVersions promises: a change is known to the version that lacks it, until it is done."""
+"""Contract of DocumentVersions: a change is recorded for the version that lacks it, until it is applied."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -28,16 +28,16 @@ async def versions(request: pytest.FixtureRequest) -> AsyncIterator[DocumentVers
 
 
 async def states(versions: DocumentVersions) -> dict[str, VersionState]:
-    return {one.name: one.state for one in await versions.all()}
+    return {version.name: version.state for version in await versions.all()}
 
 
 async def keys(versions: DocumentVersions, target: str) -> Sequence[str]:
-    return [one.key for one in await versions.changes(target, 100)]
+    return [change.key for change in await versions.changes(target, 100)]
 
 
-async def write(versions: DocumentVersions, source: str, *named: str, tenant: Tenant = ANN) -> None:
-    await versions.mark(source, tenant, named)
-    await versions.written(source, tenant, named)
+async def write(versions: DocumentVersions, source: str, *document_keys: str, tenant: Tenant = ANN) -> None:
+    await versions.mark(source, tenant, document_keys)
+    await versions.written(source, tenant, document_keys)
 
 
 async def test_with_a_single_version_nothing_is_recorded(versions: DocumentVersions) -> None:
@@ -45,7 +45,7 @@ async def test_with_a_single_version_nothing_is_recorded(versions: DocumentVersi
     assert (await versions.all(), await keys(versions, "old"), await versions.pending("old")) == ([], [], 0)
 
 
-async def test_what_is_written_in_one_version_is_recorded_for_the_other(versions: DocumentVersions) -> None:
+async def test_a_write_in_one_version_is_recorded_for_the_other(versions: DocumentVersions) -> None:
     begun = await versions.begin("old", "new")
     assert begun == DocumentVersion("new", VersionState.BUILDING)
     assert await states(versions) == {"old": VersionState.LIVE, "new": VersionState.BUILDING}
@@ -53,7 +53,7 @@ async def test_what_is_written_in_one_version_is_recorded_for_the_other(versions
     await write(versions, "old", "a", tenant=BOB)
     assert not await versions.mark("new", ANN, ["c"])
     changes = await versions.changes("new", 100)
-    assert sorted((one.tenant.name, one.key, one.source) for one in changes) == [
+    assert sorted((change.tenant.name, change.key, change.source) for change in changes) == [
         ("ann", "a", "old"),
         ("ann", "b", "old"),
         ("bob", "a", "old"),
@@ -88,10 +88,10 @@ async def test_changes_come_in_the_order_of_their_writes_and_in_pages(versions: 
     await versions.begin("old", "new")
     for key in ("c", "a", "b"):
         await write(versions, "old", key)
-    assert [one.key for one in await versions.changes("new", 2)] == ["c", "a"]
+    assert [change.key for change in await versions.changes("new", 2)] == ["c", "a"]
 
 
-async def test_a_position_is_kept_and_begun_again_it_goes_on(versions: DocumentVersions) -> None:
+async def test_a_position_is_stored_and_a_second_begin_resumes_there(versions: DocumentVersions) -> None:
     await versions.begin("old", "new")
     await versions.advance("new", FillPosition("ann", "a"))
     assert (await versions.begin("old", "new")).position == FillPosition("ann", "a")
@@ -99,7 +99,7 @@ async def test_a_position_is_kept_and_begun_again_it_goes_on(versions: DocumentV
     assert (await versions.begin("old", "new")).position.done
 
 
-async def test_a_switch_and_a_way_back_change_places(versions: DocumentVersions) -> None:
+async def test_a_switch_and_a_rollback_exchange_the_versions(versions: DocumentVersions) -> None:
     await versions.begin("old", "new")
     await versions.switch("new")
     await versions.switch("new")
@@ -119,7 +119,7 @@ async def test_a_third_version_is_refused(versions: DocumentVersions) -> None:
         await versions.begin("new", "another")
 
 
-async def test_a_version_that_is_forgotten_takes_its_changes_with_it(versions: DocumentVersions) -> None:
+async def test_deleting_a_version_deletes_its_changes(versions: DocumentVersions) -> None:
     await versions.begin("old", "new")
     await write(versions, "old", "a")
     await versions.forget("new")
@@ -140,7 +140,7 @@ async def test_one_holder_at_a_time(versions: DocumentVersions) -> None:
     assert await versions.hold("first", 60)
 
 
-async def test_after_a_switch_nobody_is_let_in_to_the_version_before(versions: DocumentVersions) -> None:
+async def test_after_a_switch_no_writer_can_mark_the_previous_version(versions: DocumentVersions) -> None:
     assert await versions.mark("old", ANN, ["a"])
     await versions.begin("old", "new")
     assert await versions.mark("old", ANN, ["a"])
@@ -153,7 +153,7 @@ async def test_after_a_switch_nobody_is_let_in_to_the_version_before(versions: D
     assert not await versions.mark("new", ANN, ["c"])
 
 
-async def test_who_began_before_there_was_another_version_is_recorded_at_the_end(
+async def test_a_write_that_began_before_the_other_version_is_recorded_at_its_end(
     versions: DocumentVersions,
 ) -> None:
     await versions.mark("old", ANN, ["a"])

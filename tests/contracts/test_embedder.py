@@ -1,4 +1,4 @@
-"""What every Embedder promises."""
+"""Contract of Embedder."""
 
 import asyncio
 
@@ -21,22 +21,22 @@ async def test_a_query_is_one_unit_vector_of_the_models_size(embedder: Embedder)
 
 
 async def test_passages_are_unit_vectors_one_for_each(embedder: Embedder) -> None:
-    vectors = await embedder.embed_passages(["read a file", "send mail", "read a file"])
+    vectors = await embedder.embed_texts(["read a file", "send mail", "read a file"])
     assert vectors.shape == (3, embedder.model.dimensions)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
 
 
 async def test_no_passages_are_no_vectors(embedder: Embedder) -> None:
-    assert (await embedder.embed_passages([])).shape == (0, embedder.model.dimensions)
+    assert (await embedder.embed_texts([])).shape == (0, embedder.model.dimensions)
 
 
 async def test_passages_keep_their_order_over_many_batches_of_any_length(embedder: Embedder) -> None:
     texts = [f"{'word ' * (number % 7)}tool {number}" for number in range(140)]
-    vectors = await embedder.embed_passages(texts)
-    for at in (0, 1, 77, 128, 139):
-        alone = await embedder.embed_passages([texts[at]])
-        assert float(vectors[at] @ alone[0]) > 0.98
+    vectors = await embedder.embed_texts(texts)
+    for index in (0, 1, 77, 128, 139):
+        alone = await embedder.embed_texts([texts[index]])
+        assert float(vectors[index] @ alone[0]) > 0.98
 
 
 async def test_the_same_text_gets_the_same_vector(embedder: Embedder) -> None:
@@ -44,21 +44,21 @@ async def test_the_same_text_gets_the_same_vector(embedder: Embedder) -> None:
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
-async def test_likeness_in_meaning_is_likeness_of_vectors(embedder: Embedder) -> None:
+async def test_similar_texts_have_similar_vectors(embedder: Embedder) -> None:
     query = await embedder.embed_query("read file contents")
-    vectors = await embedder.embed_passages(["reads the contents of a file", "tomorrow's weather in Oslo"])
+    vectors = await embedder.embed_texts(["reads the contents of a file", "tomorrow's weather in Oslo"])
     alike, unlike = vectors @ query
     assert alike > unlike + 0.1
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
 async def test_any_text_has_a_vector(embedder: Embedder, text: str) -> None:
-    vectors = await embedder.embed_passages([text])
+    vectors = await embedder.embed_texts([text])
     assert np.linalg.norm(vectors[0]) == pytest.approx(1.0, abs=1e-5)
     assert np.linalg.norm(await embedder.embed_query(text)) == pytest.approx(1.0, abs=1e-5)
 
 
-async def test_many_may_ask_at_once(embedder: Embedder) -> None:
+async def test_concurrent_calls_are_allowed(embedder: Embedder) -> None:
     texts = [f"tool number {number}" for number in range(12)]
     together = await asyncio.gather(*map(embedder.embed_query, texts))
     for text, vector in zip(texts, together, strict=True):

@@ -1,4 +1,4 @@
-"""What every Gateway promises, in this process and over HTTP; and that the two say the same."""
+"""Contract of Gateway, in process and over HTTP, with equal results."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -93,8 +93,8 @@ async def pair() -> AsyncIterator[Pair]:
         world.use("files", "mail", "demo", "hostile", "broken")
         world.servers.put("files", *FILES)
         world.servers.put("mail", *MAIL)
-        world.servers.put("demo", *(one for one in DEMO if one.server == "demo"))
-        world.servers.put("hostile", *(one for one in DEMO if one.server == "hostile"))
+        world.servers.put("demo", *(item for item in DEMO if item.server == "demo"))
+        world.servers.put("hostile", *(item for item in DEMO if item.server == "hostile"))
         world.servers.fall("broken", HOSTILE_TEXT)
         await world.settled()
         yield Pair(world, world.gateway, client)
@@ -125,15 +125,15 @@ async def test_a_search_without_hits_has_the_same_near_misses(pair: Pair) -> Non
 async def test_items_come_with_their_schemas_over_several_pages(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = sorted([*FILES, *MAIL, *DEMO], key=lambda one: one.server)
+    expected = sorted([*FILES, *MAIL, *DEMO], key=lambda item: item.server)
     for page in (1, 2, 7, 1000):
         monkeypatch.setattr(gateway_client, "PAGE", page)
-        assert sorted(await pair.there.items(), key=lambda one: one.server) == expected
+        assert sorted(await pair.there.items(), key=lambda item: item.server) == expected
     await pair.same(lambda gateway: gateway.items())
 
 
 @pytest.mark.parametrize("wanted", [("files",), ("files__read_file",), ("mail", "files__write_file"), ("nobody",)])
-async def test_items_and_types_can_be_asked_for_by_name(pair: Pair, wanted: tuple[str, ...]) -> None:
+async def test_items_and_types_can_be_requested_by_name(pair: Pair, wanted: tuple[str, ...]) -> None:
     items = await pair.same(lambda gateway: gateway.items(wanted))
     if wanted == ("nobody",):
         assert items == []
@@ -154,9 +154,9 @@ async def test_compact_typescript_is_shorter(pair: Pair) -> None:
     assert len(await pair.there.typescript(compact=True)) < len(await pair.there.typescript())
 
 
-async def test_a_call_keeps_what_the_tool_answered(pair: Pair) -> None:
+async def test_a_call_returns_the_tools_result(pair: Pair) -> None:
     arguments = {"path": "a.txt", "deep": [{"x": None, "y": 1.5}], HOSTILE_TEXT: HOSTILE_TEXT}
-    results = [await one.call("files__read_file", arguments) for one in (pair.here, pair.there)]
+    results = [await item.call("files__read_file", arguments) for item in (pair.here, pair.there)]
     for result in results:
         assert list(result.content) == [{"type": "text", "text": "read_file"}]
         assert result.structured_content == arguments
@@ -165,7 +165,7 @@ async def test_a_call_keeps_what_the_tool_answered(pair: Pair) -> None:
 
 @pytest.mark.parametrize("name", ["error", "list", "hostile"])
 async def test_errors_of_a_tool_and_any_structure_survive(pair: Pair, name: str) -> None:
-    here, there = [await one.call(f"demo__{name}", {"a": 1}) for one in (pair.here, pair.there)]
+    here, there = [await item.call(f"demo__{name}", {"a": 1}) for item in (pair.here, pair.there)]
     assert list(here.content) == list(there.content)
     assert here.structured_content == there.structured_content
     assert here.is_error == there.is_error == (name == "error")
@@ -183,7 +183,7 @@ async def test_servers_and_health_are_the_same(pair: Pair, monkeypatch: pytest.M
     monkeypatch.setattr(pair.world.gateway, "left_out", [left_out])
     states = await pair.same(lambda gateway: gateway.servers())
     assert isinstance(states, list)
-    assert [one.status for one in states if one.name in ("broken", "left")] == [ServerStatus.FAILED] * 2
+    assert [state.status for state in states if state.name in ("broken", "left")] == [ServerStatus.FAILED] * 2
     health = await pair.same(lambda gateway: gateway.health())
     assert health == await pair.here.health()
 
@@ -217,17 +217,17 @@ async def test_an_unknown_tool_is_answered_with_the_nearest_names(pair: Pair) ->
     assert "did you mean" in error.hint
 
 
-async def test_before_a_server_has_answered_a_search_is_not_ready() -> None:
+async def test_before_a_server_has_responded_a_search_is_not_ready() -> None:
     async with (
         open_world(begin=lambda world: world.use("mute")) as world,
         client_of(world.gateway) as client,
     ):
-        error = await Pair(world, world.gateway, client).same_error(lambda one: one.search(LocalQuery("read")))
+        error = await Pair(world, world.gateway, client).same_error(lambda item: item.search(LocalQuery("read")))
         assert isinstance(error, NotReady)
         for gateway in (world.gateway, client):
             health = await gateway.health()
             assert (health.ready, health.items) == (False, 0)
-            assert [one.status for one in health.servers] == [ServerStatus.STARTING]
+            assert [item.status for item in health.servers] == [ServerStatus.STARTING]
 
 
 @pytest.mark.parametrize(
@@ -243,14 +243,14 @@ async def test_before_a_server_has_answered_a_search_is_not_ready() -> None:
         ("x", 3, float("nan"), InvalidRequest),
     ],
 )
-def test_a_query_that_makes_no_sense_cannot_be_asked_of_anybody(
+def test_an_invalid_query_cannot_be_created(
     text: str, limit: int, threshold: float, kind: type[ToolscriptError]
 ) -> None:
     with pytest.raises(kind):
         LocalQuery(text, limit, threshold)
 
 
-async def test_many_may_ask_at_once(pair: Pair) -> None:
+async def test_concurrent_requests_are_allowed(pair: Pair) -> None:
     async def ask(number: int) -> object:
         return (await pair.there.call("files__read_file", {"n": number})).structured_content
 

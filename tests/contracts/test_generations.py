@@ -1,4 +1,4 @@
-"""What every DirtySet promises about generations: each follows the catalog by itself, and none misses a change."""
+"""Contract of DirtySet about index versions: each follows the catalog separately, and none misses a change."""
 
 import asyncio
 
@@ -6,34 +6,34 @@ import pytest
 
 from tests.contracts.builders import Record, tool, tools
 from toolscript.core.errors import NotFound
-from toolscript.tools.model.catalog import Generation, GenerationState, Pending
+from toolscript.tools.model.catalog import IndexVersion, IndexVersionState, Pending
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
 
 FIRST = 1
 
 
-async def fill(record: Record, generation: int, limit: int = 3) -> int:
-    """Fills to the end, page by page; answers how many items there were."""
+async def fill(record: Record, index_version: int, limit: int = 3) -> int:
+    """Fill to the end, page by page; return the number of items."""
     total = 0
-    while count := await record.dirty.fill(generation, limit):
+    while count := await record.dirty.fill(index_version, limit):
         total += count
     return total
 
 
 async def states(record: Record) -> dict[int, str]:
-    return {found.id: found.state.value for found in await record.dirty.generations()}
+    return {result.id: result.state.value for result in await record.dirty.index_versions()}
 
 
 async def test_at_first_there_is_one_live_generation_of_no_model(record: Record) -> None:
-    assert list(await record.dirty.generations()) == [Generation(FIRST, GenerationState.LIVE, None)]
+    assert list(await record.dirty.index_versions()) == [IndexVersion(FIRST, IndexVersionState.LIVE, None)]
 
 
 async def test_the_first_to_adopt_names_the_model_and_the_second_learns_it(record: Record) -> None:
-    named = Generation(FIRST, GenerationState.LIVE, "one")
+    named = IndexVersion(FIRST, IndexVersionState.LIVE, "one")
     assert await record.dirty.adopt("one") == named
     assert await record.dirty.adopt("two") == named
-    assert list(await record.dirty.generations()) == [named]
+    assert list(await record.dirty.index_versions()) == [named]
 
 
 async def test_a_model_that_is_being_built_beside_a_nameless_generation_is_not_adopted_twice(
@@ -41,10 +41,10 @@ async def test_a_model_that_is_being_built_beside_a_nameless_generation_is_not_a
 ) -> None:
     begun = await record.dirty.begin("one")
     assert (await record.dirty.adopt("one")).fingerprint is None
-    assert [found for found in await record.dirty.generations() if found.fingerprint == "one"] == [begun]
+    assert [result for result in await record.dirty.index_versions() if result.fingerprint == "one"] == [begun]
 
 
-async def test_of_many_who_adopt_at_once_all_get_the_same(record: Record) -> None:
+async def test_concurrent_adoptions_get_the_same_generation(record: Record) -> None:
     adopted = await asyncio.gather(*(record.dirty.adopt(f"model {number}") for number in range(8)))
     assert len(set(adopted)) == 1
 
@@ -52,8 +52,8 @@ async def test_of_many_who_adopt_at_once_all_get_the_same(record: Record) -> Non
 async def test_a_generation_begun_twice_is_one(record: Record) -> None:
     await record.dirty.adopt("one")
     first, second = await asyncio.gather(record.dirty.begin("two"), record.dirty.begin("two"))
-    assert first == second == Generation(first.id, GenerationState.BUILDING, "two")
-    assert await record.dirty.begin("one") == Generation(FIRST, GenerationState.LIVE, "one")
+    assert first == second == IndexVersion(first.id, IndexVersionState.BUILDING, "two")
+    assert await record.dirty.begin("one") == IndexVersion(FIRST, IndexVersionState.LIVE, "one")
 
 
 async def test_a_new_generation_follows_changes_from_its_beginning(record: Record) -> None:
@@ -88,7 +88,7 @@ async def test_filling_leaves_alone_what_is_dirty_already(record: Record) -> Non
     assert (await record.dirty.claim(begun.id, 10, 60)).versions == {}
 
 
-async def test_what_is_held_while_a_generation_is_filled_afresh_is_done_once_more(record: Record) -> None:
+async def test_an_item_held_during_a_refill_is_done_again(record: Record) -> None:
     await record.dirty.adopt("one")
     await record.catalog.store("file", tools(3))
     held = await record.dirty.claim(FIRST, 2, 60)
@@ -98,7 +98,7 @@ async def test_what_is_held_while_a_generation_is_filled_afresh_is_done_once_mor
     assert await record.dirty.pending(FIRST) == Pending(3, 0)
 
 
-async def test_what_comes_after_a_filling_is_not_marked_a_second_time(record: Record) -> None:
+async def test_an_item_added_after_a_fill_is_not_marked_twice(record: Record) -> None:
     await record.dirty.adopt("one")
     await record.dirty.begin("one", afresh=True)
     await fill(record, FIRST)
@@ -118,26 +118,26 @@ async def test_generations_are_claimed_and_cleared_apart(record: Record) -> None
 
 async def test_one_generation_is_live_and_the_one_before_it_previous(record: Record) -> None:
     begun = await record.dirty.begin("two")
-    await record.dirty.set_state(begun.id, GenerationState.LIVE)
+    await record.dirty.set_state(begun.id, IndexVersionState.LIVE)
     assert await states(record) == {FIRST: "previous", begun.id: "live"}
-    await record.dirty.set_state(begun.id, GenerationState.LIVE)
+    await record.dirty.set_state(begun.id, IndexVersionState.LIVE)
     assert await states(record) == {FIRST: "previous", begun.id: "live"}
 
 
 async def test_a_generation_that_does_not_exist_cannot_go_live_and_the_live_one_stays(record: Record) -> None:
     with pytest.raises(NotFound):
-        await record.dirty.set_state(99, GenerationState.LIVE)
+        await record.dirty.set_state(99, IndexVersionState.LIVE)
     assert await states(record) == {FIRST: "live"}
 
 
 async def test_a_previous_generation_still_follows_changes(record: Record) -> None:
     begun = await record.dirty.begin("two")
-    await record.dirty.set_state(begun.id, GenerationState.LIVE)
+    await record.dirty.set_state(begun.id, IndexVersionState.LIVE)
     await record.catalog.store("file", tools(1))
     assert (await record.dirty.pending(FIRST)).total == 1
 
 
-async def test_a_forgotten_generation_follows_nothing(record: Record) -> None:
+async def test_a_dropped_generation_follows_nothing(record: Record) -> None:
     begun = await record.dirty.begin("two")
     await record.dirty.forget(begun.id)
     await record.catalog.store("file", tools(1))
@@ -146,14 +146,14 @@ async def test_a_forgotten_generation_follows_nothing(record: Record) -> None:
     assert (await record.dirty.pending(again.id)).total == 0
 
 
-async def test_the_live_generation_and_unknown_ones_cannot_be_forgotten(record: Record) -> None:
-    for generation in (FIRST, 99):
+async def test_the_live_generation_and_unknown_ones_cannot_be_dropped(record: Record) -> None:
+    for index_version in (FIRST, 99):
         with pytest.raises(NotFound):
-            await record.dirty.forget(generation)
+            await record.dirty.forget(index_version)
     assert await states(record) == {FIRST: "live"}
 
 
-async def test_no_item_is_missed_by_a_generation_begun_while_others_store(record: Record) -> None:
+async def test_a_generation_begun_during_stores_misses_no_item(record: Record) -> None:
     async def store(number: int) -> None:
         for round_ in range(3):
             await record.catalog.store(f"source {number}", tools(4, f"round {round_}"))

@@ -1,11 +1,11 @@
-"""The double and the engine give a small real catalog the same scores, in both arms."""
+"""The double and the engine give a small real catalog the same scores, with both retrievers."""
 
 import pytest
 
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.item_text import item_terms
 from toolscript.core.items import Item, ItemKind
-from toolscript.core.retrieval.model import Ask, Candidate, IndexCard, Point
+from toolscript.core.retrieval.model import Candidate, IndexCard, IndexQuery, Point
 from toolscript.core.retrieval.ports import Index, Indexes
 from toolscript.core.retrieval.terms import query_terms
 from toolscript.testing import HashEmbedder, MemoryIndexes
@@ -35,11 +35,11 @@ QUESTIONS = [
 
 @pytest.fixture
 async def both(indexes: Indexes) -> tuple[Index, Index]:
-    """The engine's index and the double's, with the same points in them."""
+    """Yield the engine's index and the double's, with the same points."""
     embedder = HashEmbedder()
     items = [Item(name, ItemKind.TOOL, "server", name, text) for name, text in CATALOG.items()]
     vectors = await embed_items(embedder, items)
-    points = [Point(at + 1, 1, vectors[at], item_terms(item), {}) for at, item in enumerate(items)]
+    points = [Point(index + 1, 1, vectors[index], item_terms(item), {}) for index, item in enumerate(items)]
     opened = [await _filled(kind, IndexCard(embedder.model), points) for kind in (indexes, MemoryIndexes())]
     return opened[0], opened[1]
 
@@ -53,13 +53,13 @@ async def _filled(kind: Indexes, card: IndexCard, points: list[Point]) -> Index:
 
 def scores(arm: object) -> dict[int, float]:
     assert isinstance(arm, list)
-    return {one.id: one.score for one in arm if isinstance(one, Candidate)}
+    return {item.id: item.score for item in arm if isinstance(item, Candidate)}
 
 
 @pytest.mark.requirement("DOC-003")
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_the_double_scores_as_the_engine_does(both: tuple[Index, Index], question: str) -> None:
-    ask = Ask(vector=await HashEmbedder().embed_query(question), terms=query_terms(question))
+    ask = IndexQuery(vector=await HashEmbedder().embed_query(question), terms=query_terms(question))
     engine, double = [await index.search(ask) for index in both]
     assert scores(engine.words) == pytest.approx(scores(double.words), abs=1e-3)
     assert scores(engine.dense) == pytest.approx(scores(double.dense), abs=1e-3)

@@ -1,9 +1,9 @@
-"""What every Index promises to whoever writes to it: the newest version stays, whatever comes when."""
+"""Contract of Index for writers: the newest version wins, in any order."""
 
 import pytest
 
 from tests.contracts.builders import axis, point, terms
-from toolscript.core.retrieval.model import Ask, PointVersion
+from toolscript.core.retrieval.model import IndexQuery, PointVersion
 from toolscript.core.retrieval.ports import Index
 
 pytestmark = pytest.mark.requirement("SK-009", "DOC-003")
@@ -21,7 +21,7 @@ async def test_a_newer_version_replaces_an_older_one(index: Index) -> None:
     await index.put([point(1, 1, words="old", name="old")])
     await index.put([point(1, 2, words="new", name="new")])
     assert (await versions(index), await name_of(index, 1)) == ({1: 2}, "new")
-    assert (await index.search(Ask(terms=terms("old")))).words == []
+    assert (await index.search(IndexQuery(terms=terms("old")))).words == []
 
 
 async def test_an_older_version_never_replaces_a_newer_one(index: Index) -> None:
@@ -36,7 +36,7 @@ async def test_the_same_version_may_be_put_again(index: Index) -> None:
     assert (await versions(index), await name_of(index, 1)) == ({1: 5}, "again")
 
 
-async def test_each_point_of_a_batch_is_judged_by_its_own_version(index: Index) -> None:
+async def test_each_point_of_a_batch_is_compared_by_its_own_version(index: Index) -> None:
     await index.put([point(1, 10), point(2, 20), point(3, 30)])
     await index.put([point(1, 15), point(2, 15), point(3, 35), point(4, 1)])
     assert await versions(index) == {1: 15, 2: 20, 3: 35, 4: 1}
@@ -60,12 +60,12 @@ async def test_removing_what_is_absent_does_nothing(index: Index) -> None:
     assert await index.count() == 1
 
 
-async def test_a_removed_point_is_found_by_no_arm(index: Index) -> None:
+async def test_a_removed_point_is_found_by_no_retriever(index: Index) -> None:
     await index.put([point(1, words="read"), point(2, words="read")])
     await index.remove([PointVersion(1, 1)])
-    answer = await index.search(Ask(vector=axis(0), terms=terms("read")))
+    answer = await index.search(IndexQuery(vector=axis(0), terms=terms("read")))
     for arm in (answer.dense or (), answer.words or ()):
-        assert [one.id for one in arm] == [2]
+        assert [item.id for item in arm] == [2]
 
 
 async def test_nothing_to_put_or_remove_changes_nothing(index: Index) -> None:
@@ -75,7 +75,7 @@ async def test_nothing_to_put_or_remove_changes_nothing(index: Index) -> None:
     assert await index.count() == 1
 
 
-async def test_versions_far_apart_are_told_apart(index: Index) -> None:
+async def test_versions_far_apart_are_distinguished(index: Index) -> None:
     await index.put([point(1, 2**52)])
     await index.put([point(1, 2**52 - 1, name="old")])
     await index.put([point(1, 2**52 + 1, name="new")])

@@ -1,4 +1,4 @@
-"""What every Indexes promises: collections by fingerprint, one of them live."""
+"""Contract of Indexes: collections by fingerprint, one of them live."""
 
 import pytest
 
@@ -18,7 +18,7 @@ async def test_creating_makes_nothing_live(some_indexes: Indexes) -> None:
     assert await some_indexes.live() is None
 
 
-async def test_the_live_one_says_which_model_made_it(some_indexes: Indexes) -> None:
+async def test_the_live_index_knows_its_model(some_indexes: Indexes) -> None:
     await some_indexes.create(CARD)
     assert await some_indexes.origin() is None
     await some_indexes.make_live(CARD.fingerprint)
@@ -34,7 +34,7 @@ async def test_creating_again_keeps_what_is_there(some_indexes: Indexes) -> None
     assert await (await some_indexes.open(CARD)).count() == 1
 
 
-async def test_the_size_of_a_collection_tells_an_empty_one_from_none(some_indexes: Indexes) -> None:
+async def test_the_size_distinguishes_an_empty_collection_from_a_missing_one(some_indexes: Indexes) -> None:
     assert await some_indexes.size(CARD) is None
     await some_indexes.create(CARD)
     assert await some_indexes.size(CARD) == 0

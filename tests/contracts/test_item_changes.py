@@ -1,4 +1,4 @@
-"""What every catalog promises about definitions that change, and every ItemChanges about decisions on them."""
+"""Contract of catalogs about changed definitions, and of ItemChanges about decisions on them."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -28,8 +28,8 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Changing]:
 
 
 async def states(scene: Changing) -> list[ChangeState]:
-    """The oldest first."""
-    return [one.state for one in reversed(await scene.changes.page(None, 100))]
+    """Return the states, oldest first."""
+    return [item.state for item in reversed(await scene.changes.page(None, 100))]
 
 
 async def test_a_change_is_recorded_with_exactly_what_differs(scene: Changing) -> None:
@@ -58,7 +58,9 @@ async def test_new_unchanged_and_removed_items_are_no_changes(scene: Changing) -
 
 
 @pytest.mark.parametrize(("was", "is_now"), [(True, 1), (1, 1.0), ({}, None), ("1", 1)])
-async def test_what_python_takes_for_the_same_is_told_apart(scene: Changing, was: object, is_now: object) -> None:
+async def test_values_that_are_equal_in_python_are_distinguished(
+    scene: Changing, was: object, is_now: object
+) -> None:
     await scene.known(tool("read", schema={"default": was}))
     assert (await scene.holding.store("file", [tool("read", schema={"default": is_now})])).held == 1
     details = await scene.changes.find((await scene.changes.page(None, 1))[0].id)
@@ -72,7 +74,7 @@ async def test_of_each_item_the_last_changes_are_kept(scene: Changing) -> None:
         await scene.applying.store("file", [tool("read", f"{number + 1}")])
     await scene.applying.store("file", [tool("write", "1")])
     kept = await scene.changes.page(None, 100)
-    assert [one.name for one in kept] == ["write"] + ["read"] * MAX_KEPT_PER_ITEM
+    assert [item.name for item in kept] == ["write"] + ["read"] * MAX_KEPT_PER_ITEM
     assert (await scene.changes.find(kept[1].id)).new == {"description": str(MAX_KEPT_PER_ITEM + 3)}
     assert (await scene.changes.find(kept[-1].id)).new == {"description": "4"}
 
@@ -84,8 +86,8 @@ async def test_what_is_known_of_an_item_stays_when_it_leaves_and_what_was_held_i
     await scene.applying.store("file", [tool("read", "1"), tool("write", "1")])
     await scene.holding.store("file", [tool("read", "2"), tool("write", "2")])
     await scene.applying.remove("file", [tool("read").key])
-    told = [(one.name, one.state) for one in await scene.changes.page(None, 10)]
-    assert told == [("write", HELD), ("read", WITHDRAWN), ("write", APPLIED), ("read", APPLIED)]
+    output = [(item.name, item.state) for item in await scene.changes.page(None, 10)]
+    assert output == [("write", HELD), ("read", WITHDRAWN), ("write", APPLIED), ("read", APPLIED)]
 
 
 async def test_an_item_that_leaves_and_comes_back_as_another_has_changed(scene: Changing) -> None:
@@ -116,16 +118,16 @@ async def test_changes_come_page_by_page_the_latest_first_of_one_state_or_of_all
     await scene.applying.store("file", tools(2, "applied"))
     await scene.holding.store("file", [tool(f"tool_{number}", "held") for number in (2, 3, 4)])
     everything = await scene.changes.page(None, 100)
-    assert [one.id for one in everything] == sorted((one.id for one in everything), reverse=True)
+    assert [item.id for item in everything] == sorted((item.id for item in everything), reverse=True)
     first = await scene.changes.page(None, 2, HELD)
     second = await scene.changes.page(first[-1].id, 2, HELD)
     assert [len(first), len(second)] == [2, 1]
-    assert {one.name for one in [*first, *second]} == {"tool_2", "tool_3", "tool_4"}
-    assert {one.name for one in await scene.changes.page(None, 9, APPLIED)} == {"tool_0", "tool_1"}
+    assert {item.name for item in [*first, *second]} == {"tool_2", "tool_3", "tool_4"}
+    assert {item.name for item in await scene.changes.page(None, 9, APPLIED)} == {"tool_0", "tool_1"}
     assert await scene.changes.page(everything[-1].id, 10) == []
 
 
-async def test_a_held_change_is_asked_about_once_and_not_made(scene: Changing) -> None:
+async def test_a_held_change_is_recorded_once_and_not_applied(scene: Changing) -> None:
     await scene.known(HARMLESS, tool("write"))
     version = (await scene.everything())[0].version
     for _ in range(2):
@@ -133,12 +135,12 @@ async def test_a_held_change_is_asked_about_once_and_not_made(scene: Changing) -
         assert (report.held, report.changed) == (1, 0)
     assert await states(scene) == [HELD]
     stored = await scene.everything()
-    assert [found.item.description for found in stored] == [HARMLESS.description, "", ""]
+    assert [result.item.description for result in stored] == [HARMLESS.description, "", ""]
     assert stored[0].version == version
     assert await scene.dirty_ids() == {stored[2].id}
 
 
-async def test_a_source_that_goes_back_withdraws_what_it_said(scene: Changing) -> None:
+async def test_a_source_that_reverts_withdraws_its_change(scene: Changing) -> None:
     await scene.known(HARMLESS)
     await scene.holding.store("file", [HOSTILE])
     assert await scene.holding.store("file", [HARMLESS]) == StoreReport(unchanged=1)
@@ -156,7 +158,7 @@ async def test_a_newer_definition_withdraws_the_older_one_that_waits(scene: Chan
     assert waiting.new_fingerprint == HOSTILE.fingerprint
 
 
-async def test_a_rejected_definition_stays_rejected_and_is_not_asked_about_again(scene: Changing) -> None:
+async def test_a_rejected_definition_stays_rejected_and_is_not_recorded_again(scene: Changing) -> None:
     await scene.known(HARMLESS)
     await scene.holding.store("file", [HOSTILE])
     (waiting,) = await scene.changes.page(None, 10)
@@ -205,8 +207,8 @@ async def test_every_decision_is_audited(scene: Changing) -> None:
     latest, first = await scene.changes.page(None, 10)
     await scene.changes.reject(first.id, "ada")
     await scene.changes.approve(latest.id, "grace")
-    told = [(one.actor, one.action, one.subject, one.details["item_id"]) for one in await scene.audit()]
-    assert told == [
+    output = [(item.actor, item.action, item.subject, item.details["item_id"]) for item in await scene.audit()]
+    assert output == [
         ("ada", "change.reject", str(first.id), first.item_id),
         ("grace", "change.approve", str(latest.id), latest.item_id),
     ]
@@ -243,7 +245,7 @@ async def test_where_changes_are_no_longer_held_what_waited_is_withdrawn(scene: 
     assert await scene.description() == OTHER.description
 
 
-async def test_who_decides_has_a_name(scene: Changing) -> None:
+async def test_a_decision_needs_a_name(scene: Changing) -> None:
     await scene.known(HARMLESS)
     await scene.holding.store("file", [OTHER])
     (waiting,) = await scene.changes.page(None, 10)
@@ -252,7 +254,7 @@ async def test_who_decides_has_a_name(scene: Changing) -> None:
     assert await states(scene) == [HELD]
 
 
-async def test_a_change_nobody_knows_is_not_found(scene: Changing) -> None:
+async def test_an_unknown_change_is_not_found(scene: Changing) -> None:
     for ask in (
         scene.changes.find(7),
         scene.changes.approve(7, "ada"),

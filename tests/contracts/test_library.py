@@ -1,4 +1,4 @@
-"""What every library promises to whoever reads it, and what is stored to whoever writes it."""
+"""Contract of libraries for readers, and of stored values for writers."""
 
 from dataclasses import replace
 
@@ -59,13 +59,13 @@ async def test_names_of_fields_can_be_anything(shelf: Shelf) -> None:
     assert await shelf.reader.extractions([extraction.id]) == {extraction.id: extraction}
 
 
-async def test_of_many_ids_those_are_found_that_are_there_and_what_is_no_id_is_nobodys(shelf: Shelf) -> None:
+async def test_existing_ids_are_found_and_invalid_ones_are_ignored(shelf: Shelf) -> None:
     source = await shelf.holds(a_source())
     chunks = [a_chunk(number) for number in range(3)]
     await shelf.writer.put_chunks(chunks)
     absent = [a_chunk(number, text=f"never stored {number}").id for number in range(1200)]
-    asked = [*NO_IDS, *absent, *(chunk.id for chunk in chunks), chunks[0].id]
-    assert await shelf.reader.chunks(asked) == {chunk.id: chunk for chunk in chunks}
+    requests = [*NO_IDS, *absent, *(chunk.id for chunk in chunks), chunks[0].id]
+    assert await shelf.reader.chunks(requests) == {chunk.id: chunk for chunk in chunks}
     assert await shelf.reader.sources([*NO_IDS, source.id]) == {source.id: source}
     assert await shelf.reader.extractions(NO_IDS) == {}
     assert await shelf.reader.passage("$ne", 0, 9) == []
@@ -98,20 +98,20 @@ async def test_sources_come_in_order_of_id_page_by_page(shelf: Shelf) -> None:
 
 
 async def test_a_page_of_sources_holds_those_of_one_type_and_with_one_topic(shelf: Shelf) -> None:
-    wanted = {
+    expected = {
         "book of tea": a_source("/1", type_="book", topics=("tea", "water")),
         "paper of tea": a_source("/2", type_="paper", topics=("tea",)),
         "book of wine": a_source("/3", type_="book", topics=("wine",)),
         "note": a_source("/4", type_="note", topics=()),
     }
-    for source in wanted.values():
+    for source in expected.values():
         await shelf.holds(source)
-    names = {source.id: name for name, source in wanted.items()}
+    names = {source.id: name for name, source in expected.items()}
 
     async def found(types: list[str], topics: list[str]) -> set[str]:
         return {names[source.id] for source in await shelf.reader.source_page("", 10, types, topics)}
 
-    assert await found([], []) == {*wanted}
+    assert await found([], []) == {*expected}
     assert await found(["book"], []) == {"book of tea", "book of wine"}
     assert await found(["book", "paper"], ["tea", "water"]) == {"book of tea", "paper of tea"}
     assert await found([], ["wine"]) == {"book of wine"}
@@ -123,7 +123,7 @@ async def test_a_page_after_something_that_is_no_id_is_refused(shelf: Shelf) -> 
         await shelf.reader.source_page("no id", 10)
 
 
-async def test_a_passage_is_the_chunks_of_its_source_in_reading_order(shelf: Shelf) -> None:
+async def test_a_range_of_chunks_comes_in_reading_order(shelf: Shelf) -> None:
     chunks = [a_chunk(number) for number in range(12)]
     await shelf.writer.put_chunks([*reversed(chunks), a_chunk(3, a_source("/other"))])
     assert await shelf.reader.passage(a_source().id, 2, 4) == chunks[2:5]
@@ -136,8 +136,8 @@ async def test_a_source_that_is_finished_again_is_what_it_is_now(shelf: Shelf) -
     first = await shelf.holds(replace(a_source(), metadata={"pages": 3, "draft": True}))
     again = Source(first.id, "paper", "Another title", first.path, metadata={"pages": 4}, chunk_count=9)
     assert await shelf.holds(again) == again
-    known = (await shelf.writer.known([first.path]))[first.path]
-    assert (known.source, known.content_hash, known.recipe) == (again, "hash", "recipe")
+    existing = (await shelf.writer.known([first.path]))[first.path]
+    assert (existing.source, existing.content_hash, existing.recipe) == (again, "hash", "recipe")
 
 
 async def test_a_source_that_was_removed_is_new_the_next_time(shelf: Shelf) -> None:
@@ -148,12 +148,14 @@ async def test_a_source_that_was_removed_is_new_the_next_time(shelf: Shelf) -> N
     assert await shelf.writer.known([source.path]) == {}
     renamed = replace(source, title="Another title")
     assert await shelf.writer.claim(renamed, RUN, MINUTE)
-    known = (await shelf.writer.known([source.path]))[source.path]
-    assert (known.source, known.content_hash) == (replace(renamed, status=SourceStatus.INGESTING), "")
+    existing = (await shelf.writer.known([source.path]))[source.path]
+    assert (existing.source, existing.content_hash) == (replace(renamed, status=SourceStatus.INGESTING), "")
 
 
 async def test_a_path_names_one_source(shelf: Shelf) -> None:
     stored = [await shelf.holds(a_source(path)) for path in ("/a", "/a/", "/A", "/a/b", "/á", "/a\u0301")]
-    found = await shelf.writer.known([source.path for source in stored] + ["/b", "$ne"])
-    assert {path: known.source for path, known in found.items()} == {source.path: source for source in stored}
+    result = await shelf.writer.known([source.path for source in stored] + ["/b", "$ne"])
+    assert {path: existing.source for path, existing in result.items()} == {
+        source.path: source for source in stored
+    }
     assert len({source_id(source.path) for source in stored}) == len(stored)

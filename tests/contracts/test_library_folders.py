@@ -1,4 +1,4 @@
-"""What every library promises about which sources lie in a folder."""
+"""Contract of libraries about sources in a folder."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,7 +8,7 @@ from tests.contracts.library_builders import Shelf, a_source
 
 pytestmark = pytest.mark.requirement("KN-005")
 
-# Short names of characters that mean something to somebody, so that one often begins another.
+# Short names of special characters, so that one is often a prefix of another.
 _NAMES = st.text(st.sampled_from("ab.*%$^é/0\U0001f375\\[(+?"), min_size=1, max_size=4)
 _PATHS = st.lists(_NAMES, min_size=1, max_size=3).map(lambda names: "/" + "/".join(names))
 
@@ -40,16 +40,16 @@ async def test_a_folder_is_walked_in_order_of_path_and_only_the_last_page_is_sho
     seen: list[str] = []
     sizes = []
     while page := await shelf.writer.known_under("/notes", seen[-1] if seen else "", 3):
-        seen += [known.source.path for known in page]
+        seen += [existing.source.path for existing in page]
         sizes.append(len(page))
     assert seen == sorted(paths)
     assert sizes == [3, 3, 2]
     assert await shelf.writer.known_under("/notes", "", 0) == []
 
 
-async def test_where_a_walk_of_another_folder_stopped_says_nothing_about_this_one(shelf: Shelf) -> None:
+async def test_the_position_in_another_folder_does_not_affect_this_one(shelf: Shelf) -> None:
     await shelf.holds(a_source("/m/x"))
-    assert [one.source.path for one in await shelf.writer.known_under("/m", "/a/z", 9)] == ["/m/x"]
+    assert [item.source.path for item in await shelf.writer.known_under("/m", "/a/z", 9)] == ["/m/x"]
     assert await shelf.writer.known_under("/m", "/z", 9) == []
 
 

@@ -1,4 +1,4 @@
-"""What every library promises to runs that ingest, also to several at once and to those that are killed."""
+"""Contract of libraries for ingest runs, also for concurrent and killed ones."""
 
 import asyncio
 from dataclasses import replace
@@ -73,14 +73,14 @@ async def test_a_run_that_was_silent_for_too_long_loses_its_source_to_the_next(s
     assert await shelf.writer.finish(a_source(), OTHER_RUN, "hash", "recipe")
 
 
-async def test_a_run_that_was_silent_for_too_long_goes_on_when_nobody_else_came(shelf: Shelf) -> None:
+async def test_a_run_that_was_silent_for_too_long_continues_if_no_other_claimed(shelf: Shelf) -> None:
     assert await shelf.writer.claim(a_source(), RUN, MINUTE)
     await shelf.let_pass(MINUTE * 10)
     assert await shelf.writer.finish(a_source(), RUN, "hash", "recipe")
     assert (await known(shelf)).content_hash == "hash"
 
 
-async def test_what_nobody_has_cannot_be_finished(shelf: Shelf) -> None:
+async def test_an_unclaimed_source_cannot_be_finished(shelf: Shelf) -> None:
     assert not await shelf.writer.finish(a_source(), RUN, "hash", "recipe")
     assert await shelf.reader.sources([a_source().id]) == {}
     await shelf.holds(a_source())
@@ -143,7 +143,7 @@ async def test_what_is_extracted_takes_the_place_of_what_was(shelf: Shelf) -> No
     await shelf.writer.put_extractions("new", {first.id: [better]})
     assert await shelf.writer.extractions_of([first.id]) == [better]
     assert await shelf.writer.extractions_of([second.id, first.id]) == sorted(
-        [better, *before[second.id]], key=lambda one: one.id
+        [better, *before[second.id]], key=lambda item: item.id
     )
     marks = await shelf.writer.marks(first.source_id)
     assert (marks[first.id].extracted, marks[second.id].extracted) == ("new", "old")
@@ -161,7 +161,7 @@ async def test_a_chunk_can_have_as_many_extractions_as_there_are_ids_for(shelf: 
 async def test_chunks_go_with_their_extractions_and_others_stay(shelf: Shelf) -> None:
     gone, stays = a_chunk(0), a_chunk(1)
     await shelf.writer.put_chunks([gone, stays])
-    await shelf.writer.put_extractions("recipe", {one.id: [an_extraction(one)] for one in (gone, stays)})
+    await shelf.writer.put_extractions("recipe", {item.id: [an_extraction(item)] for item in (gone, stays)})
     for _ in range(2):
         await shelf.writer.remove_chunks([gone.id, a_chunk(9).id])
     assert await shelf.reader.chunks([gone.id, stays.id]) == {stays.id: stays}

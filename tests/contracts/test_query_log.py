@@ -1,4 +1,4 @@
-"""What is promised of a log of queries, wherever it lies."""
+"""Contract of query logs, in any store."""
 
 import asyncio
 import json
@@ -22,24 +22,24 @@ from toolscript.testing.documents import MemoryQueryLog
 
 pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.requirement("DOC-003")]
 
-NAMES = [one.name for one in fields(LoggedQuery)]
+NAMES = [field.name for field in fields(LoggedQuery)]
 
 
 @dataclass(frozen=True)
-class Kept:
+class ReadableLog:
     log: QueryLog
     read: Callable[[], Awaitable[Sequence[LoggedQuery]]]
 
 
 @pytest.fixture(params=["memory", "file", "postgres"])
-async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kept]:
+async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ReadableLog]:
     if request.param == "memory":
         memory = MemoryQueryLog()
 
-        async def remembered() -> Sequence[LoggedQuery]:
+        async def recorded() -> Sequence[LoggedQuery]:
             return memory.queries
 
-        yield Kept(memory, remembered)
+        yield ReadableLog(memory, recorded)
     elif request.param == "file":
         file = QueryLogFile(tmp_path / "queries.ndjson")
         yield _queued(file, lambda: _lines(tmp_path / "queries.ndjson"))
@@ -49,14 +49,14 @@ async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             yield _queued(PostgresQueryLog(pool), lambda: _rows(pool))
 
 
-def _queued(sink: QuerySink, read: Callable[[], Awaitable[Sequence[LoggedQuery]]]) -> Kept:
+def _queued(sink: QuerySink, read: Callable[[], Awaitable[Sequence[LoggedQuery]]]) -> ReadableLog:
     log = QueuedQueryLog(sink)
 
     async def flushed() -> Sequence[LoggedQuery]:
         await log.aclose()
         return await read()
 
-    return Kept(log, flushed)
+    return ReadableLog(log, flushed)
 
 
 async def _lines(path: Path) -> Sequence[LoggedQuery]:
@@ -81,14 +81,14 @@ def _utc(moment: str) -> str:
     return datetime.fromisoformat(moment).astimezone(tz=datetime.fromisoformat(search().at).tzinfo).isoformat()
 
 
-async def test_what_was_recorded_can_be_read_in_its_order(kept: Kept) -> None:
+async def test_recorded_queries_are_read_back_in_order(target: ReadableLog) -> None:
     queries = [search(number) for number in range(3)]
-    for one in queries:
-        kept.log.record(one)
-    assert await kept.read() == queries
+    for query in queries:
+        target.log.record(query)
+    assert await target.read() == queries
 
 
-async def test_every_field_is_kept_as_it_is(kept: Kept) -> None:
+async def test_every_field_is_kept_as_it_is(target: ReadableLog) -> None:
     whole = search(
         degraded=("embedding", "rerank"),
         reranked_by="cross_encoder",
@@ -96,12 +96,12 @@ async def test_every_field_is_kept_as_it_is(kept: Kept) -> None:
         found=("doc-1", 'a "doc", {2}', "\\N", ""),
         total=2**40,
     )
-    kept.log.record(whole)
-    assert await kept.read() == [whole]
+    target.log.record(whole)
+    assert await target.read() == [whole]
 
 
-async def test_many_are_kept_as_well(kept: Kept) -> None:
+async def test_many_queries_are_stored(target: ReadableLog) -> None:
     queries = [search(number) for number in range(1_234)]
-    for one in queries:
-        kept.log.record(one)
-    assert await kept.read() == queries
+    for query in queries:
+        target.log.record(query)
+    assert await target.read() == queries

@@ -1,4 +1,4 @@
-"""What every Assignments promises when items are to be classified anew: page by page, past what people decided."""
+"""Contract of Assignments for reclassification: page by page, without manual assignments."""
 
 import pytest
 
@@ -28,24 +28,24 @@ async def record(record: Record) -> Record:
 async def pages(
     record: Record, limit: int, skill_id: str | None = None, source: AssignedBy | None = None
 ) -> list[list[int]]:
-    found: list[list[int]] = []
+    result: list[list[int]] = []
     after = 0
     while page := await record.assignments.reclassify(after, limit, skill_id=skill_id, source=source):
-        found.append(list(page))
+        result.append(list(page))
         after = page[-1]
-    return found
+    return result
 
 
 async def test_items_to_classify_anew_need_skills_keep_theirs_and_are_dirty(record: Record) -> None:
-    one, two = await with_items(record, 2)
-    for id_ in (one, two):
+    first, second = await with_items(record, 2)
+    for id_ in (first, second):
         await classify(record, id_, sure("mail"))
-    late = await classified(record, one, sure("maps"))
+    late = await classified(record, first, sure("maps"))
     await settle(record)
-    assert await record.assignments.reclassify(0, 10) == [one, two]
-    after = {id_: await item(record, id_) for id_ in (one, two)}
-    assert all(found.needs_skills and found.assignments == (sure("mail"),) for found in after.values())
-    assert await dirty_versions(record) == {id_: found.version for id_, found in after.items()}
+    assert await record.assignments.reclassify(0, 10) == [first, second]
+    after = {id_: await item(record, id_) for id_ in (first, second)}
+    assert all(result.needs_skills and result.assignments == (sure("mail"),) for result in after.values())
+    assert await dirty_versions(record) == {id_: result.version for id_, result in after.items()}
     assert await record.assignments.record([late]) == {}, "it was said of an earlier version"
 
 
@@ -66,17 +66,17 @@ async def test_items_that_people_decided_about_fill_no_page_and_end_none(record:
 
 
 async def test_only_the_items_of_a_skill_or_of_a_source_or_of_both(record: Record) -> None:
-    one, two, three, four, bare = await with_items(record, 5)
+    first, second, third, four, bare = await with_items(record, 5)
     rules = AssignedBy.RULES
-    await classify(record, one, sure("mail"), sure("maps", 0.8))
-    await classify(record, two, sure("mail", 0.9, rules), sure("maps", 0.8, rules))
-    await classify(record, three, sure("maps", 0.9, rules))
+    await classify(record, first, sure("mail"), sure("maps", 0.8))
+    await classify(record, second, sure("mail", 0.9, rules), sure("maps", 0.8, rules))
+    await classify(record, third, sure("maps", 0.9, rules))
     await classify(record, four, sure("maps"))
     await classify(record, bare)
-    assert await pages(record, 1, skill_id="mail") == [[one], [two]]
-    assert await pages(record, 2, source=rules) == [[two, three]]
-    assert await pages(record, 9, source=AssignedBy.LLM) == [[one, four]]
-    assert await pages(record, 9, skill_id="mail", source=rules) == [[two]]
+    assert await pages(record, 1, skill_id="mail") == [[first], [second]]
+    assert await pages(record, 2, source=rules) == [[second, third]]
+    assert await pages(record, 9, source=AssignedBy.LLM) == [[first, four]]
+    assert await pages(record, 9, skill_id="mail", source=rules) == [[second]]
     assert await pages(record, 9, source=AssignedBy.HUMAN) == []
     assert not (await item(record, bare)).needs_skills
 

@@ -1,4 +1,4 @@
-"""What every RequestBudget promises: as many requests a minute as the plan allows, to each tenant."""
+"""Contract of RequestBudget: each tenant has the requests per minute of its plan."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ ACME, OTHER = Tenant("acme"), Tenant("other")
 
 
 class Clock:
-    """Stands at the first second of a minute."""
+    """Fixed at the first second of a minute."""
 
     def __init__(self) -> None:
         self.at = 1_800_000_000.0
@@ -41,7 +41,7 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
         return
     async with open_pool(request.getfixturevalue("postgres_url"), size=2, wait_seconds=PATIENCE) as pool:
         await pool.wait()
-        # No database is waited for longer, and a machine under load takes its time.
+        # A generous limit for a database on a busy machine.
         budget = PostgresRequestBudget(pool, clock, wait_seconds=30)
         yield Scene(budget, clock)
         await budget.close()
@@ -52,16 +52,18 @@ def plan(requests: int) -> Plan:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 9, 10, 37, 250])
-async def test_exactly_as_many_as_the_plan_allows_and_each_is_told_what_is_left(scene: Scene, limit: int) -> None:
-    given = [await scene.budget.take(ACME, plan(limit)) for _ in range(limit + 3)]
-    assert [one.allowed for one in given] == [True] * limit + [False] * 3
-    assert [one.remaining for one in given] == [*range(limit - 1, -1, -1), 0, 0, 0]
-    assert {one.limit for one in given} == {limit}
+async def test_exactly_the_requests_of_the_plan_are_allowed_with_the_remaining_number(
+    scene: Scene, limit: int
+) -> None:
+    value = [await scene.budget.take(ACME, plan(limit)) for _ in range(limit + 3)]
+    assert [item.allowed for item in value] == [True] * limit + [False] * 3
+    assert [item.remaining for item in value] == [*range(limit - 1, -1, -1), 0, 0, 0]
+    assert {item.limit for item in value} == {limit}
 
 
-async def test_at_once_they_are_not_more(scene: Scene) -> None:
-    given = await asyncio.gather(*(scene.budget.take(ACME, plan(25)) for _ in range(60)))
-    assert sum(one.allowed for one in given) == 25
+async def test_concurrent_requests_do_not_exceed_the_limit(scene: Scene) -> None:
+    value = await asyncio.gather(*(scene.budget.take(ACME, plan(25)) for _ in range(60)))
+    assert sum(item.allowed for item in value) == 25
 
 
 async def test_the_next_minute_begins_afresh(scene: Scene) -> None:
@@ -88,12 +90,12 @@ async def test_another_plan_counts_what_was_spent_before(scene: Scene) -> None:
     for _ in range(10):
         await scene.budget.take(ACME, plan(10))
     assert not (await scene.budget.take(ACME, plan(5))).allowed
-    given = [await scene.budget.take(ACME, plan(20)) for _ in range(11)]
-    assert [one.allowed for one in given] == [True] * 10 + [False]
+    value = [await scene.budget.take(ACME, plan(20)) for _ in range(11)]
+    assert [item.allowed for item in value] == [True] * 10 + [False]
 
 
 @pytest.mark.requirement("KN-005")
 async def test_an_address_without_a_token_is_counted_by_itself_whatever_it_is_called(scene: Scene) -> None:
     for who in (Anonymous("acme"), ACME, Anonymous("2001:db8::/64")):
-        given = [await scene.budget.take(who, plan(2)) for _ in range(3)]
-        assert [one.allowed for one in given] == [True, True, False], who
+        value = [await scene.budget.take(who, plan(2)) for _ in range(3)]
+        assert [item.allowed for item in value] == [True, True, False], who

@@ -1,4 +1,4 @@
-"""What every Reranker promises."""
+"""Contract of Reranker."""
 
 from collections.abc import AsyncIterator
 
@@ -36,18 +36,18 @@ async def reranker(
             await text.close()
 
 
-async def test_every_passage_has_one_score_between_0_and_1(reranker: Reranker) -> None:
+async def test_every_chunk_has_one_score_between_0_and_1(reranker: Reranker) -> None:
     scores = await reranker.scores(QUERY, PASSAGES)
     assert len(scores) == len(PASSAGES)
     assert all(0 <= score <= 1 for score in scores)
 
 
-async def test_the_passage_that_fits_best_has_the_highest_score(reranker: Reranker) -> None:
+async def test_the_best_chunk_has_the_highest_score(reranker: Reranker) -> None:
     scores = await reranker.scores(QUERY, PASSAGES)
-    assert max(range(len(PASSAGES)), key=lambda at: scores[at]) == 1
+    assert max(range(len(PASSAGES)), key=lambda index: scores[index]) == 1
 
 
-async def test_a_score_belongs_to_its_passage_wherever_it_stands(reranker: Reranker) -> None:
+async def test_a_score_does_not_depend_on_the_position_of_its_chunk(reranker: Reranker) -> None:
     scores = await reranker.scores(QUERY, PASSAGES)
     turned = await reranker.scores(QUERY, PASSAGES[::-1])
     assert list(turned) == pytest.approx(list(scores)[::-1])
@@ -57,18 +57,18 @@ async def test_the_same_is_scored_the_same_again(reranker: Reranker) -> None:
     assert await reranker.scores(QUERY, PASSAGES) == await reranker.scores(QUERY, PASSAGES)
 
 
-async def test_more_passages_than_it_looks_at_are_all_scored(reranker: Reranker) -> None:
+async def test_more_chunks_than_the_batch_are_all_scored(reranker: Reranker) -> None:
     scores = await reranker.scores(QUERY, PASSAGES * 10)
     assert len(scores) == 40
-    assert max(range(40), key=lambda at: scores[at]) == 1
+    assert max(range(40), key=lambda index: scores[index]) == 1
 
 
-async def test_no_passages_have_no_scores(reranker: Reranker) -> None:
+async def test_no_chunks_have_no_scores(reranker: Reranker) -> None:
     assert list(await reranker.scores(QUERY, [])) == []
 
 
 @pytest.mark.parametrize("text", ["", "\n", "x" * 200_000, "東京", "\ud800", "{}]\"'", "END"])
-async def test_any_text_may_be_a_passage(reranker: Reranker, text: str) -> None:
+async def test_any_text_may_be_a_chunk(reranker: Reranker, text: str) -> None:
     scores = await reranker.scores(QUERY, [text, "A red fish in the sea."])
     assert scores[1] > scores[0] >= 0
 
@@ -78,5 +78,5 @@ async def test_any_text_may_be_a_query(reranker: Reranker, query: str) -> None:
     assert len(await reranker.scores(query, PASSAGES)) == len(PASSAGES)
 
 
-async def test_it_says_who_it_is(reranker: Reranker) -> None:
+async def test_a_reranker_has_a_name(reranker: Reranker) -> None:
     assert reranker.name

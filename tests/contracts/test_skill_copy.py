@@ -1,11 +1,11 @@
-"""A copy of the index of skills answers as the index does, on every index, and follows what becomes of it."""
+"""A copy of the skill index returns the same results as the index, and follows its changes."""
 
 import numpy as np
 import pytest
 
 from tests.contracts.builders import DIMENSIONS, axis, between, point
 from toolscript.core.errors import IndexUnavailable
-from toolscript.core.retrieval.model import Ask, Candidates, Condition, Point, Vector
+from toolscript.core.retrieval.model import Candidates, Condition, IndexQuery, Point, Vector
 from toolscript.core.retrieval.ports import Index
 from toolscript.tools.skill_copy import CHECK_SECONDS, MAX_SKILLS, READ_AGAIN_SECONDS, STALE_SECONDS, SkillCopy
 
@@ -13,7 +13,7 @@ ACTIVE = Condition("is_active", (True,))
 
 
 class Scene:
-    """An index, its copy, the versions of what was written, and a clock that stands still unless told."""
+    """An index, its copy, the recorded versions, and a manual clock."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -30,20 +30,20 @@ class Scene:
         return dict(self.versions)
 
     async def write(self, *points: Point) -> None:
-        """As another process does it: the index first, then the record of it."""
+        """Write like another process: the index first, then the record."""
         await self.index.put(points)
-        self.versions.update({one.id: one.version for one in points})
+        self.versions.update({item.id: item.version for item in points})
 
     async def later(self, seconds: float) -> None:
         self.clock += seconds
         await self.copy.check()
 
-    async def both(self, ask: Ask) -> tuple[Candidates, Candidates]:
+    async def both(self, ask: IndexQuery) -> tuple[Candidates, Candidates]:
         return await self.copy.search(ask), await self.index.search(ask)
 
     async def found(self) -> list[int]:
-        ask = Ask(axis(0), where=(ACTIVE,), limit=10)
-        return [one.id for one in (await self.copy.search(ask)).dense or ()]
+        ask = IndexQuery(axis(0), where=(ACTIVE,), limit=10)
+        return [item.id for item in (await self.copy.search(ask)).dense or ()]
 
 
 @pytest.fixture
@@ -70,18 +70,18 @@ async def test_the_copy_finds_what_the_index_finds_in_the_same_order(scene: Scen
     await scene.write(*(point(10 + number, vector=random_vector(100 + number)) for number in range(60)))
     await scene.later(1.0)
     asks = [
-        Ask(random_vector(seed), where=(ACTIVE,), limit=3),
-        Ask(random_vector(seed), where=(ACTIVE,), limit=100),
-        Ask(random_vector(seed), where=(ACTIVE,), limit=5, only=(1, 3, 12, 30, 999)),
+        IndexQuery(random_vector(seed), where=(ACTIVE,), limit=3),
+        IndexQuery(random_vector(seed), where=(ACTIVE,), limit=100),
+        IndexQuery(random_vector(seed), where=(ACTIVE,), limit=5, only=(1, 3, 12, 30, 999)),
     ]
     for ask in asks:
         mine, its = await scene.both(ask)
-        assert [one.id for one in mine.dense or ()] == [one.id for one in its.dense or ()] != []
-        expected = [one.score for one in its.dense or ()]
-        assert [one.score for one in mine.dense or ()] == pytest.approx(expected, abs=1e-5)
-    told = await scene.copy.fields([1, 3, 999], ("is_active",))
+        assert [item.id for item in mine.dense or ()] == [item.id for item in its.dense or ()] != []
+        expected = [item.score for item in its.dense or ()]
+        assert [item.score for item in mine.dense or ()] == pytest.approx(expected, abs=1e-5)
+    output = await scene.copy.fields([1, 3, 999], ("is_active",))
     assert (
-        told
+        output
         == await scene.index.fields([1, 3, 999], ("is_active",))
         == {
             1: {"is_active": True},
@@ -90,7 +90,7 @@ async def test_the_copy_finds_what_the_index_finds_in_the_same_order(scene: Scen
     )
 
 
-async def test_a_fresh_copy_asks_the_index_nothing(scene: Scene) -> None:
+async def test_a_fresh_copy_sends_no_request_to_the_index(scene: Scene) -> None:
     await scene.index.put([point(5, vector=axis(0))])
     assert await scene.found() == [1, 2, 4]
 
@@ -116,7 +116,7 @@ async def test_what_this_process_writes_is_seen_at_once(scene: Scene) -> None:
     assert await scene.found() == [2, 4]
 
 
-async def test_a_copy_that_nobody_can_vouch_for_is_left_for_the_index(scene: Scene) -> None:
+async def test_a_copy_that_cannot_be_verified_is_not_used(scene: Scene) -> None:
     scene.is_down = True
     await scene.index.put([point(5, vector=axis(0))])
     await scene.later(STALE_SECONDS)
@@ -125,7 +125,7 @@ async def test_a_copy_that_nobody_can_vouch_for_is_left_for_the_index(scene: Sce
     assert await scene.found() == [1, 5, 2, 4]
 
 
-async def test_even_what_is_recorded_nowhere_is_seen_after_a_minute(scene: Scene) -> None:
+async def test_unrecorded_changes_are_seen_after_a_minute(scene: Scene) -> None:
     await scene.index.put([point(5, vector=between(0, 3, 0.9))])
     await scene.later(READ_AGAIN_SECONDS)
     assert await scene.found() == [1, 2, 4]
@@ -147,7 +147,7 @@ async def test_more_points_than_a_copy_holds_are_left_to_the_index(scene: Scene)
     assert await scene.index.whole(MAX_SKILLS) is None
 
 
-async def test_questions_of_words_go_to_the_index(scene: Scene) -> None:
+async def test_sparse_queries_go_to_the_index(scene: Scene) -> None:
     await scene.write(point(6, words="read"))
-    asked = Ask(terms=point(0, words="read").terms)
-    assert [one.id for one in (await scene.copy.search(asked)).words or ()] == [6]
+    requests = IndexQuery(terms=point(0, words="read").terms)
+    assert [word.id for word in (await scene.copy.search(requests)).words or ()] == [6]

@@ -1,4 +1,4 @@
-"""What is promised of spans, whoever records them."""
+"""Contract of Spans."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -55,27 +55,28 @@ def watched(request: pytest.FixtureRequest) -> Iterator[Watched]:
 
 def _exported(exporter: InMemorySpanExporter) -> list[Seen]:
     spans = exporter.get_finished_spans()
-    names = {one.context.span_id: one.name for one in spans if one.context}
+    names = {span.context.span_id: span.name for span in spans if span.context}
     seen = []
-    for one in spans:
-        facts = {name: value for name, value in (one.attributes or {}).items() if name != "error.type"}
-        within = names[one.parent.span_id] if one.parent else ""
-        failed = one.status.description or "" if not one.status.is_unset else ""
-        assert failed == (one.attributes or {}).get("error.type", "")
-        assert not one.events, "an event would quote the error"
-        seen.append(Seen(one.name, within, facts, failed))
+    for span in spans:
+        facts = {name: value for name, value in (span.attributes or {}).items() if name != "error.type"}
+        within = names[span.parent.span_id] if span.parent else ""
+        failed = span.status.description or "" if not span.status.is_unset else ""
+        assert failed == (span.attributes or {}).get("error.type", "")
+        assert not span.events, "an event would quote the error"
+        seen.append(Seen(span.name, within, facts, failed))
     return seen
 
 
 def _remembered(memory: MemorySpans) -> list[Seen]:
-    assert all(one.ended for one in memory.spans)
+    assert all(span.ended for span in memory.spans)
     return [
-        Seen(one.name, one.within.name if one.within else "", dict(one.facts), one.error) for one in memory.spans
+        Seen(span.name, span.within.name if span.within else "", dict(span.facts), span.error)
+        for span in memory.spans
     ]
 
 
 def by_name(seen: Sequence[Seen]) -> dict[str, Seen]:
-    return {one.name: one for one in seen}
+    return {item.name: item for item in seen}
 
 
 @pytest.mark.states("S2-072")
@@ -96,7 +97,7 @@ async def test_facts_are_kept_as_they_are(watched: Watched) -> None:
     assert watched.seen() == [Seen("search.retrieve", facts=facts)]
 
 
-async def test_what_runs_beside_each_other_has_one_parent(watched: Watched) -> None:
+async def test_concurrent_stages_have_one_parent(watched: Watched) -> None:
     async def stage(name: str) -> None:
         with watched.spans.span(name):
             await asyncio.sleep(0)
@@ -118,12 +119,12 @@ async def test_two_searches_at_once_keep_their_own_children(watched: Watched) ->
 
     await asyncio.gather(search("one"), search("two"))
     seen = by_name(watched.seen())
-    assert {one.within for one in (seen["search.one"], seen["search.two"])} == {""}
+    assert {item.within for item in (seen["search.one"], seen["search.two"])} == {""}
     assert seen["search.stage-of-one"].within == "search.one"
     assert seen["search.stage-of-two"].within == "search.two"
 
 
-async def test_an_error_passes_and_leaves_its_class_and_not_its_words(watched: Watched) -> None:
+async def test_an_error_passes_and_records_its_class_and_not_its_message(watched: Watched) -> None:
     error = IndexUnavailable("nobody may read this")
     with (
         pytest.raises(IndexUnavailable) as raised,
@@ -133,11 +134,11 @@ async def test_an_error_passes_and_leaves_its_class_and_not_its_words(watched: W
         raise error
     assert raised.value is error
     seen = watched.seen()
-    assert {one.error for one in seen} == {"IndexUnavailable"}
+    assert {item.error for item in seen} == {"IndexUnavailable"}
     assert "nobody may read this" not in repr(seen)
 
 
-async def test_whoever_is_called_off_is_marked_too(watched: Watched) -> None:
+async def test_a_cancelled_span_is_marked_too(watched: Watched) -> None:
     begun = asyncio.Event()
 
     async def search() -> None:
@@ -157,10 +158,10 @@ async def test_after_a_span_the_next_one_is_not_within_it(watched: Watched) -> N
         pass
     with watched.spans.span("search.two"):
         pass
-    assert [one.within for one in watched.seen()] == ["", ""]
+    assert [item.within for item in watched.seen()] == ["", ""]
 
 
-def test_where_nobody_traces_work_is_done_and_errors_pass() -> None:
+def test_without_tracing_work_is_done_and_errors_pass() -> None:
     spans: Spans = NoSpans()
     done = []
     with spans.span("search.execute", tenant="ann"), spans.span("search.embed"):

@@ -1,4 +1,4 @@
-"""What every Suggestions promises about wishes: those that mean the same gather, until a person decides."""
+"""Contract of Suggestions: equal suggestions are grouped until a decision."""
 
 import asyncio
 
@@ -32,22 +32,22 @@ async def record(record: Record) -> Record:
     return record
 
 
-async def test_a_wish_waits_for_review_and_the_item_is_done(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    before = await item(record, one)
-    answer = await classify(record, one, asks_for="Post Office", described="Letters.")
-    assert answer == {one: (before.version, ())}
-    (found,) = await record.suggestions.page(0, 10)
-    assert found.suggested == SuggestedSkill("Post Office", "Letters.")
-    assert (found.state, found.asked_by, found.skill_id) == (SuggestionState.PENDING, 1, None)
-    assert (found.reviewed_by, found.reviewed_at) == (None, None)
-    assert await record.suggestions.find(found.id) == found
-    assert await asking(record, found) == [one]
-    assert not (await item(record, one)).needs_skills
+async def test_a_suggestion_waits_for_review_and_the_item_is_done(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    before = await item(record, item_id)
+    answer = await classify(record, item_id, asks_for="Post Office", described="Letters.")
+    assert answer == {item_id: (before.version, ())}
+    (result,) = await record.suggestions.page(0, 10)
+    assert result.suggested == SuggestedSkill("Post Office", "Letters.")
+    assert (result.state, result.asked_by, result.skill_id) == (SuggestionState.PENDING, 1, None)
+    assert (result.reviewed_by, result.reviewed_at) == (None, None)
+    assert await record.suggestions.find(result.id) == result
+    assert await asking(record, result) == [item_id]
+    assert not (await item(record, item_id)).needs_skills
     assert await dirty_versions(record) == {}
 
 
-async def test_wishes_that_differ_only_in_how_they_are_written_gather_as_the_first_was_put(record: Record) -> None:
+async def test_suggestions_that_differ_only_in_spelling_are_grouped_under_the_first(record: Record) -> None:
     items = await with_items(record, 4)
     batch = [
         await classified(record, items[0], asks_for="Post office", described="first"),
@@ -57,7 +57,7 @@ async def test_wishes_that_differ_only_in_how_they_are_written_gather_as_the_fir
     await classify(record, items[2], asks_for="  POST office ", described="third")
     await classify(record, items[3], asks_for="Harbour")
     both = await record.suggestions.page(0, 10)
-    assert [(one.suggested.name, one.suggested.description, one.asked_by) for one in both] == [
+    assert [(each.suggested.name, each.suggested.description, each.asked_by) for each in both] == [
         ("Post office", "first", 3),
         ("Harbour", "", 1),
     ]
@@ -65,7 +65,7 @@ async def test_wishes_that_differ_only_in_how_they_are_written_gather_as_the_fir
     assert await record.suggestions.asked_by(both[0].id, items[0], 1) == items[1:2]
 
 
-async def test_of_many_who_wish_the_same_at_once_there_is_one_suggestion(record: Record) -> None:
+async def test_concurrent_equal_suggestions_become_one(record: Record) -> None:
     items = await with_items(record, 8)
     words = [await classified(record, id_, asks_for=f"Post Office{'!' * id_}") for id_ in items]
     await asyncio.gather(*(record.assignments.record([word]) for word in words))
@@ -73,47 +73,47 @@ async def test_of_many_who_wish_the_same_at_once_there_is_one_suggestion(record:
     assert gathered.asked_by == 8
 
 
-async def test_a_wish_of_which_nothing_is_left_is_dropped(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    assert (await classify(record, one, sure("mail"), asks_for=" -!? ")).keys() == {one}
+async def test_an_empty_suggestion_is_dropped(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    assert (await classify(record, item_id, sure("mail"), asks_for=" -!? ")).keys() == {item_id}
     assert await record.suggestions.page(0, 10, None) == []
 
 
-async def test_a_long_wish_is_cut_and_text_that_no_database_holds_made_visible(record: Record) -> None:
-    one, two = await with_items(record, 2)
-    await classify(record, one, asks_for="ß" * 200, described="d" * 600)
-    await classify(record, two, asks_for="nul \0", described="lone \ud83d")
+async def test_a_long_suggestion_is_cut_and_unstorable_text_is_escaped(record: Record) -> None:
+    first, second = await with_items(record, 2)
+    await classify(record, first, asks_for="ß" * 200, described="d" * 600)
+    await classify(record, second, asks_for="nul \0", described="lone \ud83d")
     long, odd = await record.suggestions.page(0, 10)
     assert (len(long.suggested.name), len(long.suggested.description)) == (120, 500)
     assert odd.suggested == SuggestedSkill("nul \ufffd", "lone \ufffd")
 
 
-async def test_an_item_asks_for_one_thing_at_a_time(record: Record) -> None:
-    first, (one, two) = await asked(record)
+async def test_an_item_has_one_suggestion_at_a_time(record: Record) -> None:
+    first, (each, two) = await asked(record)
     await record.assignments.reclassify(0, 10)
-    await classify(record, one, asks_for="Harbour")
+    await classify(record, each, asks_for="Harbour")
     second = (await record.suggestions.page(first.id, 10))[0]
-    assert (await asking(record, first), await asking(record, second)) == ([two], [one])
+    assert (await asking(record, first), await asking(record, second)) == ([two], [each])
     await record.assignments.reclassify(0, 10)
-    await classify(record, one, sure("mail"))
+    await classify(record, each, sure("mail"))
     assert await asking(record, second) == []
 
 
-async def test_a_wish_that_is_not_taken_leaves_no_suggestion(record: Record) -> None:
-    (one,) = await with_items(record, 1)
-    late = await classified(record, one, asks_for="Post")
+async def test_an_outdated_classification_leaves_no_suggestion(record: Record) -> None:
+    (item_id,) = await with_items(record, 1)
+    late = await classified(record, item_id, asks_for="Post")
     await record.catalog.store("file", [tool("tool_0", "changed")])
     assert await record.assignments.record([late]) == {}
     assert await record.suggestions.page(0, 10, None) == []
 
 
-async def test_a_person_s_word_about_an_item_takes_its_wish_back(record: Record) -> None:
-    suggestion, (one, two) = await asked(record)
-    await record.assignments.set_by_hand(one, [], "ann")
-    assert await asking(record, suggestion) == [two]
+async def test_a_manual_assignment_withdraws_the_suggestion(record: Record) -> None:
+    suggestion, (first, second) = await asked(record)
+    await record.assignments.set_by_hand(first, [], "ann")
+    assert await asking(record, suggestion) == [second]
 
 
-async def test_an_item_that_is_gone_asks_for_nothing(record: Record) -> None:
+async def test_a_removed_item_has_no_suggestion(record: Record) -> None:
     suggestion, (_, two) = await asked(record)
     await record.catalog.remove("file", ["server__tool_0"])
     assert await asking(record, suggestion) == [two]
@@ -136,12 +136,12 @@ async def test_suggestions_come_page_by_page_in_order_of_id_by_their_state(recor
     items = await with_items(record, 5)
     for number, id_ in enumerate(items):
         await classify(record, id_, asks_for=f"wish {number}")
-    first, second, third, fourth, fifth = [one.id for one in await record.suggestions.page(0, 10)]
+    first, second, third, fourth, fifth = [each.id for each in await record.suggestions.page(0, 10)]
     await record.suggestions.reject(second, "ann")
     await record.suggestions.merge(fourth, "mail", "ann")
 
     async def ids(after: int, limit: int, state: SuggestionState | None) -> list[int]:
-        return [one.id for one in await record.suggestions.page(after, limit, state)]
+        return [each.id for each in await record.suggestions.page(after, limit, state)]
 
     assert await ids(0, 2, SuggestionState.PENDING) == [first, third]
     assert await ids(third, 2, SuggestionState.PENDING) == [fifth]

@@ -1,4 +1,4 @@
-"""What every SyncJobs promises: what was asked for, how far it has come, and what became of it."""
+"""Contract of SyncJobs: request, progress and outcome of a job."""
 
 from collections.abc import AsyncIterator
 
@@ -46,7 +46,7 @@ async def test_a_job_that_failed_says_why_and_may_have_a_report_all_the_same(sce
     assert (failed.state, failed.report, failed.error) == (JobState.FAILED, {"added": 1}, "a server is down")
 
 
-async def test_a_job_of_which_nothing_is_heard_reads_as_interrupted(scene: Working) -> None:
+async def test_a_job_without_a_heartbeat_reads_as_interrupted(scene: Working) -> None:
     queued, running, beating, done = [await scene.jobs.add(f"catalog {number}") for number in range(4)]
     await scene.jobs.start(running.id)
     await scene.jobs.start(beating.id)
@@ -54,8 +54,8 @@ async def test_a_job_of_which_nothing_is_heard_reads_as_interrupted(scene: Worki
     await scene.let_pass(SILENT_SECONDS - 5)
     await scene.jobs.beat([JobProgress(beating.id, 1, None)])
     await scene.let_pass(10)
-    found = {job.id: job.state for job in await scene.jobs.page(None, 10)}
-    assert found == {
+    result = {job.id: job.state for job in await scene.jobs.page(None, 10)}
+    assert result == {
         queued.id: JobState.INTERRUPTED,
         running.id: JobState.INTERRUPTED,
         beating.id: JobState.RUNNING,
@@ -64,7 +64,7 @@ async def test_a_job_of_which_nothing_is_heard_reads_as_interrupted(scene: Worki
     assert (await scene.jobs.find(running.id)).state is JobState.INTERRUPTED
 
 
-async def test_only_open_jobs_are_interrupted_and_what_has_ended_beats_no_more(scene: Working) -> None:
+async def test_only_open_jobs_are_interrupted_and_an_ended_one_has_no_heartbeat(scene: Working) -> None:
     first, second = [await scene.jobs.add("catalog") for _ in range(2)]
     await scene.jobs.finish(first.id, JobState.DONE)
     await scene.jobs.interrupt([first.id, second.id, 99])
@@ -94,6 +94,6 @@ async def test_the_latest_jobs_are_kept_and_those_that_are_open(scene: Working) 
     assert (len(kept), kept[0].id, kept[-1].id) == (MAX_JOBS_KEPT + 1, latest.id, still_open.id)
 
 
-async def test_a_job_nobody_knows_is_not_found(scene: Working) -> None:
+async def test_an_unknown_job_is_not_found(scene: Working) -> None:
     with pytest.raises(NotFound, match="job 7"):
         await scene.jobs.find(7)

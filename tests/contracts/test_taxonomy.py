@@ -1,4 +1,4 @@
-"""What every Taxonomy promises: the skills people manage, how many items are in each, and who changed what."""
+"""Contract of Taxonomy: managed skills, their number of items, and the audit log."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ async def ids(record: Record, after: str, limit: int, *, active_only: bool = Fal
 
 
 async def audited(record: Record) -> Sequence[AuditEntry]:
-    """The latest first."""
+    """Return the audit log, latest first."""
     return [entry for _, entry in await record.taxonomy.audit(None, 100)]
 
 
@@ -130,23 +130,23 @@ async def test_inactive_skills_can_be_left_out_of_pages_that_stay_full(record: R
 
 async def test_members_come_page_by_page_in_order_of_id_with_why_they_are_in(record: Record) -> None:
     await with_skills(record, "mail", "maps")
-    one, two, three, other = await with_items(record, 4)
-    for id_ in (three, one, two):
+    first, second, third, other = await with_items(record, 4)
+    for id_ in (third, first, second):
         await classify(record, id_, sure("mail", 0.7, AssignedBy.RULES), sure("maps", 0.9))
     await classify(record, other, sure("maps"))
-    first = await record.taxonomy.members("mail", 0, 2)
-    assert [member.item_id for member in first] == [one, two]
-    assert [member.item_id for member in await record.taxonomy.members("mail", two, 2)] == [three]
+    page = await record.taxonomy.members("mail", 0, 2)
+    assert [member.item_id for member in page] == [first, second]
+    assert [member.item_id for member in await record.taxonomy.members("mail", second, 2)] == [third]
     expected = sure("mail", 0.7, AssignedBy.RULES)
-    assert first[0] == Member(one, ItemKind.TOOL, "server", "tool_0", "", expected, is_primary=False)
+    assert page[0] == Member(first, ItemKind.TOOL, "server", "tool_0", "", expected, is_primary=False)
     assert [member.is_primary for member in await record.taxonomy.members("maps", 0, 9)] == [True] * 4
-    assert await record.taxonomy.members("mail", three, 2) == []
+    assert await record.taxonomy.members("mail", third, 2) == []
 
 
-async def test_an_item_that_is_gone_is_nowhere_a_member(record: Record) -> None:
+async def test_a_removed_item_is_a_member_of_no_skill(record: Record) -> None:
     await with_skills(record, "mail")
-    (one,) = await with_items(record, 1)
-    await classify(record, one, sure("mail"))
+    (item_id,) = await with_items(record, 1)
+    await classify(record, item_id, sure("mail"))
     await record.catalog.keep_only("file", [])
     assert await record.taxonomy.members("mail", 0, 10) == []
 
@@ -154,12 +154,12 @@ async def test_an_item_that_is_gone_is_nowhere_a_member(record: Record) -> None:
 @pytest.mark.requirement("SK-007")
 async def test_the_number_of_tools_is_what_the_live_index_counted(record: Record) -> None:
     await with_skills(record, "mail", "maps")
-    one, two = await with_items(record, 2)
-    for id_ in (one, two):
+    first, second = await with_items(record, 2)
+    for id_ in (first, second):
         await classify(record, id_, sure("mail"))
     assert (await record.taxonomy.find("mail")).tool_count == 0
     claim = await record.dirty.claim(FIRST, 10, 60)
-    counted = [Counted(id_, "text", axis(0), {"mail": 9_000}) for id_ in (one, two)]
+    counted = [Counted(id_, "text", axis(0), {"mail": 9_000}) for id_ in (first, second)]
     await record.skill_vectors.count(FIRST, claim, counted)
     assert (await record.taxonomy.find("mail")).tool_count == 2
     assert [entry.tool_count for entry in await record.taxonomy.page("", 10)] == [2, 0]
@@ -170,7 +170,7 @@ async def test_a_changed_skill_has_to_be_written_to_the_index_again(record: Reco
     await with_skills(record, "mail", "maps")
     behind = await record.skill_vectors.behind(FIRST, 10)
     assert [state.skill.id for state in behind] == ["mail", "maps"]
-    await record.skill_vectors.followed(FIRST, {state.skill.id: state.version for state in behind})
+    await record.skill_vectors.mark_indexed(FIRST, {state.skill.id: state.version for state in behind})
     await record.taxonomy.change(Skill("maps", "Maps and routes"), "ann")
     (state,) = await record.skill_vectors.behind(FIRST, 10)
     assert state.skill.name == "Maps and routes"
@@ -178,32 +178,32 @@ async def test_a_changed_skill_has_to_be_written_to_the_index_again(record: Reco
 
 async def test_a_deactivated_skill_keeps_its_items(record: Record) -> None:
     await record.taxonomy.add(MAIL, "ann")
-    (one,) = await with_items(record, 1)
-    await classify(record, one, sure("mail"))
-    before = await item(record, one)
+    (item_id,) = await with_items(record, 1)
+    await classify(record, item_id, sure("mail"))
+    before = await item(record, item_id)
     await record.taxonomy.change(replace(MAIL, is_active=False), "ann")
-    assert await item(record, one) == before
+    assert await item(record, item_id) == before
     assert len(await record.taxonomy.members("mail", 0, 10)) == 1
 
 
-async def test_the_audit_says_who_changed_what_latest_first(record: Record) -> None:
+async def test_the_audit_log_has_author_and_change_latest_first(record: Record) -> None:
     await record.taxonomy.add(MAIL, " ann ")
     await record.taxonomy.change(replace(MAIL, name="Post", keywords=()), "bob")
     await record.taxonomy.change(replace(MAIL, is_active=False), "cid")
     await record.taxonomy.change(MAIL, "dan")
-    found = await audited(record)
-    assert [(entry.actor, entry.action, entry.subject) for entry in found] == [
+    result = await audited(record)
+    assert [(entry.actor, entry.action, entry.subject) for entry in result] == [
         ("dan", "skill.activate", "mail"),
         ("cid", "skill.deactivate", "mail"),
         ("bob", "skill.change", "mail"),
         ("ann", "skill.add", "mail"),
     ]
-    assert found[2].details == {
+    assert result[2].details == {
         "before": {"name": "Mail", "keywords": ["mail", "inbox"]},
         "after": {"name": "Post", "keywords": []},
     }
-    assert found[0].details == {"before": {"is_active": False}, "after": {"is_active": True}}
-    assert [entry.at for entry in found] == sorted((entry.at for entry in found), reverse=True)
+    assert result[0].details == {"before": {"is_active": False}, "after": {"is_active": True}}
+    assert [entry.at for entry in result] == sorted((entry.at for entry in result), reverse=True)
 
 
 async def test_the_audit_comes_page_by_page(record: Record) -> None:
@@ -215,22 +215,22 @@ async def test_the_audit_comes_page_by_page(record: Record) -> None:
 
 
 @pytest.mark.parametrize("by", ["", "  ", "x" * 201])
-async def test_a_decision_of_nobody_is_refused(record: Record, by: str) -> None:
+async def test_a_decision_without_an_author_is_refused(record: Record, by: str) -> None:
     await record.taxonomy.add(MAIL, "x" * 200)
-    (one,) = await with_items(record, 1)
-    await classify(record, one, asks_for="Post")
+    (item_id,) = await with_items(record, 1)
+    await classify(record, item_id, asks_for="Post")
     (suggestion,) = await record.suggestions.page(0, 10)
     asks = (
         record.taxonomy.add(Skill("maps", "Maps"), by),
         record.taxonomy.change(replace(MAIL, name="Post"), by),
-        record.assignments.set_by_hand(one, ["mail"], by),
-        record.assignments.release(one, by),
+        record.assignments.set_by_hand(item_id, ["mail"], by),
+        record.assignments.release(item_id, by),
         record.suggestions.approve(suggestion.id, Skill("post", "Post"), by),
         record.suggestions.reject(suggestion.id, by),
         record.suggestions.merge(suggestion.id, "mail", by),
     )
     for ask in asks:
-        with pytest.raises(InvalidRequest, match="who decides"):
+        with pytest.raises(InvalidRequest, match="name of the reviewer"):
             await ask
     assert len(await audited(record)) == 1
 

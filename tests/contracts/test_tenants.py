@@ -1,4 +1,4 @@
-"""What every Tenants promises: who has written is listed, in order and page by page, until it is forgotten."""
+"""Contract of Tenants: tenants with documents are listed in order, page by page, until they are removed."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def _in_memory() -> Scene:
         return queries.count(tenant)
 
     def forget(tenant: Tenant) -> None:
-        queries[:] = [one for one in queries if one != tenant.name]
+        queries[:] = [query for query in queries if query != tenant.name]
 
     return Scene(MemoryTenants(forget), log, logged)
 
@@ -67,10 +67,10 @@ def _in_postgres(pool: Pool) -> Scene:
 
 
 async def names(tenants: Tenants) -> list[str]:
-    return [one.tenant.name for one in await tenants.page("", 1000)]
+    return [item.tenant.name for item in await tenants.page("", 1000)]
 
 
-async def test_who_has_written_is_listed_in_the_order_of_names(scene: Scene) -> None:
+async def test_tenants_that_have_written_are_listed_by_name(scene: Scene) -> None:
     assert await names(scene.tenants) == []
     for name in reversed(NAMES):
         await scene.tenants.seen(Tenant(name))
@@ -80,13 +80,13 @@ async def test_who_has_written_is_listed_in_the_order_of_names(scene: Scene) -> 
 async def test_pages_follow_each_other_and_the_last_one_is_short(scene: Scene) -> None:
     for name in NAMES:
         await scene.tenants.seen(Tenant(name))
-    found: list[str] = []
-    while len(page := await scene.tenants.page(found[-1] if found else "", 4)) == 4:
-        found += [one.tenant.name for one in page]
-    assert [*found, *(one.tenant.name for one in page)] == NAMES
+    result: list[str] = []
+    while len(page := await scene.tenants.page(result[-1] if result else "", 4)) == 4:
+        result += [item.tenant.name for item in page]
+    assert [*result, *(item.tenant.name for item in page)] == NAMES
 
 
-async def test_a_tenant_is_there_since_it_first_wrote(scene: Scene) -> None:
+async def test_a_tenant_is_listed_since_its_first_write(scene: Scene) -> None:
     await scene.tenants.seen(Tenant("acme"))
     [first] = await scene.tenants.page("", 10)
     await scene.tenants.seen(Tenant("acme"))
@@ -96,7 +96,7 @@ async def test_a_tenant_is_there_since_it_first_wrote(scene: Scene) -> None:
     assert abs(datetime.now(UTC) - since) < timedelta(minutes=5)
 
 
-async def test_a_tenant_that_is_forgotten_leaves_nothing_and_the_others_all(scene: Scene) -> None:
+async def test_a_deleted_tenant_leaves_nothing_and_others_are_untouched(scene: Scene) -> None:
     for name in ("acme", "other"):
         await scene.tenants.seen(Tenant(name))
         await scene.log_queries(name, 7)

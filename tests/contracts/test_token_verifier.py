@@ -1,4 +1,4 @@
-"""What every Callers promises: the caller of a token it knows, and a refusal for everything else."""
+"""Contract of TokenVerifier: the principal of a valid token, and an error for any other."""
 
 from pathlib import Path
 
@@ -31,14 +31,14 @@ def verifier(request: pytest.FixtureRequest, tokens: dict[str, Principal], tmp_p
     return JwtVerifier(keys, TokenRules(Issuer.name, Issuer.audience), {}, PLAN)
 
 
-async def test_each_token_has_its_caller_however_often_it_is_shown(
+async def test_each_valid_token_resolves_to_its_principal_every_time(
     verifier: TokenVerifier, tokens: dict[str, Principal]
 ) -> None:
     for _ in range(2):
         assert [await verifier.verify(token) for token in tokens] == [ACME, OTHER]
 
 
-async def test_everything_else_is_refused_and_says_why(
+async def test_every_other_token_is_refused_with_a_reason(
     verifier: TokenVerifier, tokens: dict[str, Principal]
 ) -> None:
     for kind, token in {"nothing": "", **bad_tokens(an_issuer())}.items():

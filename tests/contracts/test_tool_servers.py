@@ -1,4 +1,4 @@
-"""What every ToolServers promises."""
+"""Contract of ToolServers."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.requirement("DOC-003", "TS-010", "TS-011"), pytest.mar
 
 
 class World(Protocol):
-    """Servers, and a hand on what they have."""
+    """Servers whose tools a test controls."""
 
     @property
     def servers(self) -> ToolServers: ...
@@ -48,7 +48,7 @@ class InMemory:
         return stdio(name, "catalog", **more)
 
     async def put(self, name: str, *tools: str) -> None:
-        self.servers.put(name, *(tool(one) for one in tools))
+        self.servers.put(name, *(tool(item) for item in tools))
 
     async def fall(self, name: str) -> None:
         self.servers.fall(name)
@@ -65,7 +65,7 @@ class Real:
         return stdio(name, "catalog", str(self._folder / name), **more)
 
     async def put(self, name: str, *tools: str) -> None:
-        lines = [json.dumps({"server": name, "name": one}) for one in tools]
+        lines = [json.dumps({"server": name, "name": item}) for item in tools]
         (self._folder / name).write_text("\n".join(lines))
         await self._signal(name, signal.SIGHUP)
 
@@ -91,7 +91,7 @@ async def test_without_servers_there_is_nothing(world: World) -> None:
         await world.servers.call("any", "tool", {})
 
 
-async def test_servers_become_ready_and_are_told_in_the_order_of_their_names(world: World) -> None:
+async def test_servers_become_ready_and_are_listed_in_the_order_of_their_names(world: World) -> None:
     for name in ("b", "a", "c"):
         await world.put(name, f"tool_of_{name}")
     world.servers.use([world.spec(name) for name in ("b", "a", "c")])
@@ -111,7 +111,7 @@ async def test_a_call_is_answered(world: World) -> None:
     assert result.content[0]["type"] == "text"
 
 
-async def test_only_tools_that_are_wanted_are_offered_and_called(world: World) -> None:
+async def test_only_selected_tools_are_offered_and_called(world: World) -> None:
     await world.put("a", "read_file", "read_folder", "write_file")
     world.servers.use([world.spec("a", include_tools=("read_*",), exclude_tools=("*folder",))])
     await until_ready(world.servers, "a")
@@ -130,7 +130,7 @@ async def test_what_changes_is_offered_as_it_is_now(world: World) -> None:
     assert await world.servers.changed(before) > before
 
 
-async def test_a_server_that_falls_is_no_longer_offered_says_why_and_harms_no_other(world: World) -> None:
+async def test_a_crashed_server_is_removed_with_a_reason_and_affects_no_other(world: World) -> None:
     for name in ("a", "b"):
         await world.put(name, "work")
     world.servers.use([world.spec("a"), world.spec("b")])
@@ -143,7 +143,7 @@ async def test_a_server_that_falls_is_no_longer_offered_says_why_and_harms_no_ot
     assert (await world.servers.call("b", "work", {})).is_error is False
 
 
-async def test_a_server_that_fell_stands_again_by_itself(world: World) -> None:
+async def test_a_crashed_server_restarts_by_itself(world: World) -> None:
     await world.put("a", "work")
     world.servers.use([world.spec("a")])
     await until_ready(world.servers, "a")
@@ -177,10 +177,10 @@ async def test_the_same_servers_again_are_no_change(world: World) -> None:
             await world.servers.changed(revision)
 
 
-async def test_who_waits_for_a_change_is_woken_by_it(world: World) -> None:
+async def test_a_waiting_caller_is_woken_by_a_change(world: World) -> None:
     waiting = [asyncio.create_task(world.servers.changed(0)) for _ in range(3)]
     await asyncio.sleep(0)
-    assert not any(one.done() for one in waiting)
+    assert not any(item.done() for item in waiting)
     world.servers.use([world.spec("a")])
     assert min(await asyncio.gather(*waiting)) > 0
 

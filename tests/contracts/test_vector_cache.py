@@ -1,4 +1,4 @@
-"""What every VectorMemory promises."""
+"""Contract of the vector cache."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -15,14 +15,14 @@ pytestmark = pytest.mark.requirement("TS-007")
 
 
 class DictMemory:
-    """A dict that outlives whoever opens it."""
+    """A dict that outlives its users."""
 
     def __init__(self, kept: dict[str, tuple[str, Vector]]) -> None:
         self._kept = kept
 
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]:
-        known = dict(self._kept.values())
-        return {key: known[key] for key in hashes if key in known}
+        existing = dict(self._kept.values())
+        return {key: existing[key] for key in hashes if key in existing}
 
     def remember(self, tools: Mapping[str, tuple[str, Vector]], absent: Collection[str] = ()) -> None:
         for name in [*self._kept]:
@@ -36,7 +36,7 @@ Open = Callable[[], VectorCache]
 
 @pytest.fixture(params=["dict", "file"])
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Opens the same memory again and again."""
+    """Return a function that opens the same cache again."""
     kept: dict[str, tuple[str, Vector]] = {}
     if request.param == "dict":
         return lambda: DictMemory(kept)
@@ -47,24 +47,24 @@ def same(found: Mapping[str, Vector], expected: Mapping[str, Vector]) -> bool:
     return found.keys() == expected.keys() and all(np.array_equal(found[key], expected[key]) for key in expected)
 
 
-def test_nothing_is_recalled_of_what_was_never_remembered(memory: Open) -> None:
+def test_unknown_texts_are_not_in_the_cache(memory: Open) -> None:
     assert memory().recall(["a", "b"]) == {}
     assert memory().recall([]) == {}
 
 
-def test_what_was_remembered_is_recalled_at_once_and_later(memory: Open) -> None:
+def test_cached_vectors_are_returned_at_once_and_later(memory: Open) -> None:
     opened = memory()
     opened.remember({"s__one": ("a", axis(1)), "s__two": ("b", axis(2))})
-    for one in (opened, memory(), memory()):
-        assert same(one.recall(["a", "b"]), {"a": axis(1), "b": axis(2)})
+    for item in (opened, memory(), memory()):
+        assert same(item.recall(["a", "b"]), {"a": axis(1), "b": axis(2)})
 
 
-def test_only_what_is_asked_for_and_known_is_recalled(memory: Open) -> None:
+def test_only_requested_and_cached_vectors_are_returned(memory: Open) -> None:
     memory().remember({"s__one": ("a", axis(1)), "s__two": ("b", axis(2))})
     assert same(memory().recall(["b", "c", "b"]), {"b": axis(2)})
 
 
-def test_only_the_tools_remembered_last_are_kept(memory: Open) -> None:
+def test_only_the_most_recent_tools_are_kept(memory: Open) -> None:
     opened = memory()
     opened.remember({"s__one": ("a", axis(1)), "s__two": ("b", axis(2))})
     opened.remember({"s__two": ("b2", axis(3))})
@@ -89,7 +89,7 @@ def test_names_may_be_anything(memory: Open) -> None:
     assert same(memory().recall(["a", "b"]), {"a": axis(1), "b": axis(2)})
 
 
-def test_to_forget_everything_is_no_error(memory: Open) -> None:
+def test_clearing_the_cache_is_allowed(memory: Open) -> None:
     memory().remember({"s__one": ("a", axis(1))})
     memory().remember({})
     assert memory().recall(["a"]) == {}

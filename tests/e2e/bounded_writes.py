@@ -42,7 +42,7 @@ FROM pg_stat_user_tables WHERE schemaname = 'mcp'
 
 
 class CountingIndex:
-    """An index that counts the points it is told to write."""
+    """An index that counts written points."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
@@ -62,7 +62,7 @@ class CountingIndex:
 
 @dataclass(frozen=True)
 class Touched:
-    """By one change, from the moment it is asked for until every index has followed."""
+    """Rows and points touched by one change, until every index has followed."""
 
     rows: Mapping[str, int]
     rows_read: int
@@ -101,7 +101,7 @@ class Scene:
         return Touched(rows, read, self.items.written, self.skills.written)
 
     async def _statistics(self) -> dict[str, tuple[int, int]]:
-        """A connection tells what it did when it ends, and its end takes a moment: until all of now have ended."""
+        """Return the statistics after all current connections have ended: they report only at their end."""
         now = await self._connections()
         await self.stores.pool.drain()
         while now & await self._connections():  # noqa: ASYNC110 - the engine tells nobody
@@ -147,9 +147,9 @@ def _key(number: int) -> str:
 
 
 async def measured(scene: Scene) -> dict[str, Touched]:
-    """One change of each kind, to an item of the largest skill."""
+    """Measure one change of each kind, to an item of the largest skill."""
     catalog, assignments = scene.stores.catalog, scene.stores.assignments
-    (stored,) = [one for one in await catalog.items([1]) if one.item.key == _key(0)]
+    (stored,) = [each for each in await catalog.items([1]) if each.item.key == _key(0)]
     moved = item(_key(0), [SMALL, "s0002", "s0003"], 99)
 
     async def deactivate() -> None:
@@ -173,21 +173,22 @@ async def run(settings: Settings, items: int, skills: int) -> dict[str, Touched]
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--items", type=int, default=1_000_000)
-    asked.add_argument("--skills", type=int, default=1_000)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=1_000_000)
+    parser.add_argument("--skills", type=int, default=1_000)
+    arguments = parser.parse_args()
     engines, started = Settings(), time.monotonic()
     with fresh_database(engines, "template1") as url:
         upgrade(url)
-        # Filled sooner in large batches; what a change touches is counted change by change.
+        # Large batches fill faster; single changes are counted one by one.
         with fresh_installation(engines, url, "hash") as fresh, patch.object(indexing, "BATCH", 2_000):
-            touched = asyncio.run(run(fresh.settings, given.items, given.skills))
+            touched = asyncio.run(run(fresh.settings, arguments.items, arguments.skills))
     sys.stdout.write(
-        f"{given.items} items, {given.skills} skills, filled and measured in {time.monotonic() - started:.0f} s\n"
+        f"{arguments.items} items, {arguments.skills} skills, "
+        f"filled and measured in {time.monotonic() - started:.0f} s\n"
     )
-    for what, one in touched.items():
-        sys.stdout.write(f"{what}: {one}\n")
+    for what, each in touched.items():
+        sys.stdout.write(f"{what}: {each}\n")
 
 
 if __name__ == "__main__":

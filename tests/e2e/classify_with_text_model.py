@@ -1,8 +1,8 @@
-"""By hand: has a real language model classify the first items of a file, and tells what came of it.
+"""By hand: a real language model classifies the first items of a file; prints the results.
 
     python -m tests.e2e.classify_with_text_model ITEMS.jsonl --url http://127.0.0.1:8080/v1 --model NAME
 
-The rules stand behind it, as in the service; the folder of their embedding model is TOOLSCRIPT_TEST_MODEL's.
+The rules are the fallback, as in the service; the folder of their embedding model is TOOLSCRIPT_TEST_MODEL's.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.unit.tools.classify.builders import asked, default_skills
+from tests.unit.tools.classify.builders import default_skills, unclassified
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.items import Item, ItemKind, valid_assignments
 from toolscript.core.llm.openai import OpenAITextModel
@@ -43,7 +43,7 @@ async def run(given: argparse.Namespace) -> dict[str, object]:
     embedder = LocalEmbedder(os.environ["TOOLSCRIPT_TEST_MODEL"], threads=1)
     rules = RulesClassifier(embedder)
     skills = default_skills()[: given.skills]
-    items = await asked(embedder, items_of(given.file, given.count))
+    items = await unclassified(embedder, items_of(given.file, given.count))
     text = OpenAITextModel(
         given.url, given.model, timeout_seconds=given.timeout, deadline_seconds=3 * given.timeout
     )
@@ -51,17 +51,23 @@ async def run(given: argparse.Namespace) -> dict[str, object]:
     began = time.monotonic()
     answers = await FallbackClassifier(llm, rules).classify(items, skills)
     seconds = time.monotonic() - began
-    known = frozenset(skill.id for skill in skills)
+    existing = frozenset(skill.id for skill in skills)
     sources = Counter(
-        str(one.assignments[0].source) if one.assignments else "suggestion" if one.suggestion else "nobody"
-        for one in answers
+        str(answer.assignments[0].source)
+        if answer.assignments
+        else "suggestion"
+        if answer.suggestion
+        else "nobody"
+        for answer in answers
     )
     await text.close()
     embedder.close()
     return {
         "items": len(items),
         "skills offered": len(skills),
-        "valid": sum(1 for one in answers if valid_assignments(one.assignments, known) == one.assignments),
+        "valid": sum(
+            1 for answer in answers if valid_assignments(answer.assignments, existing) == answer.assignments
+        ),
         "answered by": dict(sources),
         "usage": text.usage,
         "seconds": round(seconds, 1),

@@ -1,4 +1,4 @@
-"""Runs the installed command line as a person would, in an environment of the test's own."""
+"""Runs the installed command line like a user, in a separate environment."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ from typing import IO
 from unittest.mock import patch
 
 from benchmarks.__main__ import app as benchmarks
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from toolscript.__main__ import app, start
 
 WAIT_SECONDS = 180.0
@@ -24,7 +24,7 @@ BENCH = "bench"
 
 
 def command(*arguments: str) -> list[str]:
-    """`bench` stands for the benchmarks, which are a program of their own beside the package."""
+    """Return the command line. `bench` runs the benchmarks, a separate program."""
     if arguments[:1] == (BENCH,):
         return [sys.executable, "-m", "benchmarks", *arguments[1:]]
     return [sys.executable, "-m", "toolscript", *arguments]
@@ -53,7 +53,7 @@ def run(
 def run_here(
     extra: Mapping[str, str], *arguments: str, code: int = 0, standard_input: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """The same in this process, where everything is loaded already: for tests that run many commands."""
+    """Run in this process, where all modules are loaded: for tests of many commands."""
     return run_in(environment(extra), Path.cwd(), *arguments, code=code, standard_input=standard_input)
 
 
@@ -77,16 +77,16 @@ def run_in(
             ended = int(end.code or 0)
         finally:
             logging.getLogger().handlers[:] = handlers
-    said = f"{arguments} ended with {ended}: {output.getvalue()}{errors.getvalue()}"
-    assert ended == code, said
+    message = f"{arguments} ended with {ended}: {output.getvalue()}{errors.getvalue()}"
+    assert ended == code, message
     return subprocess.CompletedProcess(arguments, ended, output.getvalue(), errors.getvalue())
 
 
 @contextmanager
 def serving(extra: Mapping[str, str]) -> Iterator[str]:
-    """`toolscript serve` as a process; answers its address, ends it by its process id."""
-    # A file, not a pipe: a server whose log nobody reads would stop at a full pipe.
-    with kept_port() as port, tempfile.TemporaryFile("w+") as log:
+    """Run `toolscript serve` as a process and yield its address."""
+    # A file, not a pipe: a server would block on a full pipe.
+    with reserved_port() as port, tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(command("serve", "--port", str(port)), env=environment(extra), stderr=log)
         try:
             until_listening(process, port, log)

@@ -12,7 +12,7 @@ import httpx2
 
 from benchmarks.other_constants import command
 from tests.e2e.commands import WAIT_SECONDS, environment, until_listening
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Served:
         return httpx2.get(url, timeout=timeout, trust_env=False, verify=False)
 
     def send(self, data: bytes) -> socket.socket:
-        """A connection on which this was sent, and nothing else."""
+        """Return a connection on which these bytes were sent."""
         sender = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_SECONDS)
         sender.sendall(data)
         return sender
@@ -38,8 +38,8 @@ class Served:
 def served(
     extra: Mapping[str, str], max_files: int | None = None, constants: Mapping[str, float] = MappingProxyType({})
 ) -> Iterator[Served]:
-    """`max_files` is what the process may have open at once; `constants` have other values, by full name."""
-    with kept_port() as port, tempfile.TemporaryFile("w+") as log:
+    """`max_files`: limit of open files. `constants`: overridden values by full name."""
+    with reserved_port() as port, tempfile.TemporaryFile("w+") as log:
         arguments = command(constants, "serve", "--port", str(port))
         if max_files is not None:
             arguments = ["sh", "-c", f'ulimit -n {max_files}; exec "$@"', "sh", *arguments]
@@ -59,11 +59,11 @@ def served(
 
 
 def received(sender: socket.socket) -> bytes:
-    """All until the other side closes."""
-    told = b""
+    """Return all data until the other side closes."""
+    output = b""
     try:
         while piece := sender.recv(65536):
-            told += piece
+            output += piece
     except ConnectionResetError:
         pass
-    return told
+    return output

@@ -1,4 +1,4 @@
-"""`benchmarks search` under load, on a small catalog: processes, figures, the picture, and what it refuses."""
+"""`benchmarks search` under load, on a small catalog: processes, results, the plot, and invalid options."""
 
 import json
 import signal
@@ -53,14 +53,15 @@ def test_at_rising_load_both_are_measured_in_turn_and_drawn(indexed: dict[str, s
 
 
 @pytest.mark.nightly
-def test_one_rate_for_a_while_is_told_by_the_minute(indexed: dict[str, str]) -> None:
+def test_a_sustained_rate_is_reported_by_minute(indexed: dict[str, str]) -> None:
     done = run(indexed, *USUAL[:-1], "--strategy", "hybrid", "--rate", "5", "--seconds", "2")
-    assert "strategy hybrid, 40 different queries in turn, each is embedded each time" in done.stdout
+    assert "strategy hybrid, 40 different queries in turn, each embedded every time" in done.stdout
     rows = {line.split()[0]: line for line in done.stdout.splitlines()[2:]}
     assert rows["whole"].split()[7] == "0", done.stdout
     assert "hybrid: 10" in rows["minute"]
 
 
+@pytest.mark.nightly
 def test_one_at_a_time_every_stage_has_its_bare_counterpart(indexed: dict[str, str]) -> None:
     done = json.loads(run(indexed, *USUAL).stdout)
     bare, ours = ({stage["name"] for stage in done[which]} for which in ("parts", "stages"))
@@ -72,14 +73,14 @@ def test_one_at_a_time_every_stage_has_its_bare_counterpart(indexed: dict[str, s
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--load", "--rate", "5"), "two benches"),
+        (("--load", "--rate", "5"), "two benchmarks"),
         (("--plot", "x.svg"), "needs --load"),
-        (("--load", "--rates", "1,two"), "no list of rates"),
+        (("--load", "--rates", "1,two"), "is not a list of rates"),
         (("--load", "--plot", "no/such/folder/x.svg"), "there is no folder"),
         (("--load", "--most", "2"), "use --least"),
     ],
 )
-def test_what_cannot_be_measured_together_is_refused_before_anything_starts(
+def test_conflicting_options_are_refused_before_anything_starts(
     installation: Installation, arguments: tuple[str, ...], said: str
 ) -> None:
     assert said in run_here(installation.environment, "bench", "search", *arguments, code=2).stderr
@@ -96,7 +97,7 @@ def test_a_server_that_does_not_start_is_named_with_what_to_run(
     assert "Traceback" not in done.stderr
 
 
-def test_told_to_end_it_ends_the_server_it_started(indexed: dict[str, str]) -> None:
+def test_a_terminated_benchmark_ends_its_server(indexed: dict[str, str]) -> None:
     arguments = command("bench", "search", "--rate", "2", "--seconds", "600")
     with subprocess.Popen(arguments, env=environment(indexed), stderr=subprocess.DEVNULL) as bench:
         children = _until_it_has_children(bench)

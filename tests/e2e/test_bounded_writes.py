@@ -1,4 +1,4 @@
-"""What one change touches does not grow with the catalog. tests/e2e/bounded_writes.py does it at any size."""
+"""The cost of one change does not grow with the catalog. tests/e2e/bounded_writes.py does it at any size."""
 
 import asyncio
 import os
@@ -29,10 +29,10 @@ def test_one_change_touches_as_many_rows_and_points_in_a_large_skill_as_in_a_sma
     with fresh(engines, migrated_database) as few, fresh(engines, migrated_database) as many:
         small = asyncio.run(run(few.settings, 12, 5))
         large = asyncio.run(run(many.settings, 400, 5))
-    assert {what: written(one) for what, one in small.items()} == {
-        what: written(one) for what, one in large.items()
+    assert {what: written(item) for what, item in small.items()} == {
+        what: written(item) for what, item in large.items()
     }
-    assert max(sum(one.rows.values()) for one in large.values()) <= 30
+    assert max(sum(item.rows.values()) for item in large.values()) <= 30
 
 
 def written(one: Touched) -> tuple[object, int, int]:

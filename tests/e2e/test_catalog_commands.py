@@ -1,4 +1,4 @@
-"""`toolscript sources` and `toolscript tools list|show|remove`, as a person uses them."""
+"""`toolscript sources` and `toolscript tools list|show|remove`, like a user runs them."""
 
 import json
 from pathlib import Path
@@ -17,21 +17,21 @@ def told(installation: Installation, *arguments: str) -> Any:
     return json.loads(run_here(installation.environment, *arguments, "--json").stdout)
 
 
-def test_what_was_put_in_is_listed_shown_and_taken_out_again(installation: Installation, tmp_path: Path) -> None:
+def test_imported_items_can_be_listed_shown_and_removed(installation: Installation, tmp_path: Path) -> None:
     mine = installation.environment
     file = str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(30)))
     run_here(mine, "sync", file, "--source", "trial")
     run_here(mine, "sync", file, "--source", "kept")
     run_here(mine, "worker", "--drain")
     listed = told(installation, "sources", "list")
-    assert {one["name"]: one["item_count"] for one in listed["results"]} == {"kept": 30, "trial": 30}
+    assert {result["name"]: result["item_count"] for result in listed["results"]} == {"kept": 30, "trial": 30}
     first = told(installation, "tools", "list", "--source", "trial", "--limit", "2")
     assert first["next_cursor"] == str(first["results"][-1]["id"])
-    shown = told(installation, "tools", "show", str(first["results"][0]["id"]))
-    assert shown["source"] == "trial"
-    assert "input_schema" in shown
-    assert told(installation, "tools", "remove", str(shown["id"]), "--yes") == {"removed": 1}
-    assert told(installation, "tools", "remove", str(shown["id"]), "--yes") == {"removed": 0}
+    output = told(installation, "tools", "show", str(first["results"][0]["id"]))
+    assert output["source"] == "trial"
+    assert "input_schema" in output
+    assert told(installation, "tools", "remove", str(output["id"]), "--yes") == {"removed": 1}
+    assert told(installation, "tools", "remove", str(output["id"]), "--yes") == {"removed": 0}
     assert told(installation, "sources", "remove", "trial", "--yes") == {"source": "trial", "removed": 29}
     assert told(installation, "sources", "remove", "trial", "--yes") == {"source": "trial", "removed": 0}
     run_here(mine, "worker", "--drain")
@@ -39,7 +39,7 @@ def test_what_was_put_in_is_listed_shown_and_taken_out_again(installation: Insta
     assert (examined["items"], examined["points"], examined["healthy"]) == (30, 30, True)
 
 
-def test_nothing_is_removed_where_nobody_can_be_asked(installation: Installation, tmp_path: Path) -> None:
+def test_nothing_is_removed_without_a_terminal_to_confirm(installation: Installation, tmp_path: Path) -> None:
     mine = installation.environment
     file = str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(3)))
     run_here(mine, "sync", file)

@@ -1,4 +1,4 @@
-"""The command line from a catalog file to a healthy index, as a person would use it."""
+"""The command line from a catalog file to a healthy index, like a user runs it."""
 
 import json
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_engines_that_are_down_end_in_a_message_and_what_to_do(
     assert "Traceback" not in done.stderr
 
 
-def test_an_error_is_json_when_json_was_asked_for(installation: Installation) -> None:
+def test_an_error_is_json_with_the_json_option(installation: Installation) -> None:
     done = run_here(installation.environment, "sync", "/no/such/file.jsonl", "--json", code=2)
     assert json.loads(done.stderr)["error"]["code"] == "NOT_FOUND"
 

@@ -20,13 +20,13 @@ MANY = 800
 
 @pytest.fixture
 def service(installation: Installation) -> Iterator[tuple[Service, dict[str, str]]]:
-    """And what a command is told of it."""
+    """Yield the service, with the settings of the commands."""
     with served(installation) as (service, issuer):
         yield service, {"TOOLSCRIPT_SERVICE_URL": service.url, "TOOLSCRIPT_TOKEN": issuer.token("acme")}
 
 
 def printed(mine: Mapping[str, str], *arguments: str, code: int = 0) -> list[Any]:
-    """Every line of JSON."""
+    """Return every line of JSON."""
     done = commands.run_here(mine, "documents", *arguments, "--json", code=code)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -45,7 +45,7 @@ def test_a_folder_is_put_searched_walked_and_removed(
     assert printed(mine, "put", "notes")[0]["unchanged"] == 30
     best = printed(mine, "search", "lighthouse 7", "--filter", 'title="Note 7"')[0]["hits"]
     assert [hit["doc_id"] for hit in best] == ["notes/07.md"]
-    pages = printed(mine, "search", "lighthouse", "--all", "--top-k", "7")
+    pages = printed(mine, "search", "lighthouse", "--all", "--limit", "7")
     assert [len(page["hits"]) for page in pages] == [7, 7, 7, 7, 2]
     assert len({hit["doc_id"] for page in pages for hit in page["hits"]}) == 30
     assert printed(mine, "get", "notes/07.md")[0]["text"] == "# Note 7\n\nLighthouse number 7."
@@ -73,21 +73,23 @@ def test_a_service_that_is_killed_and_comes_back_gets_every_document(
         _until(lambda minimum=minimum: _count(running.url, mine) >= minimum)
         running.kill()
         running.start()
-    shown, said = putting.communicate(timeout=SOON)
-    assert putting.returncode == 0, said
-    assert "trying again in" in said
-    report = json.loads(shown)
+    output, message = putting.communicate(timeout=SOON)
+    assert putting.returncode == 0, message
+    assert "trying again in" in message
+    report = json.loads(output)
     assert report["created"] + report["updated"] + report["unchanged"] == MANY
     assert report["refused"] == 0
     assert _count(running.url, mine) == MANY
-    found = {hit["doc_id"] for page in printed(mine, "search", "--all", "--top-k", "200") for hit in page["hits"]}
-    assert found == {f"d{number}" for number in range(MANY)}
+    result = {hit["doc_id"] for page in printed(mine, "search", "--all", "--limit", "200") for hit in page["hits"]}
+    assert result == {f"d{number}" for number in range(MANY)}
 
 
 def _count(url: str, mine: Mapping[str, str]) -> int:
     headers = {"authorization": f"Bearer {mine['TOOLSCRIPT_TOKEN']}"}
-    asked = {"cursor": "*", "top_k": 1}
-    answer = httpx2.post(f"{url}/search", json=asked, headers=headers, trust_env=False, verify=False, timeout=SOON)
+    request = {"cursor": "*", "top_k": 1}
+    answer = httpx2.post(
+        f"{url}/search", json=request, headers=headers, trust_env=False, verify=False, timeout=SOON
+    )
     return int(answer.json()["total"])
 
 

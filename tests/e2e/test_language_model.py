@@ -1,4 +1,4 @@
-"""A worker with a language model: it classifies, it is paid for, and when it is gone the rules answer."""
+"""A worker with a language model: it classifies at a cost, and the rules are the fallback."""
 
 import pytest
 
@@ -22,7 +22,7 @@ SKILLS = [
 
 
 async def classified(settings: Settings) -> tuple[set[str], float | None]:
-    """Who assigned the items, and what it cost."""
+    """Return the source of the assignments, and their cost."""
     async with open_index_writer(settings) as writer:
         for skill in SKILLS:
             await writer.stores.taxonomy.add(skill, "ann")
@@ -31,12 +31,14 @@ async def classified(settings: Settings) -> tuple[set[str], float | None]:
         items = await writer.stores.catalog.items([seen.id for seen in await writer.stores.catalog.scan(0, 10)])
         spent = writer.classifying.spent()
     assert all(stored.assignments for stored in items)
-    sources = {one.source.value for stored in items for one in stored.assignments}
+    sources = {assignment.source.value for stored in items for assignment in stored.assignments}
     return sources, None if spent is None else spent.cost
 
 
 @pytest.mark.requirement("SK-004")
-async def test_a_worker_asks_the_language_model_and_knows_what_that_cost(installation: Installation) -> None:
+async def test_a_worker_classifies_with_the_language_model_and_reports_its_cost(
+    installation: Installation,
+) -> None:
     with TextEndpoint(model=honest, used=(1_000, 100)) as endpoint:
         more = {"text_url": endpoint.url, "text_model": "m", "classify_price_in": 2.0, "classify_price_out": 10.0}
         settings = installation.settings.model_copy(update=more)
@@ -45,12 +47,14 @@ async def test_a_worker_asks_the_language_model_and_knows_what_that_cost(install
 
 
 @pytest.mark.requirement("SK-005")
-async def test_when_the_language_model_is_gone_the_rules_answer_and_say_so(installation: Installation) -> None:
+async def test_when_the_language_model_is_down_the_rules_classify_and_report_it(
+    installation: Installation,
+) -> None:
     settings = installation.settings.model_copy(update={"text_url": "http://127.0.0.1:9/v1", "text_model": "m"})
     assert (await classified(settings))[0] == {"rules"}
 
 
 @pytest.mark.requirement("SK-005")
-async def test_without_a_language_model_the_rules_answer(installation: Installation) -> None:
+async def test_without_a_language_model_the_rules_classify(installation: Installation) -> None:
     sources, cost = await classified(installation.settings)
     assert (sources, cost) == ({"rules"}, None)

@@ -22,7 +22,7 @@ TABLES = {
     "stages of a hybrid search, p50 ms",
     "first search of a tenant against a later one",
     "the same tenants beside all others against alone",
-    "recall of the dense arm",
+    "recall of dense retrieval",
     "kept",
 }
 
@@ -32,8 +32,8 @@ def collections(engines: Settings, prefix: str) -> Sequence[str]:
 
     async def listed() -> list[str]:
         async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
-            found = await connected.collections.List(wire.ListCollectionsRequest())
-        return [one.name for one in found.collections]
+            result = await connected.collections.List(wire.ListCollectionsRequest())
+        return [collection.name for collection in result.collections]
 
     return [name for name in asyncio.run(listed()) if name.startswith(prefix)]
 
@@ -47,27 +47,27 @@ def remove(engines: Settings, name: str) -> None:
 
 
 @pytest.mark.requirement("DOC-001", "DOC-006")
-def test_a_judged_set_is_put_and_asked_over_the_api_in_all_five_ways(
+def test_a_dataset_is_put_and_searched_over_the_api_in_all_five_ways(
     installation: Installation, engines: Settings, tmp_path: Path
 ) -> None:
     mine = {**installation.environment, "TOOLSCRIPT_DATA_DIR": str(tmp_path)}
     before = collections(engines, "eval_documents_")
     report = tmp_path / "report.json"
     arguments = ("eval", "documents", "--dataset", str(GOLDEN), "--count", "15", "--out", str(report))
-    told = run_here(mine, *arguments).stdout
+    output = run_here(mine, *arguments).stdout
     ways = ["our ranking", "semantic", "keyword", "hybrid rrf", "hybrid zscore"]
-    assert [line.strip() for line in told.splitlines() if "our ranking less" in line]
+    assert [line.strip() for line in output.splitlines() if "our ranking less" in line]
     systems = json.loads(report.read_text("utf-8"))["systems"]
-    assert [one["system"] for one in systems] == ways
-    assert all(0.4 < one["measures"]["ndcg@10"]["value"] <= 1 for one in systems)
+    assert [item["system"] for item in systems] == ways
+    assert all(0.4 < item["measures"]["ndcg@10"]["value"] <= 1 for item in systems)
     assert set(collections(engines, "eval_documents_")) <= set(before)
     again = run_here(mine, *arguments[:-2], "--compare", str(report), "--json")
-    assert next(one["measure"] for one in json.loads(again.stdout)["compared"]) == "ndcg@10"
+    assert next(item["measure"] for item in json.loads(again.stdout)["compared"]) == "ndcg@10"
 
 
 @pytest.mark.nightly
 @pytest.mark.requirement("DOC-003")
-def test_a_bench_of_many_tenants_measures_and_leaves_nothing_but_what_it_is_told_to_keep(
+def test_a_benchmark_of_many_tenants_leaves_nothing_but_the_kept_collection(
     installation: Installation, engines: Settings
 ) -> None:
     mine = installation.environment
@@ -77,12 +77,12 @@ def test_a_bench_of_many_tenants_measures_and_leaves_nothing_but_what_it_is_told
     assert kept["collection"][-1]["passages"] == PASSAGES
     compared = {(row["tenants"], row["search"]) for row in kept["against the bare engine"]}
     assert {("any tenant", "hybrid"), ("biggest", "keyword, 1 of 2"), ("tiny", "semantic")} <= compared
-    assert all(row["recall@10"] > 0.9 for row in kept["recall of the dense arm"])
+    assert all(row["recall@10"] > 0.9 for row in kept["recall of dense retrieval"])
     (collection,) = collections(engines, name)
     used = run(mine, "bench", "documents", *FEW, "--use", name)
     assert "against the bare engine" in used.stdout
     assert collections(engines, name) == [collection]
     remove(engines, name)
     refused = run(mine, "bench", "documents", *FEW, "--use", name, code=2)
-    assert "no earlier run has kept" in refused.stderr
+    assert "there is no kept collection" in refused.stderr
     assert collections(engines, name) == []

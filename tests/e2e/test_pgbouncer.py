@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from tests.conftest import fresh_database, fresh_installation
 from tests.e2e import catalog_files
@@ -15,6 +16,7 @@ from toolscript.core.settings.service import Settings
 CLIENTS, ANSWERS = 8, 400
 
 
+@pytest.mark.nightly
 def test_commands_and_many_clients_get_along_with_four_sessions(
     engines: Settings, migrated_database: str, model_folder: str, tmp_path: Path
 ) -> None:
@@ -31,10 +33,12 @@ def test_commands_and_many_clients_get_along_with_four_sessions(
         run_here(mine, "skills", "rebuild")
         with serving(mine) as service:
             statuses = asyncio.run(_statuses(service))
-            found = httpx2.post(f"{service}/api/v1/search", json={"query": "create an invoice"}, timeout=60).json()
+            result = httpx2.post(
+                f"{service}/api/v1/search", json={"query": "create an invoice"}, timeout=60
+            ).json()
     assert statuses == {200: ANSWERS}
-    assert found["metadata"]["degraded"] == []
-    assert found["tools"][0]["input_schema"]
+    assert result["metadata"]["degraded"] == []
+    assert result["tools"][0]["input_schema"]
 
 
 async def _statuses(service: str) -> Counter[int]:
@@ -42,7 +46,7 @@ async def _statuses(service: str) -> Counter[int]:
 
     async def ask(client: httpx2.AsyncClient) -> None:
         for _ in range(ANSWERS // CLIENTS):
-            # A busy machine refuses some for a moment; nobody is refused for good.
+            # A busy machine may refuse some requests temporarily, but none for good.
             while (status := (await client.get(f"{service}/api/v1/skills")).status_code) == 503:  # noqa: ASYNC110
                 await asyncio.sleep(1.0)
             statuses[status] += 1

@@ -1,4 +1,4 @@
-"""A PostgreSQL that lets nobody in: every command says why, at once."""
+"""A PostgreSQL that refuses connections: every command reports the reason at once."""
 
 import os
 from pathlib import Path
@@ -29,9 +29,9 @@ def test_a_wrong_password_and_a_database_that_is_not_there_are_named(
     if arguments == ("sync",):
         arguments = ("sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(1))))
     wrong = {**mine, "TOOLSCRIPT_POSTGRES_URL": _with(url, password="hunter2")}
-    said = run_here(wrong, *arguments, code=2).stderr
-    assert "authentication failed" in said
-    assert "TOOLSCRIPT_POSTGRES_URL" in said
-    assert "hunter2" not in said
+    message = run_here(wrong, *arguments, code=2).stderr
+    assert "authentication failed" in message
+    assert "TOOLSCRIPT_POSTGRES_URL" in message
+    assert "hunter2" not in message
     elsewhere = {**mine, "TOOLSCRIPT_POSTGRES_URL": _with(url, database="not_there")}
     assert 'database "not_there" does not exist' in run_here(elsewhere, *arguments, code=2).stderr

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import Installation
 from tests.e2e.commands import command, environment, run, run_here
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 
 SOON = 60.0
 
@@ -22,7 +22,7 @@ SOON = 60.0
 @contextmanager
 def two_processes(installation: Installation) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
     here = environment({**installation.environment, "TOOLSCRIPT_PROCESSES": "2"})
-    with kept_port() as port:
+    with reserved_port() as port:
         server = subprocess.Popen(command("serve", "--port", str(port)), env=here, stderr=subprocess.DEVNULL)
         try:
             _until_ready(server, f"http://127.0.0.1:{port}")
@@ -59,7 +59,7 @@ def filled(installation: Installation, tmp_path: Path) -> Installation:
     return installation
 
 
-def test_two_processes_answer_at_one_address_and_end_when_told(filled: Installation) -> None:
+def test_two_processes_serve_one_address_and_end_on_a_signal(filled: Installation) -> None:
     with two_processes(filled) as (server, url):
         assert len(children := children_of(server)) == 2
         for _ in range(6):
@@ -72,7 +72,7 @@ def test_two_processes_answer_at_one_address_and_end_when_told(filled: Installat
 
 
 @pytest.mark.requirement("OP-006")
-def test_a_process_that_dies_is_replaced_while_the_others_go_on_answering(filled: Installation) -> None:
+def test_a_process_that_dies_is_replaced_while_the_others_keep_serving(filled: Installation) -> None:
     with two_processes(filled) as (server, url):
         before = set(children_of(server))
         first, second = sorted(before)
@@ -86,16 +86,18 @@ def test_a_process_that_dies_is_replaced_while_the_others_go_on_answering(filled
         assert server.wait(SOON) == 0
 
 
+@pytest.mark.nightly
 def test_when_they_cannot_start_the_command_fails_with_their_error(installation: Installation) -> None:
     two = {**installation.environment, "TOOLSCRIPT_PROCESSES": "2"}
-    with kept_port() as port:
+    with reserved_port() as port:
         done = run(two, "serve", "--port", str(port), code=2)
     assert "there is no index yet" in done.stderr
     assert "a process of the server could not start" in done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("OP-006")
-def test_once_it_is_told_to_end_nobody_is_let_in_and_then_reset(filled: Installation) -> None:
+def test_during_shutdown_no_connection_is_accepted_and_then_reset(filled: Installation) -> None:
     with two_processes(filled) as (server, url):
         port = int(url.rpartition(":")[2])
         server.terminate()
@@ -103,12 +105,12 @@ def test_once_it_is_told_to_end_nobody_is_let_in_and_then_reset(filled: Installa
         while server.poll() is None:
             resets += _is_reset(port)
         assert server.returncode == 0
-    # To each of the two, one may have been on its way in the moment it closed the socket.
+    # One connection to each process may have been in flight when the socket closed.
     assert resets <= 2
 
 
 def _is_reset(port: int) -> bool:
-    """Whether a connection is accepted, and then neither answered nor ended properly."""
+    """Return whether a connection is accepted, but neither answered nor closed properly."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=SOON) as asking:
             asking.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
@@ -121,7 +123,7 @@ def _is_reset(port: int) -> bool:
 
 def test_a_port_that_is_taken_is_refused_before_anything_is_opened(installation: Installation) -> None:
     two = {**installation.environment, "TOOLSCRIPT_PROCESSES": "2"}
-    with kept_port() as port:
+    with reserved_port() as port:
         listening = subprocess.Popen(["python3", "-m", "http.server", str(port), "--bind", "127.0.0.1"])
         try:
             _until_ready(listening, f"http://127.0.0.1:{port}")

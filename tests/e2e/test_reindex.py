@@ -1,4 +1,4 @@
-"""A change of model while people search: nobody sees an error, and no answer comes from two models."""
+"""A change of model during searches: no request fails, and no response mixes two models."""
 
 import json
 import threading
@@ -25,7 +25,7 @@ def answer_of(address: str, query: str, search_type: str) -> dict[str, Any]:
 
 
 def ask(address: str, query: str) -> tuple[str, list[str]]:
-    """The fingerprint behind the answer, and what was found with its scores."""
+    """Return the fingerprint of the index, and the hits with scores."""
     answer = answer_of(address, query, "semantic")
     assert answer["metadata"]["degraded"] == []
     return answer["metadata"]["index"], [f"{tool['name']} {tool['score']:.4f}" for tool in answer["tools"]]
@@ -33,7 +33,7 @@ def ask(address: str, query: str) -> tuple[str, list[str]]:
 
 @contextmanager
 def searching(address: str, seen: list[tuple[str, str, list[str]]]) -> Iterator[None]:
-    """Searches again and again until the block ends; a failed request fails the test."""
+    """Search repeatedly until the block ends; a failed request fails the test."""
     stop, failures = threading.Event(), list[BaseException]()
 
     def search() -> None:
@@ -71,17 +71,18 @@ def test_reindexing_to_another_model_fails_no_search_and_mixes_no_answer(
             with serving(new) as new_address:
                 new_answers = {query: ask(new_address, query) for query in QUERIES}
     assert seen
-    assert all((index, found) == old_answers[query] for query, index, found in seen)
+    assert all((index, result) == old_answers[query] for query, index, result in seen)
     assert {index for index, _ in new_answers.values()} == {live}
     assert live not in {index for index, _ in old_answers.values()}
-    assert [found for _, found in new_answers.values()] != [found for _, found in old_answers.values()]
+    assert [result for _, result in new_answers.values()] != [result for _, result in old_answers.values()]
 
     assert run_here(new, "doctor", "--index", "--json").returncode == 0
     assert len(json.loads(run_here(new, "reindex", "--drop-previous", "--json").stdout)["dropped"]) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("SK-003")
-def test_until_it_is_reindexed_everything_goes_on_with_the_model_of_the_live_index(
+def test_until_the_reindex_everything_uses_the_model_of_the_live_index(
     with_model: Callable[[str], dict[str, str]], model_folder: str, other_model: str, tmp_path: Path
 ) -> None:
     old, new = with_model(model_folder), with_model(other_model)
@@ -98,13 +99,14 @@ def test_until_it_is_reindexed_everything_goes_on_with_the_model_of_the_live_ind
     assert json.loads(run_here(new, "doctor", "--index", "--json").stdout)["healthy"]
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("SK-003")
-def test_a_model_that_is_gone_leaves_words_to_search_by_and_says_where_to_name_it(
+def test_without_its_model_search_is_sparse_and_the_log_names_the_setting(
     installation: Installation, other_model: str, tmp_path: Path
 ) -> None:
-    one = {**installation.environment, "TOOLSCRIPT_EMBEDDING_MODEL": other_model}
-    run_here(one, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(20))))
-    run_here(one, "worker", "--drain")
+    item = {**installation.environment, "TOOLSCRIPT_EMBEDDING_MODEL": other_model}
+    run_here(item, "sync", str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(20))))
+    run_here(item, "worker", "--drain")
     moved = tmp_path / "elsewhere" / Path(other_model).name
     moved.parent.mkdir()
     Path(other_model).rename(moved)
@@ -120,7 +122,7 @@ def test_a_model_that_is_gone_leaves_words_to_search_by_and_says_where_to_name_i
 
 
 @pytest.mark.requirement("SK-003", "SK-009")
-def test_both_generations_follow_what_changes_until_the_old_one_is_dropped(
+def test_both_index_versions_follow_changes_until_the_old_one_is_dropped(
     with_model: Callable[[str], dict[str, str]], model_folder: str, other_model: str, tmp_path: Path
 ) -> None:
     old, new = with_model(model_folder), with_model(other_model)

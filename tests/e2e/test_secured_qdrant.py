@@ -1,4 +1,4 @@
-"""The command line and a Qdrant that asks for a key, over TLS with a private CA: settings alone lead there."""
+"""The command line with a Qdrant that requires a key, over TLS with a private CA, by settings alone."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A real `serve` and clients that send slowly or not at all: they hold neither connections nor its end."""
+"""A real `serve` with slow or silent clients: they block neither connections nor the shutdown."""
 
 import asyncio
 import signal
@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.e2e.commands import run, run_here
 from tests.e2e.served import received, served
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from toolscript.core.settings.service import Settings
 
 HALF_HEADERS = b"POST /api/v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-"
@@ -29,22 +29,24 @@ def indexed(engines: Settings, migrated_database: str, model_folder: str) -> Ite
         yield installation.environment
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("OP-006")
-def test_a_request_that_is_not_sent_to_its_end_is_given_up(indexed: dict[str, str]) -> None:
+def test_an_incomplete_request_times_out(indexed: dict[str, str]) -> None:
     with served(indexed, constants={RECEIVE_SECONDS: 1.0}) as server:
         for half in (HALF_HEADERS, HALF_BODY):
             with server.send(half) as sender:
-                told = received(sender)
-                assert told.startswith(b"HTTP/1.1 408 ")
-                assert b"did not arrive within 1 seconds" in told
+                output = received(sender)
+                assert output.startswith(b"HTTP/1.1 408 ")
+                assert b"did not arrive within 1 seconds" in output
         with server.send(b"") as sender:
             assert received(sender) == b""
         assert server.get("/livez").status_code == 200
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("OP-006")
 @pytest.mark.parametrize("half", [HALF_HEADERS, HALF_BODY])
-def test_more_half_sent_requests_than_it_may_open_files_keep_nobody_else_out(
+def test_more_incomplete_requests_than_open_files_block_no_other_client(
     indexed: dict[str, str], half: bytes
 ) -> None:
     with served(indexed, FEWER_FILES, {RECEIVE_SECONDS: 600.0}) as server:
@@ -58,7 +60,7 @@ def test_more_half_sent_requests_than_it_may_open_files_keep_nobody_else_out(
 
 
 @pytest.mark.requirement("OP-006")
-def test_a_client_with_half_a_body_does_not_hold_the_end_of_the_process(indexed: dict[str, str]) -> None:
+def test_a_client_with_half_a_body_does_not_block_the_shutdown(indexed: dict[str, str]) -> None:
     soon = {**indexed, "TOOLSCRIPT_SHUTDOWN_SECONDS": "1"}
     with served(soon, constants={RECEIVE_SECONDS: 600.0}) as server, server.send(HALF_BODY) as sender:
         assert server.get("/livez").status_code == 200
@@ -68,14 +70,12 @@ def test_a_client_with_half_a_body_does_not_hold_the_end_of_the_process(indexed:
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP])
-def test_told_to_end_it_answers_that_it_is_not_ready_while_it_drains(
-    indexed: dict[str, str], sign: signal.Signals
-) -> None:
+def test_a_draining_server_is_not_ready(indexed: dict[str, str], sign: signal.Signals) -> None:
     with served({**indexed, "TOOLSCRIPT_DRAIN_SECONDS": "600"}) as server:
         assert server.get("/readyz").status_code == 200
         server.process.send_signal(sign)
         asyncio.run(asyncio.wait_for(asyncio.to_thread(_until_unready, server.get), 60))
-        assert server.get("/readyz").json()["parts"]["serving"]["note"] == "it is about to end"
+        assert server.get("/readyz").json()["parts"]["serving"]["note"] == "shutting down"
         assert server.get("/livez").status_code == 200
         server.process.send_signal(sign)
         assert server.ended() == 0
@@ -94,7 +94,7 @@ def test_a_hangup_ends_it_as_properly_as_a_termination(indexed: dict[str, str]) 
 
 
 def test_a_port_that_is_taken_is_named_before_anything_is_opened(installation: Installation) -> None:
-    with kept_port() as port:
+    with reserved_port() as port:
         listening = subprocess.Popen(
             ["python3", "-m", "http.server", str(port), "--bind", "127.0.0.1"], stderr=subprocess.PIPE
         )

@@ -1,6 +1,6 @@
-"""`toolscript serve` with a library that was ingested, asked by everybody who can ask: they are told the same.
+"""`toolscript serve` with an ingested library: all clients get the same responses.
 
-The SDK of MCP in Python and in TypeScript, each in both generations, and plain HTTP.
+The clients are the MCP SDKs of Python and TypeScript, each in both protocol eras, and plain HTTP.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ def service(installation: Installation, engines: Settings, tmp_path: Path) -> It
             "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": str(PER_MINUTE),
         }
         run_here(environment, "ingest", str(books))
-        # `serve` wants the index of tools, too.
+        # `serve` needs the index of tools, too.
         run_here(environment, "worker", "--drain")
         with serving(environment) as url:
             yield Service(url, issuer)
@@ -80,11 +80,11 @@ async def by_python(url: str, mode: str) -> Json:
 
 
 async def by_typescript(url: str, asked: Json, token: str = "") -> Json:
-    """In both generations of its SDK."""
+    """Return the responses in both versions of its SDK."""
     command = ["node", str(CLIENTS / "ask.mjs"), url, json.dumps(asked), *([token] if token else [])]
     process = await asyncio.create_subprocess_exec(*command, cwd=installed(CLIENTS), stdout=subprocess.PIPE)
-    told, _ = await process.communicate()
-    answers: Json = json.loads(told)
+    output, _ = await process.communicate()
+    answers: Json = json.loads(output)
     assert answers.keys() == {"1.x", "2.x"}
     return answers
 
@@ -93,26 +93,26 @@ def without_time(answer: Json) -> Json:
     return {**answer, "metadata": {**answer["metadata"], "took_ms": 0}}
 
 
-async def test_everybody_is_told_the_same_and_the_public_only_what_is_public(service: Service) -> None:
+async def test_all_clients_get_the_same_responses_and_anonymous_ones_only_public_data(service: Service) -> None:
     async with httpx2.AsyncClient(base_url=service.url, trust_env=False) as http:
         over_http = (await http.post("/search_knowledge", json=ASKED)).json()
-        told = {f"python {mode}": await by_python(service.mcp, mode) for mode in ("auto", "legacy")}
-        asked = {"name": "search_knowledge", "arguments": ASKED}
-        told |= await by_typescript(service.mcp, asked)
+        output = {f"python {mode}": await by_python(service.mcp, mode) for mode in ("auto", "legacy")}
+        request = {"name": "search_knowledge", "arguments": ASKED}
+        output |= await by_typescript(service.mcp, request)
         first = over_http["results"][0]
         assert first["content"].strip().endswith("Feed sugar before winter comes.")
         assert (first["source"]["title"], first["source"]["position"]["section"]) == ("Keeping bees", "Food")
-        for who, answer in told.items():
+        for who, answer in output.items():
             assert without_time(answer["result"]["structuredContent"]) == without_time(over_http), who
             (block,) = answer["result"]["content"]
             assert block["text"].startswith("[1] Keeping bees: Keeping bees > Food, line 7, "), who
-            assert block["text"] == told["1.x"]["result"]["content"][0]["text"], who
+            assert block["text"] == output["1.x"]["result"]["content"][0]["text"], who
             assert "search_documents" not in answer["tools"], who
         await _is_limited(service, http)
 
 
 async def _asked_when_all_is_spent(service: Service, http: httpx2.AsyncClient) -> Json:
-    """A minute may end at any time, and then all of it is there again."""
+    """Retry: a new minute may reset the limit at any time."""
     for _ in range(5):
         while (await http.get("/sources")).status_code != 429:
             pass
@@ -123,14 +123,14 @@ async def _asked_when_all_is_spent(service: Service, http: httpx2.AsyncClient) -
 
 
 async def _is_limited(service: Service, http: httpx2.AsyncClient) -> None:
-    """The same budget for both surfaces, of this address; whoever has a token has one of its own."""
+    """Check that HTTP and MCP share the limit of this address, and that a token has its own."""
     refused = await _asked_when_all_is_spent(service, http)
     assert refused["1.x"]["error"]["code"] == refused["2.x"]["error"]["status"] == 429
-    asked = {"name": "search_documents", "arguments": {"query": "anything"}}
-    with_token = await by_typescript(service.mcp, asked, service.issuer.token("acme"))
+    request = {"name": "search_documents", "arguments": {"query": "anything"}}
+    with_token = await by_typescript(service.mcp, request, service.issuer.token("acme"))
     for answer in with_token.values():
         assert answer["tools"][-1] == "search_documents"
         assert answer["result"]["structuredContent"]["hits"] == []
-    narrow = await by_typescript(service.mcp, asked, service.issuer.token("acme", scope="documents:write"))
+    narrow = await by_typescript(service.mcp, request, service.issuer.token("acme", scope="documents:write"))
     assert narrow["1.x"]["error"]["code"] == 403
     assert narrow["2.x"]["error"]["name"] == "InsufficientScopeError"

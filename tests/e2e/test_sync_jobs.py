@@ -1,4 +1,4 @@
-"""Syncs that a running service was asked for, and what becomes of them when it is stopped."""
+"""Sync jobs of a running service, and their state after it stops."""
 
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,8 @@ def test_a_service_that_is_stopped_says_that_its_syncs_are_interrupted_and_ends_
         assert _job(url, accepted)["state"] == "running"
     until(lambda: not is_alive(pid), "the end of the server's process")
     with psycopg.connect(mine["TOOLSCRIPT_POSTGRES_URL"]) as conn:
-        found = conn.execute("SELECT state, finished_at IS NOT NULL FROM mcp.sync_jobs").fetchall()
-    assert found == [("interrupted", True)]
+        result = conn.execute("SELECT state, finished_at IS NOT NULL FROM mcp.sync_jobs").fetchall()
+    assert result == [("interrupted", True)]
 
 
 def _job(url: str, accepted: dict[str, Any]) -> dict[str, Any]:

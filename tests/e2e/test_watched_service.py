@@ -1,4 +1,4 @@
-"""`serve` in two processes, watched in every way at once: what was done is seen, once, wherever it was done."""
+"""`serve` in two processes with all observability on: each request is recorded once, by whichever process."""
 
 import json
 import time
@@ -9,8 +9,8 @@ import pytest
 
 from tests.conftest import Installation
 from tests.e2e.commands import run_here, serving
+from tests.unit.server.metrics.metrics_page import value
 from tests.unit.server.metrics.otlp_receiver import otlp_receiver
-from tests.unit.server.metrics.shown_metrics import value
 from toolscript import __version__
 
 pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-007")]
@@ -21,7 +21,7 @@ SEARCHES = 8
 
 
 def ask(url: str, method: str, path: str, body: object = None) -> httpx2.Response:
-    """Each on a connection of its own: either process may take it."""
+    """Send each request on a new connection: either process may take it."""
     answer = httpx2.request(
         method, f"{url}{path}", json=body, headers=CALLER, trust_env=False, verify=False, timeout=60.0
     )
@@ -30,7 +30,7 @@ def ask(url: str, method: str, path: str, body: object = None) -> httpx2.Respons
 
 
 def until_counted(url: str) -> None:
-    """The stores are looked at beside what is served."""
+    """Wait until the sampled metrics show the item."""
     ends_at = time.monotonic() + 60.0
     while time.monotonic() < ends_at:
         if value(ask(url, "GET", "/metrics").content, "toolscript_index_items") == 1:
@@ -69,7 +69,7 @@ def test_searches_of_two_processes_are_traced_counted_and_noted(filled: Installa
             until_counted(url)
             pages = [ask(url, "GET", "/metrics").content for _ in range(6)]
         spans = receiver.spans
-    searches = [one for one in spans if one.name == "search.execute" and one.facts["product"] == "documents"]
+    searches = [item for item in spans if item.name == "search.execute" and item.facts["product"] == "documents"]
     for page in pages:
         assert value(page, "toolscript_searches_total", product="documents", outcome="ok") == SEARCHES
         assert value(page, "toolscript_searches_total", product="tools", outcome="ok") == SEARCHES
@@ -81,4 +81,4 @@ def test_searches_of_two_processes_are_traced_counted_and_noted(filled: Installa
         assert value(page, "toolscript_postgres_pool_connections_max") == 2 * 10
         assert value(page, "toolscript_build_info", version=__version__) == 1
     assert sorted(json.loads(line)["query_id"] for line in log.read_text().splitlines()) == sorted(ids)
-    assert [one.trace_id for one in searches] == [TRACE] * SEARCHES
+    assert [item.trace_id for item in searches] == [TRACE] * SEARCHES

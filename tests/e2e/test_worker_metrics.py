@@ -1,4 +1,4 @@
-"""`worker` with a port for its metrics, on the real engines: what waits, what was indexed, what failed."""
+"""`worker` with a port for its metrics, on the real engines: backlog, indexed and failed items."""
 
 import signal
 import subprocess
@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import Installation
 from tests.e2e.commands import command, environment, run_here
-from tests.support.kept_ports import kept_port
-from tests.unit.server.metrics.shown_metrics import value
+from tests.support.reserved_ports import reserved_port
+from tests.unit.server.metrics.metrics_page import value
 from toolscript.core.errors import CatalogUnavailable
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.postgres.pool import Pool
@@ -50,9 +50,9 @@ def until(true: Callable[[], bool], worker: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def working(installation: Installation, **settings: str) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
-    with kept_port() as port, tempfile.TemporaryFile("w+") as log:
-        told = {**installation.environment, "TOOLSCRIPT_WORKER_METRICS_PORT": str(port), **settings}
-        worker = subprocess.Popen(command("worker"), env=environment(told), stderr=log)
+    with reserved_port() as port, tempfile.TemporaryFile("w+") as log:
+        output = {**installation.environment, "TOOLSCRIPT_WORKER_METRICS_PORT": str(port), **settings}
+        worker = subprocess.Popen(command("worker"), env=environment(output), stderr=log)
         try:
             yield port, worker
         finally:
@@ -68,14 +68,14 @@ def test_a_worker_shows_what_it_has_indexed_and_what_waits(installation: Install
     with working(installation, TOOLSCRIPT_ADMIN_TOKEN="secret") as (port, worker):
         own = {"authorization": "Bearer secret"}
         until(lambda: value(page(port, **own).content, "toolscript_worker_items_indexed_total") == TOOLS, worker)
-        shown = page(port, **own).content
+        output = page(port, **own).content
         handed_on = page(port, **{"x-forwarded-for": "10.0.0.7"})
-    assert value(shown, "toolscript_worker_batches_total", outcome="ok") >= 1
-    assert value(shown, "toolscript_worker_items_failed_total") == 0
-    assert value(shown, "toolscript_embedding_seconds_count", kind="passages", outcome="ok") >= 1
-    assert value(shown, "toolscript_postgres_pool_connections_max") == 10
-    assert value(shown, "toolscript_catalog_items") == TOOLS
-    assert value(shown, "process_resident_memory_bytes") > 0
+    assert value(output, "toolscript_worker_batches_total", outcome="ok") >= 1
+    assert value(output, "toolscript_worker_items_failed_total") == 0
+    assert value(output, "toolscript_embedding_seconds_count", kind="passages", outcome="ok") >= 1
+    assert value(output, "toolscript_postgres_pool_connections_max") == 10
+    assert value(output, "toolscript_catalog_items") == TOOLS
+    assert value(output, "process_resident_memory_bytes") > 0
     assert handed_on.status_code == 401
     assert b"toolscript_worker" not in handed_on.content
 
@@ -87,21 +87,21 @@ async def test_items_that_fail_and_claims_that_fail_are_counted(pool: Pool) -> N
     await PostgresCatalog(pool).store("file", [item])
     await dirty.postpone(1, await dirty.claim(1, 10, 60.0), "refused")
     metrics.stores.backlog(await dirty.pending(1))
-    shown = metrics.page()
-    assert value(shown, "toolscript_worker_items_failed_total") == 1
-    assert value(shown, "toolscript_worker_batches_total", outcome="error") == 1
-    assert value(shown, "toolscript_backlog_items") == 1
-    assert 0 < value(shown, "toolscript_backlog_oldest_seconds") < SOON
+    output = metrics.page()
+    assert value(output, "toolscript_worker_items_failed_total") == 1
+    assert value(output, "toolscript_worker_batches_total", outcome="error") == 1
+    assert value(output, "toolscript_backlog_items") == 1
+    assert 0 < value(output, "toolscript_backlog_oldest_seconds") < SOON
 
 
 class Away(MemoryDirtySet):
     async def claim(
-        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+        self, index_version: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
     ) -> Claim:
         raise CatalogUnavailable("down")
 
 
-async def test_a_worker_that_cannot_even_ask_is_counted() -> None:
+async def test_a_worker_that_cannot_claim_is_counted() -> None:
     metrics = WorkerMetrics()
     with pytest.raises(CatalogUnavailable):
         await CountedDirtySet(Away(), metrics).claim(1, 10, 60.0)

@@ -1,4 +1,4 @@
-"""Random filters over random documents on the real engine, held against the evaluator.
+"""Random filters over random documents on the real engine, compared with the evaluator.
 
 By hand, in collections of its own (removed at the end) of the engine that the environment names:
 
@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from tests.unit.documents.random_filters import NAMES, Worlds
+from tests.unit.documents.random_filters import NAMES, RandomFilters
 from toolscript.core.items import JsonObject
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.connection import Qdrant, open_qdrant
@@ -38,7 +38,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def with_indexes(seed: int) -> DocumentLayout:
-    """An index on most fields, of whichever kind: values of other kinds are in them, too."""
+    """Return an index on most fields, of any type: values of other types are in them, too."""
     chance = random.Random(seed)
     fields = {name: chance.choice(("keyword", "number", "bool")) for name in NAMES if chance.random() < 0.8}
     return DocumentLayout(fields=fields)
@@ -54,7 +54,7 @@ class Difference:
 
 @asynccontextmanager
 async def collection(qdrant: Qdrant, layout: DocumentLayout, *, merged: bool = False) -> AsyncIterator[str]:
-    """`merged`: what is put is rewritten at once into a segment that does not change, with indexes like it."""
+    """Create a collection. `merged`: points are moved at once into an immutable segment with its indexes."""
     name = f"filters_{uuid.uuid4().hex[:12]}"
     request = create_request(name, CARD, {}, layout)
     if merged:
@@ -70,9 +70,12 @@ async def collection(qdrant: Qdrant, layout: DocumentLayout, *, merged: bool = F
 
 
 async def put(qdrant: Qdrant, name: str, documents: Sequence[Metadata]) -> None:
-    """Each twice: the number of ours is its place, that of theirs follows after all of ours."""
+    """Put each document twice: OURS has its position as id, THEIRS follows after all of OURS."""
     for number, tenant in enumerate((OURS, THEIRS)):
-        points = [_point(at + number * len(documents), tenant, one) for at, one in enumerate(documents)]
+        points = [
+            _point(position + number * len(documents), tenant, document)
+            for position, document in enumerate(documents)
+        ]
         for start in range(0, len(points), BATCH):
             batch = points[start : start + BATCH]
             await qdrant.points.Upsert(wire.UpsertPoints(collection_name=name, wait=True, points=batch))
@@ -91,49 +94,51 @@ def _point(number: int, tenant: str, metadata: Metadata) -> wire.PointStruct:
 async def is_merged(qdrant: Qdrant, name: str) -> None:
     ends_at = time.monotonic() + PATIENCE_SECONDS
     request = wire.GetCollectionInfoRequest(collection_name=name)
-    while not (found := (await qdrant.collections.Get(request)).result).indexed_vectors_count:
+    while not (info := (await qdrant.collections.Get(request)).result).indexed_vectors_count:
         if time.monotonic() > ends_at:
-            raise TimeoutError(f"{name} is not merged: {found.status}")
+            raise TimeoutError(f"{name} is not merged: {info.status}")
 
 
-async def found(qdrant: Qdrant, name: str, asked: Sequence[Filters]) -> list[list[int]]:
-    """Every other one as a scroll, the others as a search that looks at all."""
+async def find_matching(qdrant: Qdrant, name: str, filter_sets: Sequence[Filters]) -> list[list[int]]:
+    """Return the matching ids: every other filter as a scroll, the others as an exact search."""
     nearest = wire.VectorInput(dense=wire.DenseVector(data=[1.0] * CARD.model.dimensions))
     queries = []
-    for at, filters in enumerate(asked):
+    for position, filters in enumerate(filter_sets):
         where = compiled(filters)
         where.must.append(wire.Condition(field=wire.FieldCondition(key=TENANT, match=wire.Match(keyword=OURS))))
         query = wire.QueryPoints(collection_name=name, filter=where, limit=MAX_FOUND)
-        if at % 2:
+        if position % 2:
             query.query.nearest.CopyFrom(nearest)
             query.using = DENSE
             query.params.exact = True
         queries.append(query)
     answer = await qdrant.points.QueryBatch(wire.QueryBatchPoints(collection_name=name, query_points=queries))
-    return [sorted(point.id.num for point in one.result) for one in answer.result]
+    return [sorted(point.id.num for point in result.result) for result in answer.result]
 
 
 async def differences(
-    qdrant: Qdrant, names: dict[str, str], documents: Sequence[Metadata], asked: Sequence[Filters]
+    qdrant: Qdrant, names: dict[str, str], documents: Sequence[Metadata], filter_sets: Sequence[Filters]
 ) -> tuple[list[Difference], int]:
-    """Where the engine and the evaluator disagree, and how many answers were neither empty nor everything."""
-    different, telling = [], 0
-    for start in range(0, len(asked), BATCH):
-        batch = asked[start : start + BATCH]
-        expected = [[at for at, one in enumerate(documents) if passes(filters, one)] for filters in batch]
-        telling += sum(0 < len(one) < len(documents) for one in expected)
+    """Return differences between engine and evaluator, and how many filters match some documents but not all."""
+    different, selective = [], 0
+    for start in range(0, len(filter_sets), BATCH):
+        batch = filter_sets[start : start + BATCH]
+        expected = [[n for n, document in enumerate(documents) if passes(filters, document)] for filters in batch]
+        selective += sum(0 < len(ids) < len(documents) for ids in expected)
         for where, name in names.items():
-            for filters, right, given in zip(batch, expected, await found(qdrant, name, batch), strict=True):
-                if right != given:
-                    wrong, missed = sorted({*given} - {*right}), sorted({*right} - {*given})
+            for filters, right, returned in zip(
+                batch, expected, await find_matching(qdrant, name, batch), strict=True
+            ):
+                if right != returned:
+                    wrong, missed = sorted({*returned} - {*right}), sorted({*right} - {*returned})
                     different.append(Difference(where, filters, wrong, missed))
-    return different, telling
+    return different, selective
 
 
 async def compare(
-    qdrant: Qdrant, raw: Sequence[JsonObject], asked: Sequence[Filters], seed: int
+    qdrant: Qdrant, raw: Sequence[JsonObject], filter_sets: Sequence[Filters], seed: int
 ) -> tuple[list[Difference], int]:
-    documents = [filterable(one) for one in raw]
+    documents = [filterable(document) for document in raw]
     indexed = with_indexes(seed)
     async with (
         collection(qdrant, NO_INDEXES) as plain,
@@ -144,23 +149,23 @@ async def compare(
         for name in names.values():
             await put(qdrant, name, documents)
         await is_merged(qdrant, merged)
-        return await differences(qdrant, names, documents, asked)
+        return await differences(qdrant, names, documents, filter_sets)
 
 
 async def run(count: int, seed: int) -> int:
     engines = Settings()
-    worlds = Worlds(seed)
+    worlds = RandomFilters(seed)
     documents = worlds.documents(DOCUMENTS)
-    asked = worlds.filters(documents, count)
+    filter_sets = worlds.filters(documents, count)
     async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as qdrant:
-        different, telling = await compare(qdrant, documents, asked, seed)
-    for one in different[:10]:
-        sys.stdout.write(f"{one}\n")
-        for at in (one.found_wrongly + one.missed)[:3]:
-            sys.stdout.write(f"    {at % DOCUMENTS}: {documents[at % DOCUMENTS]}\n")
+        different, selective = await compare(qdrant, documents, filter_sets, seed)
+    for difference in different[:10]:
+        sys.stdout.write(f"{difference}\n")
+        for number in (difference.found_wrongly + difference.missed)[:3]:
+            sys.stdout.write(f"    {number % DOCUMENTS}: {documents[number % DOCUMENTS]}\n")
     sys.stdout.write(
         f"{count} filters over {DOCUMENTS} documents, each in three collections, seed {seed}: "
-        f"{len(different)} differences; {telling} of the filters let some through and some not\n"
+        f"{len(different)} differences; {selective} of the filters let some through and some not\n"
     )
     return 1 if different else 0
 
@@ -169,8 +174,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--filters", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    return asyncio.run(run(given.filters, given.seed))
+    options = parser.parse_args()
+    return asyncio.run(run(options.filters, options.seed))
 
 
 if __name__ == "__main__":

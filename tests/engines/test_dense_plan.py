@@ -1,4 +1,4 @@
-"""Broad conditions are checked on what comes back, narrow ones are sent along."""
+"""Broad conditions are checked on the results, narrow ones are sent as filters."""
 
 import pytest
 
@@ -22,10 +22,10 @@ def planner() -> Planner:
 
 
 def candidates(active: int, inactive: int) -> list[list[Candidate]]:
-    return [[Candidate(at, 1.0, {"is_active": at < active}) for at in range(active + inactive)]]
+    return [[Candidate(number, 1.0, {"is_active": number < active}) for number in range(active + inactive)]]
 
 
-def test_only_narrow_conditions_are_sent_and_more_is_asked_for() -> None:
+def test_only_narrow_conditions_are_sent_with_a_larger_limit() -> None:
     plan = planner().of((ACTIVE, TOOL, SKILLS), 100)
     assert plan.sent == ((SKILLS,),)
     assert plan.checked == (ACTIVE, TOOL)
@@ -38,7 +38,7 @@ def test_a_rare_kind_is_sent_as_it_is() -> None:
     assert planner().of((rare,), 100).limit == 100
 
 
-def test_what_does_not_pass_is_left_out_and_no_more_than_asked_for_is_returned() -> None:
+def test_hits_that_do_not_pass_are_dropped_and_the_limit_holds() -> None:
     planning = planner()
     plan = planning.of((ACTIVE,), 10)
     passed = planning.checked(plan, candidates(active=12, inactive=plan.limit - 12), 10)
@@ -46,7 +46,7 @@ def test_what_does_not_pass_is_left_out_and_no_more_than_asked_for_is_returned()
     assert [hit.id for hit in passed] == list(range(10))
 
 
-def test_too_few_that_pass_means_asking_again_unless_there_are_no_more() -> None:
+def test_too_few_passing_hits_need_a_second_query_unless_there_are_no_more() -> None:
     planning = planner()
     plan = planning.of((ACTIVE,), 10)
     assert planning.checked(plan, candidates(active=3, inactive=plan.limit - 3), 10) is None
@@ -67,7 +67,7 @@ def test_a_condition_that_turns_out_to_be_narrow_is_sent_from_then_on() -> None:
     assert sent[-10:].count(((ACTIVE,),)) >= 5
 
 
-def test_what_was_narrow_once_is_tried_again_after_a_while() -> None:
+def test_a_condition_that_was_narrow_is_tried_again_after_a_while() -> None:
     planning = planner()
     for _ in range(40):
         plan = planning.of((ACTIVE,), 10)
@@ -76,7 +76,7 @@ def test_what_was_narrow_once_is_tried_again_after_a_while() -> None:
 
 
 def skills(*sizes: int, points: int = 1_000_000, segments: int = 2) -> tuple[Condition, Sizes]:
-    by_value: dict[str | int | bool, int] = {f"skill_{at}": size for at, size in enumerate(sizes)}
+    by_value: dict[str | int | bool, int] = {f"skill_{number}": size for number, size in enumerate(sizes)}
     everything = {"skill_ids": {**by_value, "another": points}}
     return Condition("skill_ids", tuple(by_value)), Sizes(points, segments, 10_000, everything)
 
@@ -85,7 +85,7 @@ def groups(plan: DensePlan) -> list[set[object]]:
     return [set(where[0].any_of) for where in plan.sent]
 
 
-def test_small_values_are_asked_for_in_groups_that_are_scanned_and_large_ones_together() -> None:
+def test_small_values_are_queried_in_scanned_groups_and_large_ones_together() -> None:
     condition, sizes = skills(9_000, 7_000, 3_000, 50_000, 60_000)
     plan = planner().of((condition,), 100, sizes)
     assert groups(plan) == [{"skill_2", "skill_1"}, {"skill_0"}, {"skill_3", "skill_4"}]
@@ -111,7 +111,7 @@ def test_other_conditions_go_along_with_every_group() -> None:
 
 
 @pytest.mark.parametrize(("points", "is_checked"), [(1_000_000, True), (10_000, False)])
-def test_values_that_most_points_have_are_checked_where_a_graph_is_walked(points: int, is_checked: bool) -> None:
+def test_values_that_most_points_have_are_checked_after_a_graph_search(points: int, is_checked: bool) -> None:
     condition = Condition("skill_ids", ("most", "some"))
     sizes = Sizes(points, 2, 10_000, {"skill_ids": {"most": points * 7 // 10, "some": points // 10}})
     plan = planner().of((condition,), 100, sizes)
@@ -132,14 +132,14 @@ def test_a_point_of_two_groups_is_one_candidate_and_the_best_come_first() -> Non
 
 def test_a_list_passes_a_check_when_one_of_its_values_does() -> None:
     plan = DensePlan(((),), (SKILLS,), 2)
-    found = [[Candidate(1, 0.9, {"skill_ids": ["x", "a"]}), Candidate(2, 0.8, {"skill_ids": ["x"]})]]
-    assert planner().checked(DensePlan(((),), (SKILLS,), 5), found, 2) == [found[0][0]]
-    assert planner().checked(plan, found, 2) is None
+    results = [[Candidate(1, 0.9, {"skill_ids": ["x", "a"]}), Candidate(2, 0.8, {"skill_ids": ["x"]})]]
+    assert planner().checked(DensePlan(((),), (SKILLS,), 5), results, 2) == [results[0][0]]
+    assert planner().checked(plan, results, 2) is None
 
 
-def test_a_group_that_gave_too_few_that_pass_means_asking_again_whatever_the_others_gave() -> None:
+def test_a_group_with_too_few_passing_hits_needs_a_second_query_whatever_the_others_returned() -> None:
     plan = DensePlan(((), ()), (ACTIVE,), 10)
-    poor = [Candidate(at, 0.9, {"is_active": at < 1}) for at in range(10)]
-    rich = [Candidate(100 + at, 0.5, {"is_active": True}) for at in range(9)]
+    poor = [Candidate(number, 0.9, {"is_active": number < 1}) for number in range(10)]
+    rich = [Candidate(100 + number, 0.5, {"is_active": True}) for number in range(9)]
     assert planner().checked(plan, [poor, rich], 5) is None
     assert planner().checked(plan, [poor[:9], rich], 5) is not None

@@ -1,4 +1,4 @@
-"""A tenant that is large enough for a graph: filters find what passes, wherever the graph is entered."""
+"""A tenant that is large enough for a graph: filters find their matches from any entry point."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ DOCUMENTS, AT_ONCE, HALVES = 3_000, 250, 2
 
 @pytest.fixture
 async def large(engines: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[TenantDocuments]:
-    """Of few dimensions, and with a graph from a few kilobytes on."""
+    """A tenant with few dimensions, and a graph from a few kilobytes on."""
     for constant in ("SCAN_BELOW_KB", "INDEX_FROM_KB"):
         monkeypatch.setattr(layout, constant, 10)
     alias = f"test_{uuid.uuid4().hex[:12]}"
@@ -32,20 +32,18 @@ async def large(engines: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
         vectors = np.random.default_rng(1).standard_normal((DOCUMENTS, CARD.model.dimensions), dtype=np.float32)
         for start in range(0, DOCUMENTS, AT_ONCE):
             batch = range(start, start + AT_ONCE)
-            await shelf.put(
-                [document(f"{at}", vectors=[vectors[at]], metadata={"half": at % HALVES}) for at in batch]
-            )
+            await shelf.put([document(f"{n}", vectors=[vectors[n]], metadata={"half": n % HALVES}) for n in batch])
         await BenchDocuments(connected, alias, index).settle(silent)
         yield shelf
         await drop_collections(connected, alias)
 
 
 @pytest.mark.requirement("DOC-002")
-async def test_whatever_half_a_filter_lets_through_its_nearest_are_found(large: TenantDocuments) -> None:
-    asked = np.random.default_rng(2).standard_normal(CARD.model.dimensions).astype(np.float32)
-    everything = await dense(large, asked, limit=DOCUMENTS)
+async def test_the_nearest_hits_of_either_half_are_found(large: TenantDocuments) -> None:
+    query = np.random.default_rng(2).standard_normal(CARD.model.dimensions).astype(np.float32)
+    everything = await dense(large, query, limit=DOCUMENTS)
     assert len(everything) > DOCUMENTS * 0.9
     for half in range(HALVES):
-        found = await dense(large, asked, filters=must("half", "eq", half), limit=50)
-        assert len(found) == 50
-        assert found[0].score >= 0.5
+        hits = await dense(large, query, filters=must("half", "eq", half), limit=50)
+        assert len(hits) == 50
+        assert hits[0].score >= 0.5

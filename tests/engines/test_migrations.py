@@ -1,4 +1,4 @@
-"""The schema goes up, down and up again, on a database with something in it."""
+"""The schema is upgraded, downgraded and upgraded again, on a database with data."""
 
 import os
 import subprocess
@@ -38,20 +38,20 @@ def tables(url: str) -> set[str]:
 
 
 async def fill(pool: Pool) -> StoreReport:
-    """Something in every table."""
+    """Fill every table."""
     catalog, dirty, taxonomy = PostgresCatalog(pool), PostgresDirtySet(pool), PostgresTaxonomy(pool)
     report = await catalog.store("file", [READ, WRITE])
     await taxonomy.add(Skill("files", "Files"), "ann")
     await dirty.begin("another")
     claim = await dirty.claim(1, 2, 60)
-    one, other = await catalog.items(sorted(claim.versions))
+    first, second = await catalog.items(sorted(claim.versions))
     sure = Classification((Assignment("files", 0.9, AssignedBy.RULES),))
     missing = Classification(suggestion=SuggestedSkill("Letters"))
     await PostgresAssignments(pool).record(
-        [Classified(one.id, one.version, sure), Classified(other.id, other.version, missing)]
+        [Classified(first.id, first.version, sure), Classified(second.id, second.version, missing)]
     )
-    counted = Counted(one.id, "text", np.ones(8, dtype=np.float32), {"files": 9_000})
-    now = {stored.id: stored.version for stored in await catalog.items([one.id, other.id])}
+    counted = Counted(first.id, "text", np.ones(8, dtype=np.float32), {"files": 9_000})
+    now = {stored.id: stored.version for stored in await catalog.items([first.id, second.id])}
     await PostgresSkillVectors(pool).count(1, Claim(claim.token, now), [counted])
     await catalog.store("file", [replace(READ, description="Reads more.")])
     await PostgresSyncJobs(pool).add("file")
@@ -80,7 +80,7 @@ async def test_a_filled_database_goes_down_step_by_step_and_up_again_with_its_it
     upgrade(postgres_url)
     assert rows(postgres_url).keys() == before.keys()
     stored = await PostgresCatalog(pool).items(list(range(10)))
-    assert [(one.item.name, one.needs_skills, one.assignments) for one in stored] == [
+    assert [(row.item.name, row.needs_skills, row.assignments) for row in stored] == [
         ("read", True, ()),
         ("write", True, ()),
     ]
@@ -97,7 +97,7 @@ async def test_down_leaves_nothing_and_up_again_works_like_the_first_time(postgr
     assert await fill(pool) == StoreReport(added=2)
 
 
-async def test_going_up_twice_keeps_what_is_there(postgres_url: str, pool: Pool) -> None:
+async def test_upgrading_twice_keeps_the_data(postgres_url: str, pool: Pool) -> None:
     await fill(pool)
     upgrade(postgres_url)
     assert await PostgresCatalog(pool).count() == 2
@@ -116,12 +116,13 @@ async def test_changes_and_jobs_go_and_the_items_stay(postgres_url: str, pool: P
     assert await PostgresItemChanges(pool).page(None, 10) == []
 
 
+@pytest.mark.nightly
 def test_many_may_migrate_at_once(postgres_url: str) -> None:
     before = tables(postgres_url)
     downgrade(postgres_url, "base")
     environment = {**os.environ, "TOOLSCRIPT_POSTGRES_URL": postgres_url}
     command = [sys.executable, "-m", "toolscript", "migrate"]
     started = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) for _ in range(2)]
-    said = [process.communicate()[1] for process in started]
-    assert [process.returncode for process in started] == [0, 0], said
+    errors = [process.communicate()[1] for process in started]
+    assert [process.returncode for process in started] == [0, 0], errors
     assert tables(postgres_url) == before

@@ -1,4 +1,4 @@
-"""What is opened is a regular file, of this user where that matters, and nothing is waited for."""
+"""Only regular files are opened, of this user if required, and opening never blocks."""
 
 import os
 import socket
@@ -53,7 +53,7 @@ def test_neither_a_folder_nor_a_socket_is_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("me", "strictly", "or_roots"), [(0, True, True), (1, False, True)])
-def test_a_file_of_root_is_ours_unless_it_has_to_be_strictly_ours(
+def test_a_file_of_root_is_accepted_unless_it_must_be_the_users_own(
     monkeypatch: pytest.MonkeyPatch, me: int, strictly: bool, or_roots: bool
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: me)
@@ -61,6 +61,6 @@ def test_a_file_of_root_is_ours_unless_it_has_to_be_strictly_ours(
     assert (is_own(of_root, or_root=False), is_own(of_root)) == (strictly, or_roots)
 
 
-def test_a_file_of_another_user_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_user_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1)
     assert not is_own(os.stat_result((0o100600, 1, 1, 1, 2, 2, 4, 0, 0, 0)))

@@ -1,4 +1,4 @@
-"""What only the real catalog can get wrong about changes: how much it asks, and who waits for whom."""
+"""Changes in the real catalog: the number of statements, and locks."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.requirement("SK-009")
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The statements that are sent."""
+    """Record the statements that are sent."""
     sent: list[str] = []
     execute = psycopg.AsyncCursor.execute
 
@@ -53,17 +53,17 @@ async def test_a_batch_takes_as_many_statements_however_many_items_changed(
     assert numbers[0] <= numbers[1]
 
 
-async def test_what_did_not_change_is_not_sent_again(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unchanged_items_are_not_sent_again(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = PostgresCatalog(pool)
     await catalog.store("file", tools(50))
     with counted(monkeypatch) as sent:
         assert await catalog.store("file", tools(50)) == StoreReport(unchanged=50)
-    # When a source was synced last is written down, whatever it sent.
-    written = [one for one in sent if "INSERT" in one or "UPDATE mcp" in one]
-    assert not [one for one in written if "mcp.sources" not in one]
+    # The time of the last sync is written in any case.
+    written = [statement for statement in sent if "INSERT" in statement or "UPDATE mcp" in statement]
+    assert not [statement for statement in written if "mcp.sources" not in statement]
 
 
-async def test_stores_removals_decisions_and_assignments_at_once_never_wait_in_a_ring(postgres_url: str) -> None:
+async def test_concurrent_stores_removals_decisions_and_assignments_never_deadlock(postgres_url: str) -> None:
     async with open_pool(postgres_url, size=12) as pool:
         applying, holding = PostgresCatalog(pool), PostgresCatalog(pool, hold_changes=True)
         changes, assignments = PostgresItemChanges(pool), PostgresAssignments(pool)
@@ -72,10 +72,10 @@ async def test_stores_removals_decisions_and_assignments_at_once_never_wait_in_a
         ids = [seen.id for seen in await applying.scan(0, 100)][:20]
 
         async def decide() -> None:
-            for one in await changes.page(None, 20, ChangeState.HELD):
-                # Its source may have moved on, or the item be gone.
+            for change in await changes.page(None, 20, ChangeState.HELD):
+                # The item may have changed again, or be gone.
                 with suppress(Conflict, NotFound):
-                    await changes.approve(one.id, "ada")
+                    await changes.approve(change.id, "ada")
 
         for number in range(4):
             backwards = tools(60, f"round {number}")[::-1]
@@ -83,12 +83,12 @@ async def test_stores_removals_decisions_and_assignments_at_once_never_wait_in_a
                 applying.store("file", backwards[:40]),
                 holding.store("file", tools(60, f"other {number}")[:50]),
                 holding.store("file", tools(60, f"held {number}")),
-                applying.remove("file", [one.key for one in backwards[:5]]),
-                applying.keep_only("file", [one.key for one in backwards[3:]]),
+                applying.remove("file", [item.key for item in backwards[:5]]),
+                applying.keep_only("file", [item.key for item in backwards[3:]]),
                 assignments.reclassify(0, 100),
                 *(assignments.set_by_hand(id_, ["some_skill"], "ada") for id_ in ids[::-4]),
                 decide(),
             )
         assert await applying.count() > 0
         held = await changes.page(None, 200, ChangeState.HELD)
-        assert len({one.item_id for one in held}) == len(held)
+        assert len({change.item_id for change in held}) == len(held)

@@ -1,4 +1,4 @@
-"""Every error of the driver becomes one of ours."""
+"""Every error of the driver is translated."""
 
 import psycopg
 import pytest
@@ -15,11 +15,11 @@ NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 
 def subclasses(of: type[psycopg.Error]) -> set[type[psycopg.Error]]:
-    return {of}.union(*(subclasses(one) for one in of.__subclasses__()))
+    return {of}.union(*(subclasses(kind) for kind in of.__subclasses__()))
 
 
 @pytest.mark.parametrize("kind", sorted(subclasses(psycopg.Error), key=str))
-def test_no_error_of_the_driver_goes_up_as_it_is(kind: type[psycopg.Error]) -> None:
+def test_every_error_of_the_driver_is_translated(kind: type[psycopg.Error]) -> None:
     with pytest.raises((SetupError, CatalogUnavailable, CatalogRejected), match="PostgreSQL: "), translated():
         raise kind
 
@@ -54,7 +54,7 @@ def test_no_error_of_the_driver_goes_up_as_it_is(kind: type[psycopg.Error]) -> N
         (errors.SyntaxError, CatalogRejected),
     ],
 )
-def test_what_passes_what_is_set_up_wrong_and_what_is_refused_are_told_apart(
+def test_transient_setup_and_permanent_errors_are_distinguished(
     kind: type[Exception], meaning: type[ToolscriptError]
 ) -> None:
     with pytest.raises(ToolscriptError) as raised, translated():
@@ -64,7 +64,7 @@ def test_what_passes_what_is_set_up_wrong_and_what_is_refused_are_told_apart(
     assert raised.value.hint or meaning is CatalogRejected
 
 
-def test_faults_that_are_not_the_drivers_go_up_as_they_are() -> None:
+def test_errors_of_other_origin_are_not_translated() -> None:
     with pytest.raises(KeyError), translated():
         raise KeyError
 
@@ -89,7 +89,7 @@ async def test_a_connection_that_saw_an_error_is_good_for_the_next(pool: Pool) -
     assert await PostgresCatalog(pool).count() == 0
 
 
-async def test_a_database_that_was_not_migrated_says_how(postgres_url: str, pool: Pool) -> None:
+async def test_an_unmigrated_database_hints_how_to_migrate(postgres_url: str, pool: Pool) -> None:
     downgrade(postgres_url, "base")
     for ask in (PostgresCatalog(pool).count(), require_current_schema(pool)):
         with pytest.raises(SetupError) as raised:
@@ -109,15 +109,15 @@ async def test_an_address_that_cannot_be_read_is_refused_without_being_quoted(
     assert "hunter2" not in str(refused.value) + refused.value.hint + caplog.text
 
 
-async def test_why_no_connection_could_be_made_is_told_later_too(postgres_url: str) -> None:
-    """A password that was changed while the service runs."""
+async def test_the_reason_of_a_failed_connection_is_also_in_later_errors(postgres_url: str) -> None:
+    """The password changes while the service runs."""
     elsewhere = postgres_url.rpartition("/")[0] + "/not_there"
     async with open_pool(elsewhere, size=1, wait_seconds=0.5) as pool:
         with pytest.raises(CatalogUnavailable, match="not_there"):
             await PostgresCatalog(pool).count()
 
 
-async def test_a_missing_privilege_is_a_matter_of_set_up_and_its_table_is_told_in_the_log_alone(
+async def test_a_missing_privilege_is_a_setup_error_that_names_its_table_only_in_the_log(
     postgres_url: str, pool: Pool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as owner:
@@ -126,4 +126,4 @@ async def test_a_missing_privilege_is_a_matter_of_set_up_and_its_table_is_told_i
         await PostgresCatalog(pool).count()
     assert "items" not in raised.value.message + raised.value.hint
     assert "grant" in raised.value.hint
-    assert any("permission denied for table items" in str(vars(one).get("reason")) for one in caplog.records)
+    assert any("permission denied for table items" in str(vars(record).get("reason")) for record in caplog.records)

@@ -1,4 +1,4 @@
-"""A worker that lives keeps its batch, however busy it is; one that has lost it does not get it back."""
+"""A running worker keeps its batch, however busy it is; a worker that lost it does not get it back."""
 
 import time
 
@@ -28,37 +28,37 @@ def hold_up_the_event_loop() -> None:
 
 async def test_a_batch_is_kept_while_the_event_loop_does_something_else(dirty: PostgresDirtySet) -> None:
     held = await dirty.claim(FIRST, 3, LEASE)
-    async with dirty.kept(FIRST, held, LEASE):
+    async with dirty.keep_lease(FIRST, held, LEASE):
         hold_up_the_event_loop()
-        others = await dirty.claim(FIRST, 10, LEASE)
-    assert len(others.versions) == 2
-    assert not others.versions.keys() & held.versions.keys()
+        second = await dirty.claim(FIRST, 10, LEASE)
+    assert len(second.versions) == 2
+    assert not second.versions.keys() & held.versions.keys()
 
 
-async def test_a_batch_that_nobody_keeps_is_free_when_its_lease_is_over(dirty: PostgresDirtySet) -> None:
+async def test_a_batch_without_renewal_is_free_when_its_lease_ends(dirty: PostgresDirtySet) -> None:
     held = await dirty.claim(FIRST, 10, LEASE)
-    async with dirty.kept(FIRST, held, LEASE):
+    async with dirty.keep_lease(FIRST, held, LEASE):
         pass
     hold_up_the_event_loop()
-    assert (await dirty.claim(FIRST, 10, LEASE)).taken_over == held.versions.keys()
+    assert (await dirty.claim(FIRST, 10, LEASE)).expired_leases == held.versions.keys()
 
 
-async def test_what_another_has_taken_over_is_not_kept(dirty: PostgresDirtySet) -> None:
+async def test_a_batch_claimed_by_another_worker_is_not_kept(dirty: PostgresDirtySet) -> None:
     lost = await dirty.claim(FIRST, 10, 0.0)
     taken = await dirty.claim(FIRST, 10, 0.0)
-    async with dirty.kept(FIRST, lost, LEASE):
+    async with dirty.keep_lease(FIRST, lost, LEASE):
         hold_up_the_event_loop()
         assert (await dirty.renew(FIRST, lost, LEASE)).versions == {}
         assert (await dirty.renew(FIRST, taken, LEASE)).versions == taken.versions
 
 
-async def test_a_database_that_is_gone_ends_neither_the_work_nor_the_wait_for_it(
+async def test_a_lost_database_ends_neither_the_work_nor_the_wait_for_it(
     dirty: PostgresDirtySet, postgres_url: str
 ) -> None:
     nowhere = postgres_url.rpartition("@")[0] + "@127.0.0.1:1/nothing"
     async with (
         open_pool(nowhere, size=1) as gone,
-        PostgresDirtySet(gone).kept(FIRST, Claim("token", {}), LEASE),
+        PostgresDirtySet(gone).keep_lease(FIRST, Claim("token", {}), LEASE),
     ):
         hold_up_the_event_loop()
     assert (await dirty.pending(FIRST)).total == 5

@@ -25,11 +25,11 @@ TENANT = Tenant("acme")
 HOLDER = """
 import asyncio, sys
 from toolscript.core.postgres.pool import open_pool
-from toolscript.documents.postgres import alone_with
+from toolscript.documents.postgres import tenant_lock
 from toolscript.core.auth.model import Tenant
 
 async def hold():
-    async with open_pool(sys.argv[1], size=1, wait_seconds=30) as pool, alone_with(pool, Tenant(sys.argv[2])):
+    async with open_pool(sys.argv[1], size=1, wait_seconds=30) as pool, tenant_lock(pool, Tenant(sys.argv[2])):
         print("alone", flush=True)
         await asyncio.Event().wait()
 
@@ -45,7 +45,7 @@ def bouncer(engines: Settings) -> Iterator[str]:
 
 @pytest.fixture
 def url(engines: Settings, migrated_database: str, bouncer: str) -> Iterator[str]:
-    """A database of the test's own, behind the bouncer."""
+    """A database of its own for the test, behind PgBouncer."""
     with fresh_database(engines, migrated_database, bouncer) as own:
         yield own
 
@@ -57,7 +57,7 @@ async def pool(url: str) -> AsyncIterator[Pool]:
 
 
 def _locks(url: str, engines: Settings) -> int:
-    """Advisory locks that anybody holds in this database."""
+    """Return all advisory locks held in this database."""
     name = url.rpartition("/")[2]
     query = (
         "SELECT count(*) FROM pg_locks JOIN pg_database ON database = pg_database.oid "
@@ -68,8 +68,8 @@ def _locks(url: str, engines: Settings) -> int:
     return int(row[0]) if row else -1
 
 
-async def test_statements_that_many_repeat_find_what_they_need(pool: Pool) -> None:
-    """A statement that was prepared would be known to one session of four."""
+async def test_repeated_statements_work_in_every_session(pool: Pool) -> None:
+    """A prepared statement would exist in one session of four."""
     taxonomy = PostgresTaxonomy(pool)
 
     async def ask() -> None:
@@ -79,7 +79,7 @@ async def test_statements_that_many_repeat_find_what_they_need(pool: Pool) -> No
     await asyncio.gather(*(ask() for _ in range(CLIENTS)))
 
 
-async def test_who_is_alone_with_a_tenant_is_alone(pool: Pool, url: str, engines: Settings) -> None:
+async def test_the_tenant_lock_is_exclusive(pool: Pool, url: str, engines: Settings) -> None:
     for _ in range(3):
         async with tenant_lock(pool, TENANT):
             for _ in range(CLIENTS):
@@ -91,7 +91,7 @@ async def test_who_is_alone_with_a_tenant_is_alone(pool: Pool, url: str, engines
     assert _locks(url, engines) == 0
 
 
-async def test_when_who_was_alone_is_killed_the_next_one_is_let_in(pool: Pool, url: str) -> None:
+async def test_the_lock_of_a_killed_holder_is_released(pool: Pool, url: str) -> None:
     holding = [sys.executable, "-c", HOLDER, url, TENANT.name]
     holder = await asyncio.create_subprocess_exec(*holding, stdout=subprocess.PIPE)
     assert holder.stdout is not None
@@ -101,11 +101,11 @@ async def test_when_who_was_alone_is_killed_the_next_one_is_let_in(pool: Pool, u
             pass
     holder.kill()
     await holder.wait()
-    await asyncio.wait_for(_until_let_in(pool), 30)
+    await asyncio.wait_for(_until_admitted(pool), 30)
 
 
-async def _until_let_in(pool: Pool) -> None:
-    """PgBouncer hears of the end from the network, as everybody does."""
+async def _until_admitted(pool: Pool) -> None:
+    """Wait until PgBouncer has noticed the closed connection."""
     while True:
         try:
             async with tenant_lock(pool, TENANT):

@@ -1,4 +1,4 @@
-"""The pool of connections: requests are cancelled at any moment, and the database comes and goes."""
+"""The connection pool: requests are cancelled at any moment, and the database restarts."""
 
 import asyncio
 import random
@@ -19,20 +19,20 @@ SIZE, CLIENTS, ROUNDS = 4, 40, 60
 
 @pytest.fixture
 async def small_pool(engines: Settings, postgres_url: str) -> AsyncIterator[Pool]:
-    """Of PostgreSQL itself, whatever stands before it."""
+    """A pool to PostgreSQL itself, without a proxy."""
     own = engines.postgres_url.get_secret_value().rpartition("/")[0] + "/" + postgres_url.rpartition("/")[2]
     async with open_pool(own, size=SIZE, wait_seconds=30) as pool:
         await _use_all(pool)
         yield pool
 
 
-async def _ask(pool: Pool) -> None:
+async def _query(pool: Pool) -> None:
     async with connection(pool) as conn:
         await conn.execute("SELECT 1")
 
 
 async def _use_all(pool: Pool) -> None:
-    """At the same moment: whoever has a connection keeps it until all have one."""
+    """Use all connections at once: each is held until all are in use."""
     all_of_them = asyncio.Barrier(SIZE)
 
     async def use() -> None:
@@ -44,39 +44,39 @@ async def _use_all(pool: Pool) -> None:
         await asyncio.gather(*(use() for _ in range(SIZE)))
 
 
-async def _ask_in_transaction(pool: Pool) -> None:
+async def _query_in_transaction(pool: Pool) -> None:
     async with transaction(pool) as conn:
         await conn.execute("SELECT 1")
 
 
 def _held(pool: Pool) -> int:
-    """Connections that are neither idle nor with anybody: nobody asks while this is called."""
+    """Return the number of connections that are neither idle nor in use; called without concurrent requests."""
     stats = pool.get_stats()
     return stats["pool_size"] - stats["pool_available"]
 
 
-async def _let_others_go_on(steps: int) -> None:
+async def _yield_to_others(steps: int) -> None:
     for _ in range(steps):
         await asyncio.sleep(0)
 
 
-async def _until_all_are_back(pool: Pool) -> None:
+async def _until_all_are_returned(pool: Pool) -> None:
     async with asyncio.timeout(30):
-        while _held(pool):  # noqa: ASYNC110 - the pool tells nobody
+        while _held(pool):  # noqa: ASYNC110 - the pool has no event for it
             await asyncio.sleep(0.01)
 
 
 async def test_no_connection_is_lost_whenever_a_request_is_cancelled(small_pool: Pool) -> None:
-    """In one order after another: who waits for a connection, and in the next moment who hands one over to it."""
+    """Cancel in every order: the request that waits for a connection, and then the one that returns it."""
     chance = random.Random(1)
     for _ in range(ROUNDS):
-        asking = [asyncio.create_task(_ask(small_pool)) for _ in range(CLIENTS)]
-        await _let_others_go_on(chance.randrange(30))
-        for task in chance.sample(asking, CLIENTS):
+        queries = [asyncio.create_task(_query(small_pool)) for _ in range(CLIENTS)]
+        await _yield_to_others(chance.randrange(30))
+        for task in chance.sample(queries, CLIENTS):
             task.cancel()
-            await _let_others_go_on(chance.randrange(4))
-        await asyncio.gather(*asking, return_exceptions=True)
-    await _until_all_are_back(small_pool)
+            await _yield_to_others(chance.randrange(4))
+        await asyncio.gather(*queries, return_exceptions=True)
+    await _until_all_are_returned(small_pool)
     await _use_all(small_pool)
 
 
@@ -85,19 +85,17 @@ async def test_no_connection_is_lost_to_deadlines(small_pool: Pool) -> None:
 
     async def search() -> None:
         with suppress(TimeoutError, CatalogUnavailable):
-            await Deadline(chance.uniform(0, 0.05)).spend(1.0, _ask_in_transaction(small_pool))
+            await Deadline(chance.uniform(0, 0.05)).spend(1.0, _query_in_transaction(small_pool))
 
     for _ in range(10):
         await asyncio.gather(*(search() for _ in range(CLIENTS * 2)))
-    await _until_all_are_back(small_pool)
+    await _until_all_are_returned(small_pool)
 
 
-async def test_connections_that_were_closed_while_nobody_used_them_harm_no_request(
-    small_pool: Pool, engines: Settings
-) -> None:
-    """As a database that was started again leaves a full pool, or a firewall that ends what is idle."""
+async def test_idle_connections_closed_by_the_server_fail_no_request(small_pool: Pool, engines: Settings) -> None:
+    """As after a restart of the database, or a firewall that closes idle connections."""
     with psycopg.connect(engines.postgres_url.get_secret_value(), autocommit=True) as other:
-        # Waits for each of them to be gone. An autovacuum is not ours to end.
+        # Waits for each backend to end, except autovacuum workers.
         ended = other.execute(
             "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 30000)) FROM pg_stat_activity "
             "WHERE datname = %s AND usename = current_user",
@@ -105,7 +103,7 @@ async def test_connections_that_were_closed_while_nobody_used_them_harm_no_reque
         ).fetchone()
     assert ended == (SIZE,)
     await _use_all(small_pool)
-    await _until_all_are_back(small_pool)
+    await _until_all_are_returned(small_pool)
     assert small_pool.get_stats()["pool_size"] == SIZE
 
 

@@ -1,4 +1,4 @@
-"""Searches in the database: what happens when it is away, and how old ones are forgotten."""
+"""The query log in the database: outages, and deletion of old entries."""
 
 import asyncio
 import time
@@ -50,7 +50,7 @@ async def test_a_batch_is_one_statement_all_or_nothing(pool: Pool) -> None:
     assert await count(pool) == 1
 
 
-async def test_a_database_that_was_not_migrated_is_told_of(pool: Pool) -> None:
+async def test_an_unmigrated_database_is_logged(pool: Pool) -> None:
     async with pool.connection() as conn:
         await conn.execute("DROP TABLE documents.queries")
     with pytest.raises(SetupError) as refused:
@@ -59,7 +59,7 @@ async def test_a_database_that_was_not_migrated_is_told_of(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.HANGING])
-async def test_when_the_database_is_away_recording_does_not_notice(postgres_url: str, fault: Fault) -> None:
+async def test_recording_does_not_fail_while_the_database_is_down(postgres_url: str, fault: Fault) -> None:
     async with through_a_relay(postgres_url) as (between, pool):
         losses = Losses()
         sink = PostgresQueryLog(pool)
@@ -90,7 +90,7 @@ async def _until_it_answers(sink: PostgresQueryLog) -> None:
 
 
 class IngestProgress:
-    """Tells when the database was asked and was away."""
+    """Reports when a write failed because the database was down."""
 
     def __init__(self, log: PostgresQueryLog) -> None:
         self._log = log
@@ -106,7 +106,7 @@ class IngestProgress:
         self.wrote.set()
 
 
-async def test_a_database_that_is_away_for_a_moment_loses_nothing(postgres_url: str, pool: Pool) -> None:
+async def test_a_short_outage_of_the_database_loses_nothing(postgres_url: str, pool: Pool) -> None:
     async with through_a_relay(postgres_url) as (between, relayed):
         losses = Losses()
         sink = IngestProgress(PostgresQueryLog(relayed))
@@ -121,7 +121,7 @@ async def test_a_database_that_is_away_for_a_moment_loses_nothing(postgres_url: 
         assert (await count(pool), losses.by_reason) == (1, {})
 
 
-async def test_what_is_old_goes_as_new_ones_come_and_the_rest_is_kept(pool: Pool) -> None:
+async def test_old_entries_are_deleted_as_new_ones_arrive_and_the_rest_is_kept(pool: Pool) -> None:
     log = PostgresQueryLog(pool, keep_days=30)
     async with pool.connection() as conn:
         await conn.execute(SIXTY_DAYS)

@@ -1,4 +1,4 @@
-"""Requests counted by several processes on one PostgreSQL, and by each for itself while it is away."""
+"""Requests counted by several processes on one PostgreSQL, and by each on its own while it is down."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.requirement("DOC-007")
 async def processes(
     url: str, count: int, clock: Clock, wait_seconds: float = 30
 ) -> AsyncIterator[list[PostgresRequestBudget]]:
-    """As many budgets as processes would have, each with connections of its own."""
+    """Open one budget per process, each with its own connections."""
     async with AsyncExitStack() as stack:
         pools = [await stack.enter_async_context(open_pool(url, size=2)) for _ in range(count)]
         await asyncio.gather(*(pool.wait() for pool in pools))
@@ -39,22 +39,22 @@ async def taken(pool: Pool) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("limit", [1, 7, 60, 500])
 async def test_several_processes_together_never_grant_more_than_the_plan(postgres_url: str, limit: int) -> None:
     async with processes(postgres_url, 4, Clock()) as budgets:
-        given = await asyncio.gather(
+        results = await asyncio.gather(
             *(budget.take(ACME, plan(limit)) for _ in range(limit + 5) for budget in budgets)
         )
-    assert sum(one.allowed for one in given) == limit
+    assert sum(result.allowed for result in results) == limit
 
 
-async def test_little_is_lost_when_one_process_of_several_is_asked_most(postgres_url: str) -> None:
+async def test_little_is_lost_when_one_process_of_several_gets_most_requests(postgres_url: str) -> None:
     async with processes(postgres_url, 4, Clock()) as [busy, *idle]:
         for budget in idle:
             assert (await budget.take(ACME, plan(100))).allowed
         allowed = [(await busy.take(ACME, plan(100))).allowed for _ in range(100)]
-    # Each idle one holds at most a tenth of the plan.
+    # Each idle process holds at most a tenth of the plan.
     assert 70 <= sum(allowed) <= 97
 
 
-async def test_strangers_that_ask_once_are_written_down_nowhere(postgres_url: str, pool: Pool) -> None:
+async def test_anonymous_clients_with_one_request_are_not_written(postgres_url: str, pool: Pool) -> None:
     async with processes(postgres_url, 1, Clock()) as [budget]:
         for number in range(500):
             assert (await budget.take(Anonymous(f"10.0.{number >> 8}.{number & 255}"), plan(60))).remaining == 59
@@ -62,28 +62,30 @@ async def test_strangers_that_ask_once_are_written_down_nowhere(postgres_url: st
 
 
 @pytest.mark.parametrize("limit", [1, 7, 60, 500])
-async def test_a_stranger_that_goes_on_is_counted_by_all(postgres_url: str, limit: int) -> None:
+async def test_an_anonymous_client_with_more_requests_is_counted_by_all_processes(
+    postgres_url: str, limit: int
+) -> None:
     async with processes(postgres_url, 4, Clock()) as budgets:
-        given = await asyncio.gather(
+        results = await asyncio.gather(
             *(budget.take(Anonymous("10.0.0.1"), plan(limit)) for _ in range(limit + 5) for budget in budgets)
         )
-    # Beyond the plan no more than the first request that each process told nobody of.
-    assert limit <= sum(one.allowed for one in given) <= limit + 3
+    # Beyond the plan at most the first request of each process, which it does not write.
+    assert limit <= sum(result.allowed for result in results) <= limit + 3
 
 
-async def test_more_strangers_than_can_be_told_apart_are_counted_in_crowds(
+async def test_anonymous_clients_beyond_the_maximum_share_buckets(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_budget, "MAX_ANONYMOUS", 10)
-    monkeypatch.setattr(request_budget, "CROWDS", 2)
+    monkeypatch.setattr(request_budget, "ANONYMOUS_BUCKETS", 2)
     async with processes(postgres_url, 1, Clock()) as [budget]:
         for number in range(20):
             assert (await budget.take(Tenant(f"t{number}"), plan(5))).allowed
-        given = [await budget.take(Anonymous(f"10.0.0.{number}"), plan(5)) for number in range(90)]
-        known = [await budget.take(Anonymous(f"10.0.0.{number}"), plan(5)) for number in range(10)]
+        results = [await budget.take(Anonymous(f"10.0.0.{number}"), plan(5)) for number in range(90)]
+        repeated = [await budget.take(Anonymous(f"10.0.0.{number}"), plan(5)) for number in range(10)]
         assert len(budget._windows) == 20 + 10 + 2
-    assert all(one.allowed for one in [*given[:10], *known])
-    assert sum(one.allowed for one in given[10:]) == 2 * 5
+    assert all(result.allowed for result in [*results[:10], *repeated])
+    assert sum(result.allowed for result in results[10:]) == 2 * 5
 
 
 async def test_a_clock_that_is_set_back_a_little_gives_nothing_twice(postgres_url: str) -> None:
@@ -98,7 +100,7 @@ async def test_a_clock_that_is_set_back_a_little_gives_nothing_twice(postgres_ur
     assert allowed == 1 + 7
 
 
-async def test_minutes_that_are_over_are_forgotten(postgres_url: str, pool: Pool) -> None:
+async def test_past_minutes_are_deleted(postgres_url: str, pool: Pool) -> None:
     clock = Clock()
     minute = int(clock.at // 60)
     async with pool.connection() as conn:
@@ -127,47 +129,47 @@ async def behind_relay(
 
 
 @pytest.mark.parametrize("fault", [Fault.HANGING, Fault.REFUSED, Fault.SLOW])
-async def test_while_postgres_is_away_each_process_counts_for_itself_and_says_so_once(
+async def test_while_postgres_is_down_each_process_counts_on_its_own_and_logs_it_once(
     postgres_url: str, caplog: pytest.LogCaptureFixture, fault: Fault
 ) -> None:
     clock = Clock()
     async with behind_relay(postgres_url, clock, 0.05) as (budget, between):
         await between.fail(fault, delay=30)
         started = asyncio.get_running_loop().time()
-        given = await asyncio.gather(*(budget.take(Tenant(f"t{n % 20}"), plan(5)) for n in range(200)))
+        results = await asyncio.gather(*(budget.take(Tenant(f"t{n % 20}"), plan(5)) for n in range(200)))
         took = asyncio.get_running_loop().time() - started
         await between.heal()
-    assert sum(one.allowed for one in given) == 20 * 5
+    assert sum(result.allowed for result in results) == 20 * 5
     assert took < 5
-    warned = [one.message for one in caplog.records if "request_budget" in str(vars(one).get("part"))]
-    assert warned == ["each process counts requests for itself"]
+    warned = [record.message for record in caplog.records if "request_budget" in str(vars(record).get("part"))]
+    assert warned == ["each process counts requests on its own"]
 
 
-async def test_most_requests_ask_nobody(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_most_requests_need_no_query(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
     async with behind_relay(postgres_url, Clock(), 30) as (budget, between):
         await budget.take(ACME, plan(1000))
         await between.fail(Fault.HANGING)
-        # Whoever asked now would wait for half a minute, and then say that nobody answers.
+        # A query would now wait for half a minute and then log a warning.
         async with asyncio.timeout(20):
-            given = [await budget.take(ACME, plan(1000)) for _ in range(99)]
-            given += [await budget.take(Tenant("other"), UNLIMITED) for _ in range(99)]
+            results = [await budget.take(ACME, plan(1000)) for _ in range(99)]
+            results += [await budget.take(Tenant("other"), UNLIMITED) for _ in range(99)]
         await between.heal()
-    assert all(one.allowed for one in given)
-    assert given[98].remaining == 900
+    assert all(result.allowed for result in results)
+    assert results[98].remaining == 900
     assert caplog.messages == []
 
 
-async def test_what_was_taken_before_it_went_away_still_counts(postgres_url: str) -> None:
+async def test_requests_taken_before_an_outage_still_count(postgres_url: str) -> None:
     async with behind_relay(postgres_url, Clock(), 30) as (budget, between):
         first = [await budget.take(ACME, plan(10)) for _ in range(4)]
         budget._wait_seconds = 0.05
         await between.fail(Fault.HANGING)
         later = [await budget.take(ACME, plan(10)) for _ in range(10)]
         await between.heal()
-    assert sum(one.allowed for one in first + later) == 10
+    assert sum(result.allowed for result in first + later) == 10
 
 
-async def test_when_postgres_is_back_all_count_together_again(
+async def test_after_an_outage_processes_share_the_count_again(
     postgres_url: str, pool: Pool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -183,4 +185,4 @@ async def test_when_postgres_is_back_all_count_together_again(
         clock.at += 60
         await budget.take(Tenant("later"), plan(10))
     assert [row[0] for row in await taken(pool)] == ["acme", "later"]
-    assert caplog.messages[-1] == "requests are counted by all processes again"
+    assert caplog.messages[-1] == "processes share the request count again"

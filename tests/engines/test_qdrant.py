@@ -1,4 +1,4 @@
-"""What only the Qdrant adapter has: its errors, its wire format, and collections that are not what they say."""
+"""Details of the Qdrant adapter: errors, wire format, and collections with a wrong fingerprint."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from toolscript.core.qdrant.connection import TRANSLATIONS, Qdrant, open_qdrant,
 from toolscript.core.qdrant.index import QdrantIndex
 from toolscript.core.qdrant.layout import Layout, create_request
 from toolscript.core.qdrant.values import Payload, from_value, to_value
-from toolscript.core.retrieval.model import Ask, IndexCard, ModelCard, Point
+from toolscript.core.retrieval.model import IndexCard, IndexQuery, ModelCard, Point
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.settings.service import Settings
 
@@ -53,7 +53,7 @@ def test_every_status_of_grpc_has_a_meaning(code: StatusCode) -> None:
         (StatusCode.INVALID_ARGUMENT, IndexRejected),
     ],
 )
-def test_what_passes_what_is_set_up_wrong_and_what_is_refused_are_told_apart(
+def test_transient_setup_and_permanent_errors_are_distinguished(
     code: StatusCode, meaning: type[ToolscriptError]
 ) -> None:
     assert TRANSLATIONS[code][0] is meaning
@@ -66,7 +66,7 @@ def test_a_full_disk_of_the_engine_passes_and_is_named() -> None:
     assert "disk of Qdrant is full" in raised.value.hint
 
 
-def test_an_error_without_words_is_named_by_its_status() -> None:
+def test_an_error_without_a_message_is_named_by_its_status() -> None:
     with pytest.raises(IndexRejected, match="INTERNAL"), translated():
         raise rpc_error(StatusCode.INTERNAL, "")
 
@@ -79,7 +79,7 @@ async def test_an_engine_that_is_not_there_is_unavailable() -> None:
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:6333", "ftp://host", "http://", ""])
-async def test_an_address_that_is_none_is_refused(url: str) -> None:
+async def test_an_invalid_address_is_rejected(url: str) -> None:
     with pytest.raises(InvalidRequest, match="TOOLSCRIPT_QDRANT_URL"):
         async with open_qdrant(url, 6334):
             pass
@@ -103,13 +103,13 @@ def test_a_payload_makes_up_nothing() -> None:
 
 @pytest.fixture
 async def engine(engines: Settings, indexes: QdrantIndexes) -> Qdrant:
-    """The connection beneath `indexes`, for doing behind its back what others might do."""
+    """The connection of `indexes`, for changes that other programs might make."""
     return indexes._qdrant
 
 
 @pytest.mark.requirement("SK-003")
 @pytest.mark.parametrize("metadata", [{"fingerprint": "of another"}, {}])
-async def test_a_collection_that_says_it_was_made_otherwise_is_refused(
+async def test_a_collection_with_another_fingerprint_is_rejected(
     engine: Qdrant, indexes: QdrantIndexes, metadata: dict[str, object]
 ) -> None:
     name = f"{indexes._alias}__{CARD.fingerprint}"
@@ -124,9 +124,9 @@ async def test_a_collection_records_the_model_it_was_made_with(engine: Qdrant, i
     await indexes.create(CARD)
     name = f"{indexes._alias}__{CARD.fingerprint}"
     answer = await engine.collections.Get(wire.GetCollectionInfoRequest(collection_name=name))
-    said = {key: from_value(value) for key, value in answer.result.config.metadata.items()}
-    assert said["fingerprint"] == CARD.fingerprint
-    assert said["model"] == {
+    metadata = {key: from_value(value) for key, value in answer.result.config.metadata.items()}
+    assert metadata["fingerprint"] == CARD.fingerprint
+    assert metadata["model"] == {
         "name": "small",
         "revision": "1",
         "dimensions": 4,
@@ -142,11 +142,11 @@ async def test_a_vector_of_the_wrong_size_is_refused_by_the_engine(indexes: Qdra
     await indexes.create(CARD)
     index = await indexes.open(CARD)
     with pytest.raises(IndexRejected):
-        await index.search(Ask(vector=np.ones(5, dtype=np.float32)))
+        await index.search(IndexQuery(vector=np.ones(5, dtype=np.float32)))
 
 
 def sampled(index: Index) -> QdrantIndex:
-    """The index as the adapter has it, with a sample so old that the next search begins another."""
+    """Return the adapter's index, with a sample so old that the next search takes another."""
     assert isinstance(index, QdrantIndex)
     index._sampled_at = float("-inf")
     return index
@@ -156,10 +156,10 @@ def point(id_: int, *terms: int) -> Point:
     return Point(id_, 1, np.eye(4, dtype=np.float32)[0], dict.fromkeys(terms, 1.0), {"type": "tool"})
 
 
-async def test_a_newer_sample_is_taken_while_the_old_one_answers(indexes: QdrantIndexes) -> None:
+async def test_a_newer_sample_is_taken_while_the_old_one_is_used(indexes: QdrantIndexes) -> None:
     await indexes.create(CARD)
     index = await indexes.open(CARD)
-    ask = Ask(terms={7: 1.0})
+    ask = IndexQuery(terms={7: 1.0})
     await index.put([point(1, 7)])
     assert (await index.search(ask)).shares == {7: 1.0}
     await index.put([point(2, 8)])
@@ -173,11 +173,11 @@ async def test_a_newer_sample_is_taken_while_the_old_one_answers(indexes: Qdrant
     assert (await index.search(ask)).shares == {7: 0.5}
 
 
-async def test_searches_at_once_begin_one_sample(indexes: QdrantIndexes) -> None:
+async def test_concurrent_searches_take_one_sample(indexes: QdrantIndexes) -> None:
     await indexes.create(CARD)
     index = await indexes.open(CARD)
     await index.put([point(1, 7)])
-    await index.search(Ask(terms={7: 1.0}))
+    await index.search(IndexQuery(terms={7: 1.0}))
     stale = sampled(index)
     begun = []
     for _ in range(3):
@@ -194,16 +194,16 @@ async def test_a_sample_that_cannot_be_taken_leaves_the_old_one(
     await indexes.create(CARD)
     index = await indexes.open(CARD)
     await index.put([point(1, 7)])
-    await index.search(Ask(terms={7: 1.0}))
-    known = sampled(index)._sample
+    await index.search(IndexQuery(terms={7: 1.0}))
+    sample = sampled(index)._sample
     await indexes.drop(CARD.fingerprint)
     with caplog.at_level(logging.WARNING):
         await sampled(index)._sample_again()
-    assert sampled(index)._sample is known
+    assert sampled(index)._sample is sample
     assert [line.message for line in caplog.records] == ["no new sample of the index"]
 
 
-async def test_a_collection_dropped_behind_our_back_is_a_matter_of_setup(indexes: QdrantIndexes) -> None:
+async def test_a_collection_dropped_by_others_is_a_setup_error(indexes: QdrantIndexes) -> None:
     await indexes.create(CARD)
     index = await indexes.open(CARD)
     await indexes.drop(CARD.fingerprint)

@@ -1,4 +1,4 @@
-"""Several addresses of one Qdrant: whoever does not answer is passed by, for reading and for writing."""
+"""Several addresses of one Qdrant: a node that does not answer is skipped, for reads and writes."""
 
 import asyncio
 import uuid
@@ -17,20 +17,20 @@ from toolscript.core.errors import IndexRejected, IndexUnavailable, InvalidReque
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.core.qdrant.layout import Layout
-from toolscript.core.retrieval.model import Ask, IndexCard, ModelCard, Point, PointVersion
+from toolscript.core.retrieval.model import IndexCard, IndexQuery, ModelCard, Point, PointVersion
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.settings.service import Settings
 
 T = TypeVar("T")
 
 CARD = IndexCard(ModelCard("small", "1", 4))
-NOTHING = Ask(vector=np.ones(4, dtype=np.float32))
-MISSHAPEN = Ask(vector=np.ones(5, dtype=np.float32))
+NOTHING = IndexQuery(vector=np.ones(4, dtype=np.float32))
+MISSHAPEN = IndexQuery(vector=np.ones(5, dtype=np.float32))
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """One engine behind two addresses, the first of which is asked first."""
+    """One engine behind two addresses; the first one is tried first."""
 
     index: Index
     first: Relay
@@ -62,7 +62,7 @@ def _point(id_: int, version: int = 1) -> Point:
 
 
 async def _until_answered(ask: Callable[[], Awaitable[T]]) -> T:
-    """A node that is back is found after a moment: connections are not tried without a pause."""
+    """Wait until a restarted node answers: connection attempts have a pause."""
     async with asyncio.timeout(20):
         while True:
             with suppress(IndexUnavailable):
@@ -70,19 +70,19 @@ async def _until_answered(ask: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(0.05)
 
 
-async def test_one_node_is_asked_while_it_answers(nodes: Nodes) -> None:
+async def test_one_node_gets_all_requests_while_it_answers(nodes: Nodes) -> None:
     await asyncio.gather(*(nodes.index.search(NOTHING) for _ in range(20)))
     assert (nodes.first.accepted, nodes.second.accepted) == (1, 0)
 
 
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.RESET, Fault.WRONG, Fault.HALF_THEN_CUT])
-async def test_what_one_node_does_not_do_another_does_at_once(nodes: Nodes, fault: Fault) -> None:
+async def test_another_node_takes_over_from_a_failed_one_at_once(nodes: Nodes, fault: Fault) -> None:
     await nodes.first.fail(fault)
-    found = await asyncio.gather(*(nodes.index.search(NOTHING) for _ in range(20)))
-    assert [[hit.id for hit in one.dense or ()] for one in found] == [[1]] * 20
+    results = await asyncio.gather(*(nodes.index.search(NOTHING) for _ in range(20)))
+    assert [[hit.id for hit in result.dense or ()] for result in results] == [[1]] * 20
 
 
-async def test_writes_find_another_node_too_and_what_is_newest_stays(nodes: Nodes) -> None:
+async def test_writes_use_another_node_too_and_the_newest_version_stays(nodes: Nodes) -> None:
     await nodes.first.fail(Fault.REFUSED)
     await nodes.index.put([_point(1, version=3), _point(2)])
     await nodes.second.fail(Fault.REFUSED)
@@ -92,7 +92,7 @@ async def test_writes_find_another_node_too_and_what_is_newest_stays(nodes: Node
     assert await nodes.index.scan(0, 10) == [PointVersion(1, 3)]
 
 
-async def test_a_node_that_says_nothing_is_asked_once_only(nodes: Nodes) -> None:
+async def test_a_silent_node_is_tried_only_once(nodes: Nodes) -> None:
     await nodes.first.fail(Fault.HANGING)
     with suppress(TimeoutError):
         async with asyncio.timeout(0.1):
@@ -111,13 +111,13 @@ async def test_without_any_node_the_index_is_unavailable_and_comes_back_with_the
     assert await _until_answered(nodes.index.count) == 1
 
 
-async def test_what_the_engine_refuses_is_not_asked_of_another_node(nodes: Nodes) -> None:
+async def test_a_rejected_request_is_not_sent_to_another_node(nodes: Nodes) -> None:
     with pytest.raises(IndexRejected):
         await nodes.index.search(MISSHAPEN)
     assert nodes.second.accepted == 0
 
 
-async def test_one_address_that_is_none_spoils_the_list() -> None:
+async def test_one_invalid_address_invalidates_the_list() -> None:
     with pytest.raises(InvalidRequest, match="TOOLSCRIPT_QDRANT_URL"):
         async with open_qdrant("http://127.0.0.1,", 6334):
             pass

@@ -1,4 +1,4 @@
-"""A Qdrant that asks for a key or a certificate, and one whose certificate a private CA has signed."""
+"""A Qdrant that requires a key or a client certificate, and one with a certificate of a private CA."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ from toolscript.core.errors import IndexUnavailable, SetupError
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.qdrant.connection import Tls, open_qdrant
 from toolscript.core.qdrant.layout import Layout
-from toolscript.core.retrieval.model import Ask, IndexCard, ModelCard, Point
+from toolscript.core.retrieval.model import IndexCard, IndexQuery, ModelCard, Point
 
 KEY, READING_KEY = "a-key-that-writes", "a-key-that-reads"
 CARD = IndexCard(ModelCard("small", "1", 4))
@@ -50,8 +50,8 @@ def secured() -> Iterator[Secured]:
 
 
 @asynccontextmanager
-async def asking_for_certificates(secured: Secured, target: int) -> AsyncIterator[int]:
-    """As a mesh does before an engine, whose own gRPC port asks for none."""
+async def requiring_certificates(secured: Secured, target: int) -> AsyncIterator[int]:
+    """Require client certificates, as a service mesh does; the engine's own gRPC port requires none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(secured.own.certificate, secured.own.key)
     context.load_verify_locations(secured.ca.file)
@@ -79,8 +79,8 @@ async def _write_and_find(port: int, url: str = HERE, api_key: str = KEY, tls: T
         await indexes.create(CARD)
         index = await indexes.open(CARD)
         await index.put([Point(1, 1, np.eye(4, dtype=np.float32)[0], {7: 1.0}, {"type": "tool"})])
-        found = await index.search(Ask(vector=np.ones(4, dtype=np.float32)))
-        return [hit.id for hit in found.dense or ()]
+        candidates = await index.search(IndexQuery(vector=np.ones(4, dtype=np.float32)))
+        return [hit.id for hit in candidates.dense or ()]
 
 
 async def test_the_right_key_reads_and_writes(keyed: int) -> None:
@@ -88,7 +88,7 @@ async def test_the_right_key_reads_and_writes(keyed: int) -> None:
 
 
 @pytest.mark.parametrize("key", ["another-key", "", READING_KEY])
-async def test_another_key_none_and_one_that_only_reads_are_refused_by_name(keyed: int, key: str) -> None:
+async def test_a_wrong_missing_or_read_only_key_is_rejected_with_the_setting(keyed: int, key: str) -> None:
     with pytest.raises(SetupError) as refused:
         await _write_and_find(keyed, api_key=key)
     assert "TOOLSCRIPT_QDRANT_API_KEY" in refused.value.hint
@@ -100,7 +100,7 @@ async def test_a_key_that_only_reads_is_enough_to_read(keyed: int) -> None:
         assert await QdrantIndexes(connected, "test_nothing", Layout()).live() is None
 
 
-async def test_a_certificate_of_a_private_ca_is_taken_when_the_ca_is_named(secured: Secured) -> None:
+async def test_a_certificate_of_a_private_ca_is_accepted_if_the_ca_is_configured(secured: Secured) -> None:
     assert await _write_and_find(secured.port, HERE_SECURED, tls=Tls(secured.ca.file)) == [1]
 
 
@@ -113,9 +113,9 @@ async def test_a_certificate_of_another_ca_is_refused_and_the_setting_is_named(
         assert "TOOLSCRIPT_QDRANT_CA_FILE" in refused.value.hint
 
 
-async def test_a_certificate_of_this_client_is_shown_to_who_asks_for_one(secured: Secured, keyed: int) -> None:
+async def test_the_client_certificate_is_sent_to_a_server_that_requires_one(secured: Secured, keyed: int) -> None:
     client = secured.ca.sign("client")
-    async with asking_for_certificates(secured, keyed) as port:
+    async with requiring_certificates(secured, keyed) as port:
         with_it = Tls(secured.ca.file, client.certificate, client.key)
         assert await _write_and_find(port, HERE_SECURED, tls=with_it) == [1]
         with pytest.raises(IndexUnavailable):
@@ -150,12 +150,12 @@ async def test_files_that_cannot_be_used_are_refused_before_anything_is_sent(
         ("http://127.0.0.1, http://localhost, http://[::1]", KEY, 0),
     ],
 )
-async def test_a_key_that_others_can_read_on_its_way_is_warned_of_once(
+async def test_an_unencrypted_key_is_warned_of_once(
     urls: str, api_key: str, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         async with open_qdrant(urls, 6334, api_key=api_key):
             pass
-    said = [one.getMessage() for one in caplog.records if "unencrypted" in one.getMessage()]
-    assert len(said) == warnings
+    messages = [line.getMessage() for line in caplog.records if "unencrypted" in line.getMessage()]
+    assert len(messages) == warnings
     assert KEY not in caplog.text

@@ -1,4 +1,4 @@
-"""A collection that lacks nothing is left alone: Qdrant interrupts an optimization for every change of it."""
+"""A complete collection is not updated: Qdrant interrupts an optimization for every update."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +14,7 @@ CHANGES = {"Update", "CreateFieldIndex"}
 
 @dataclass
 class Recorder:
-    """Hands every call on, and keeps the names of methods."""
+    """Forwards every call, and records the names of methods."""
 
     stub: Any
     called: list[str] = field(default_factory=list)
@@ -24,7 +24,7 @@ class Recorder:
         return getattr(self.stub, method)
 
 
-async def test_a_collection_that_is_as_wanted_is_not_changed_by_whoever_starts_next(
+async def test_a_complete_collection_is_not_changed_by_the_next_start(
     indexes: QdrantIndexes,
 ) -> None:
     card = IndexCard(HashEmbedder().model)

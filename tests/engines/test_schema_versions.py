@@ -1,4 +1,4 @@
-"""Versions of the program side by side on one database, and `toolscript migrate` as people meet it."""
+"""Versions of the program side by side on one database, and the command `toolscript migrate`."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def downgrade() -> None:
 
 
 def migrated_by_a_later_version(url: str, folder: Path, oldest: str) -> None:
-    """The migrations there are, and one more that serves programs from `oldest` on."""
+    """Add a migration that supports programs from `oldest` on."""
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
     text = LATER.format(revision=NEXT, before=REVISION, oldest=oldest)
     (folder / "versions" / f"{NEXT}_later.py").write_text(text, "utf-8")
@@ -57,7 +57,7 @@ def toolscript(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def at_a_terminal(url: str, answer: str, *arguments: str) -> tuple[int, str]:
-    """The exit code, and what is asked and said."""
+    """Run the command at a terminal; return the exit code and the output."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "toolscript", *arguments],
@@ -68,14 +68,14 @@ def at_a_terminal(url: str, answer: str, *arguments: str) -> tuple[int, str]:
         text=True,
     ) as process:
         os.write(ours, f"{answer}\n".encode())
-        said, _ = process.communicate()
+        output, _ = process.communicate()
     os.close(ours)
     os.close(theirs)
-    return process.returncode, said
+    return process.returncode, output
 
 
 def count_items(url: str) -> int | None:
-    """None where there is no such table any more."""
+    """Return the number of items; None without the table."""
     with psycopg.connect(url) as conn:
         if conn.execute("SELECT to_regclass('mcp.items')").fetchone() == (None,):
             return None
@@ -90,25 +90,24 @@ def fill(url: str, folder: Path) -> None:
     assert toolscript(url, "sync", str(file)).returncode == 0
 
 
-async def test_a_program_runs_on_a_later_schema_that_serves_it(
-    postgres_url: str, pool: Pool, tmp_path: Path
-) -> None:
+async def test_a_program_runs_on_a_later_compatible_schema(postgres_url: str, pool: Pool, tmp_path: Path) -> None:
     migrated_by_a_later_version(postgres_url, tmp_path / "later", oldest=REVISION)
     await require_current_schema(pool)
     fill(postgres_url, tmp_path)
     assert count_items(postgres_url) == 2
 
 
-def test_migrate_leaves_a_later_schema_that_serves_it_as_it_is(postgres_url: str, tmp_path: Path) -> None:
+@pytest.mark.nightly
+def test_migrate_leaves_a_later_compatible_schema_unchanged(postgres_url: str, tmp_path: Path) -> None:
     migrated_by_a_later_version(postgres_url, tmp_path / "later", oldest=REVISION)
     done = toolscript(postgres_url, "migrate", "--no-skills")
     assert done.returncode == 0, done.stderr
-    assert f"at {NEXT}, later than {REVISION}, and serves this version" in done.stderr
+    assert f"at {NEXT}, newer than {REVISION} and compatible with it" in done.stderr
     assert schema_status(postgres_url).current == NEXT
 
 
 @pytest.mark.parametrize("command", [["migrate"], ["changes", "list"], ["worker", "--drain"], ["serve"]])
-def test_a_later_schema_that_does_not_serve_it_is_refused_in_one_line_with_the_right_advice(
+def test_a_later_incompatible_schema_is_rejected_in_one_line_with_a_hint(
     command: list[str], postgres_url: str, tmp_path: Path
 ) -> None:
     migrated_by_a_later_version(postgres_url, tmp_path / "later", oldest=NEXT)
@@ -121,27 +120,27 @@ def test_a_later_schema_that_does_not_serve_it_is_refused_in_one_line_with_the_r
     assert "Traceback" not in refused.stderr
 
 
-async def test_an_older_schema_wants_to_be_migrated(postgres_url: str, pool: Pool) -> None:
+async def test_an_older_schema_must_be_migrated(postgres_url: str, pool: Pool) -> None:
     downgrade(postgres_url, "0003")
     with pytest.raises(SetupError, match="at 0003") as refused:
         await require_current_schema(pool)
     assert refused.value.hint == "run `toolscript migrate`"
 
 
-async def test_a_database_without_a_schema_wants_to_be_migrated(postgres_url: str, pool: Pool) -> None:
+async def test_a_database_without_a_schema_must_be_migrated(postgres_url: str, pool: Pool) -> None:
     downgrade(postgres_url, "base")
     with pytest.raises(SetupError, match="no schema yet"):
         await require_current_schema(pool)
 
 
-def test_going_up_and_down_always_says_which_programs_the_schema_serves(postgres_url: str) -> None:
+def test_every_migration_records_which_programs_the_schema_supports(postgres_url: str) -> None:
     *_, before, last = known_revisions()
     assert schema_status(postgres_url).oldest_code == last.oldest_code
     assert downgrade(postgres_url, before.id).oldest_code in (before.oldest_code, None)
     assert upgrade(postgres_url).oldest_code == last.oldest_code
 
 
-def test_a_later_schema_is_not_undone_by_who_does_not_know_it(postgres_url: str, tmp_path: Path) -> None:
+def test_an_older_program_does_not_undo_a_later_schema(postgres_url: str, tmp_path: Path) -> None:
     migrated_by_a_later_version(postgres_url, tmp_path / "later", oldest=REVISION)
     with pytest.raises(SetupError, match="cannot undo"):
         downgrade(postgres_url, "base")
@@ -149,19 +148,20 @@ def test_a_later_schema_is_not_undone_by_who_does_not_know_it(postgres_url: str,
 
 def test_the_revisions_are_shown_with_what_is_applied(postgres_url: str) -> None:
     downgrade(postgres_url, "0003")
-    shown = toolscript(postgres_url, "migrate", "--show")
-    assert shown.returncode == 0
-    assert "database: 0003" in shown.stdout
-    assert ["applied" in line for line in shown.stdout.splitlines() if line.startswith(("0003", "0004"))] == [
+    result = toolscript(postgres_url, "migrate", "--show")
+    assert result.returncode == 0
+    assert "database: 0003" in result.stdout
+    assert ["applied" in line for line in result.stdout.splitlines() if line.startswith(("0003", "0004"))] == [
         True,
         False,
     ]
     data = json.loads(toolscript(postgres_url, "migrate", "--show", "--json").stdout)
     assert (data["current"], data["needed"], data["is_newer"]) == ("0003", REVISION, False)
-    assert [one["id"] for one in data["revisions"]] == [one.id for one in known_revisions()]
+    assert [row["id"] for row in data["revisions"]] == [revision.id for revision in known_revisions()]
 
 
-def test_without_a_terminal_nothing_is_deleted_unless_it_is_said(postgres_url: str, tmp_path: Path) -> None:
+@pytest.mark.nightly
+def test_without_a_terminal_nothing_is_deleted_without_confirmation(postgres_url: str, tmp_path: Path) -> None:
     fill(postgres_url, tmp_path)
     refused = toolscript(postgres_url, "migrate", "--down-to", "base")
     assert (refused.returncode, count_items(postgres_url)) == (2, 2)
@@ -170,29 +170,31 @@ def test_without_a_terminal_nothing_is_deleted_unless_it_is_said(postgres_url: s
     assert count_items(postgres_url) is None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("answer", "left"), [("n", 2), ("y", None)])
-def test_at_a_terminal_it_asks_and_names_what_is_undone(
+def test_at_a_terminal_it_prompts_and_lists_what_is_undone(
     answer: str, left: int | None, postgres_url: str, tmp_path: Path
 ) -> None:
     fill(postgres_url, tmp_path)
-    code, said = at_a_terminal(postgres_url, answer, "migrate", "--down-to", "base")
-    assert "undoes 0001: Items, index generations and the dirty set" in said
-    assert "delete what these hold for good?" in said
+    code, output = at_a_terminal(postgres_url, answer, "migrate", "--down-to", "base")
+    assert "undoes 0001: Items, index versions and the dirty set" in output
+    assert "delete the data of these revisions permanently?" in output
     assert (code == 0, count_items(postgres_url)) == (left is None, left)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("revision", "said"),
+    ("revision", "message"),
     [("nonsense", "there is no revision 'nonsense'"), ("0004", "which is before 0004")],
 )
-def test_what_nobody_can_go_back_to_is_refused_in_one_line_with_a_hint(
-    revision: str, said: str, postgres_url: str
+def test_an_impossible_downgrade_is_rejected_in_one_line_with_a_hint(
+    revision: str, message: str, postgres_url: str
 ) -> None:
     downgrade(postgres_url, "0003")
     refused = toolscript(postgres_url, "migrate", "--down-to", revision, "--yes")
     error, hint = refused.stderr.splitlines()
     assert refused.returncode == 2
-    assert said in error
+    assert message in error
     assert "toolscript migrate" in hint
     with pytest.raises(InvalidRequest):
         downgrade(postgres_url, revision)

@@ -1,4 +1,4 @@
-"""The least speed of searches for documents: by ratio to the bare engine and to a collection alone, in one run."""
+"""Minimum speed of document search, as a ratio to the bare engine and to a separate collection, in one run."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -18,7 +18,7 @@ from toolscript.core.values import silent
 from toolscript.documents.model.points import DocumentCard
 
 TRIES = 6
-# In one process, with so few passages that what is above the engine counts most: 1.6 to 1.7 was measured.
+# In one process, with so few chunks that the overhead above the engine dominates: 1.6 to 1.7 was measured.
 MAX_OF_BARE = 2.0
 MAX_OF_ALONE = 1.4
 SEED, PASSAGES, TENANTS, ALONE, COUNT = 1, 1_500, 30, 6, 40
@@ -34,7 +34,7 @@ class Ready:
 
 @pytest.fixture
 async def ready(engines: Settings, model_folder: str) -> AsyncIterator[Ready]:
-    """Tenants of all sizes in one collection, and a few of the small ones in another."""
+    """Yield tenants of all sizes in one collection, and a few small ones in another."""
     sizes = sizes_of(TENANTS, PASSAGES, SEED)
     few = [size for size in sizes if size.passages <= MAX_SMALL][::-1][:ALONE]
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Our own pages as a library: questions about them are answered with the right passage, and where it stands."""
+"""Our own pages as a library: queries about them return the right chunk with its position."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.requirement("KN-001", "KN-005", "KN-006")
 
 PAGES = Path(__file__).parents[2] / "docs"
 AMONG = 3
-# What is asked, and a text that the passage has, of the page and the section that it is in.
+# Query, text of the chunk, and its page and section.
 QUESTIONS = (
     ("Which signatures of tokens are accepted?", "Documents", "Who may ask", "EdDSA"),
     ("How does a walk through many documents go on where a page ended?", "Documents", "Pages", "cursor"),
@@ -50,9 +50,9 @@ async def _wrong(settings: Settings) -> list[object]:
         open_knowledge(settings, engine, embedder) as knowledge,
     ):
         assert knowledge is not None
-        for text, title, section, said in QUESTIONS:
+        for text, title, section, message in QUESTIONS:
             hits = (await knowledge.search(KnowledgeQuery(text, AMONG))).hits
-            places = [(hit.source.title, hit.position.section) for hit in hits if said in hit.content]
+            places = [(hit.source.title, hit.position.section) for hit in hits if message in hit.content]
             if (title, section) not in places:
                 wrong.append((text, [(hit.source.title, hit.position.section) for hit in hits]))
     return wrong

@@ -1,4 +1,4 @@
-"""The least quality that search must have, on the example catalog with the real engines and a real model."""
+"""Minimum quality of search, on the example catalog with the real engines and a real model."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -57,17 +57,17 @@ async def search(installation: Installation) -> AsyncIterator[ToolSearch]:
 
 
 async def found_first(search: ToolSearch, search_type: SearchType) -> set[str]:
-    found = set()
-    for question, wanted in QUESTIONS.items():
+    result = set()
+    for question, expected in QUESTIONS.items():
         hits = (await search.search(ToolQuery(question, search_type=search_type))).hits
-        if hits and hits[0].name == wanted:
-            found.add(question)
-    return found
+        if hits and hits[0].name == expected:
+            result.add(question)
+    return result
 
 
-async def test_both_arms_together_are_good_and_no_worse_than_either(search: ToolSearch) -> None:
+async def test_both_retrievers_together_are_good_and_no_worse_than_either(search: ToolSearch) -> None:
     first = {kind: await found_first(search, kind) for kind in SearchType}
-    counts = {kind.value: len(found) for kind, found in first.items()}
+    counts = {kind.value: len(result) for kind, result in first.items()}
     missed = QUESTIONS.keys() - first[SearchType.HYBRID]
     assert counts["hybrid"] >= 24, f"{counts}, missed: {sorted(missed)}"
     assert counts["hybrid"] >= max(counts["semantic"], counts["keyword"]), counts
@@ -76,5 +76,5 @@ async def test_both_arms_together_are_good_and_no_worse_than_either(search: Tool
 @pytest.mark.parametrize(
     "nonsense", ["xqzv blorp", "the meaning of life in iambic pentameter", "lorem ipsum dolor sit amet"]
 )
-async def test_a_question_that_nothing_fits_gets_no_answer(search: ToolSearch, nonsense: str) -> None:
+async def test_a_query_without_a_match_gets_no_result(search: ToolSearch, nonsense: str) -> None:
     assert (await search.search(ToolQuery(nonsense))).hits == ()

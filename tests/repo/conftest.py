@@ -1,4 +1,4 @@
-"""Where the commands of our pages are run."""
+"""Environment for the commands of our pages."""
 
 import json
 from collections.abc import Iterator
@@ -6,25 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kept_ports import kept_port
 from tests.support.npm_servers_installed import entry_point
+from tests.support.reserved_ports import reserved_port
 
 NPM_SERVERS = ("filesystem", "memory")
 
 
 @pytest.fixture
 def port() -> Iterator[str]:
-    with kept_port() as kept:
+    with reserved_port() as kept:
         yield str(kept)
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Of somebody who uses Cursor with servers from npm."""
+    """Return the home folder of a Cursor user with npm servers."""
     home = tmp_path / "home"
     (home / ".cursor").mkdir(parents=True)
     args = {name: [entry_point(f"server-{name}")] for name in NPM_SERVERS}
     args["filesystem"].append(str(home))
-    servers = {name: {"command": "node", "args": given} for name, given in args.items()}
+    servers = {name: {"command": "node", "args": value} for name, value in args.items()}
     (home / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
     return home

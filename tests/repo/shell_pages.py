@@ -1,4 +1,4 @@
-"""Commands of our pages, run as they stand."""
+"""Runs the commands of our pages unchanged."""
 
 import asyncio
 import json
@@ -30,9 +30,9 @@ BLOCK = re.compile(r"(?P<skip><!-- not run: [^>]+ -->\n)?```(?P<language>\w+)\n(
 
 
 def code_of(part: str, language: str) -> list[str]:
-    """The code of a part of a page that is not marked as not run."""
-    found = [block for block in BLOCK.finditer(part) if block["language"] == language]
-    return [block["text"] for block in found if not block["skip"]]
+    """Return the code of a part of a page, except blocks marked as not run."""
+    result = [block for block in BLOCK.finditer(part) if block["language"] == language]
+    return [block["text"] for block in result if not block["skip"]]
 
 
 def page(name: str) -> str:
@@ -45,7 +45,7 @@ def section(text: str, title: str) -> str:
 
 
 def gateway_environment(home: Path, port: str, model: str) -> dict[str, str]:
-    """Of somebody whose shell has no settings of ours."""
+    """Return an environment without our settings."""
     return {
         **_without_settings(),
         "HOME": str(home),
@@ -72,7 +72,7 @@ def _path() -> str:
 
 
 async def finished(script: str, environment: dict[str, str], folder: Path, cwd: Path = ROOT) -> tuple[str, str]:
-    """Stdout and stderr of a script that must succeed."""
+    """Return stdout and stderr of a script that must succeed."""
     code = await run(script, environment, folder / "page.out", cwd)
     output, errors = ((folder / f"page.{end}").read_text("utf-8") for end in ("out", "err"))
     assert code == 0, output + errors
@@ -80,7 +80,7 @@ async def finished(script: str, environment: dict[str, str], folder: Path, cwd: 
 
 
 async def run(script: str, environment: dict[str, str], output: Path, cwd: Path = ROOT) -> int:
-    """The exit code of the script; its output goes to a file, which a server left behind cannot hold open."""
+    """Return the exit code. Output goes to a file, so that a leftover server cannot block a pipe."""
     with output.open("wb") as file, output.with_suffix(".err").open("wb") as errors:
         shell = await asyncio.create_subprocess_exec(
             *("bash", "-e", "-o", "pipefail", "-c", script),
@@ -98,20 +98,20 @@ async def run(script: str, environment: dict[str, str], output: Path, cwd: Path 
 
 
 def json_values(text: str) -> list[Any]:
-    """The JSON values of an output that has other lines between them."""
-    values, at, decoder = list[Any](), 0, json.JSONDecoder()
-    while found := re.compile(r"[\[{]").search(text, at):
+    """Return the JSON values in an output with other lines."""
+    values, index, decoder = list[Any](), 0, json.JSONDecoder()
+    while result := re.compile(r"[\[{]").search(text, index):
         try:
-            value, at = decoder.raw_decode(text, found.start())
+            value, index = decoder.raw_decode(text, result.start())
         except ValueError:
-            at = found.end()
+            index = result.end()
         else:
             values.append(value)
     return values
 
 
 def contains(whole: Any, part: Any) -> bool:
-    """Whether a shortened answer holds of the whole one."""
+    """Return whether the whole answer contains the shortened one."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(
             name in whole and contains(whole[name], value) for name, value in part.items()

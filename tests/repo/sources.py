@@ -3,6 +3,7 @@
 import ast
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -12,7 +13,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def committed_files() -> list[Path]:
-    """What git tracks, and what it would track: files that are new and not ignored."""
+    """Return tracked files, and new files that are not ignored."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     return sorted(ROOT / name for name in set(listed) if name and (ROOT / name).is_file())
@@ -26,10 +27,10 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
     """Every module of the package with its syntax tree."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield name_of(path), ast.parse(path.read_text("utf-8"))
+    return [(name_of(path), ast.parse(path.read_text("utf-8"))) for path in sorted(PACKAGE.rglob("*.py"))]
 
 
 def functions(tree: ast.AST) -> Iterator[Function]:
@@ -38,8 +39,8 @@ def functions(tree: ast.AST) -> Iterator[Function]:
 
 def own_lines(function: Function) -> int:
     """The lines of a function without those of the functions defined in it."""
-    inner = [one for node in ast.iter_child_nodes(function) for one in _outermost(node)]
-    return _lines(function) - sum(_lines(one) for one in inner)
+    inner = [item for node in ast.iter_child_nodes(function) for item in _outermost(node)]
+    return _lines(function) - sum(_lines(item) for item in inner)
 
 
 def _outermost(node: ast.AST) -> Iterator[Function]:

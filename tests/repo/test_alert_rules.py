@@ -23,7 +23,7 @@ def promtool(*words: str) -> str:
 
 
 def test_prometheus_accepts_its_config_and_the_alerts() -> None:
-    # The token lies where Prometheus runs, not here.
+    # The token file exists on the Prometheus machine, not here.
     assert "SUCCESS" in promtool("check", "config", "--syntax-only", "prometheus.yml")
     assert "SUCCESS" in promtool("check", "rules", "alerts.yml")
 

@@ -26,16 +26,16 @@ def test_rows_are_numbered_and_none_twice() -> None:
         assert len(set(ids)) == len(ids)
 
 
-def test_whatever_differs_says_why() -> None:
+def test_every_difference_has_a_reason() -> None:
     assert [row.id for row in ROWS if row.how != "as written" and len(row.why.split()) < 4] == []
 
 
 @pytest.mark.states("S0-001")
 def test_every_row_that_holds_has_a_test_and_every_test_a_row() -> None:
-    shown = contract_pages.tests_by_statement()
+    output = contract_pages.tests_by_statement()
     assert sum(_holds(row) for row in ROWS if row.id.startswith("S0")) > 150
-    assert [row.id for row in ROWS if _holds(row) and row.id not in shown] == []
-    assert sorted(shown.keys() - {row.id for row in ROWS}) == []
+    assert [row.id for row in ROWS if _holds(row) and row.id not in output] == []
+    assert sorted(output.keys() - {row.id for row in ROWS}) == []
 
 
 def _holds(row: Row) -> bool:
@@ -43,5 +43,5 @@ def _holds(row: Row) -> bool:
 
 
 def test_a_row_that_is_no_rule_is_shown_by_no_test() -> None:
-    shown = contract_pages.tests_by_statement()
-    assert [row.id for row in ROWS if row.how == "no rule" and row.id in shown] == []
+    output = contract_pages.tests_by_statement()
+    assert [row.id for row in ROWS if row.how == "no rule" and row.id in output] == []

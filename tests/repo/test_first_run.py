@@ -1,4 +1,4 @@
-"""The recorded first run: short enough, told as it was, and drawn from its own text."""
+"""The recorded first run: short enough, consistent, and drawn from its own text."""
 
 import re
 import subprocess
@@ -20,7 +20,7 @@ def commands() -> list[str]:
 
 
 def outputs() -> dict[str, str]:
-    """What each command printed."""
+    """Return the output of each command."""
     parts = re.split(r"^\$ (.*)\n", TEXT, flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
@@ -44,27 +44,27 @@ def test_the_picture_needs_nothing_from_elsewhere() -> None:
 
 def test_the_first_run_takes_less_than_a_minute_and_its_parts_add_up() -> None:
     parts = [float(seconds) for seconds in re.findall(r"^\(([\d.]+) s\)$", TEXT, re.MULTILINE)]
-    said = re.search(r"^# ([\d.]+) s in all", TEXT, re.MULTILINE)
-    assert said is not None
+    message = re.search(r"^# ([\d.]+) s in all", TEXT, re.MULTILINE)
+    assert message is not None
     assert len(parts) == len(commands())
-    assert abs(sum(parts) - float(said[1])) < 0.3
-    assert float(said[1]) < MAX_SECONDS
-    assert [f"{seconds} s" for seconds in (said[1], *parts) if f"{seconds} s" not in GUIDE] == []
+    assert abs(sum(parts) - float(message[1])) < 0.3
+    assert float(message[1]) < MAX_SECONDS
+    assert [f"{seconds} s" for seconds in (message[1], *parts) if f"{seconds} s" not in GUIDE] == []
 
 
 def test_the_first_run_installs_imports_and_finds() -> None:
-    install, *others = commands()
+    install, *rest = commands()
     assert "install" in install
-    assert others == [
+    assert rest == [
         "toolscript config import --yes",
         'toolscript search "read file contents"',
         'toolscript search "read_fil"',
     ]
     printed = outputs()
-    assert "3 servers written to ~/.toolscript.json" in printed[others[0]]
-    assert "filesystem__read_text_file" in printed[others[1]]
-    assert re.search(r"^Tool.*\nfilesystem__read_file ", printed[others[2]], re.MULTILINE)
-    assert "words alone" not in TEXT
+    assert "3 servers written to ~/.toolscript.json" in printed[rest[0]]
+    assert "filesystem__read_text_file" in printed[rest[1]]
+    assert re.search(r"^Tool.*\nfilesystem__read_file ", printed[rest[2]], re.MULTILINE)
+    assert "keyword search only" not in TEXT
 
 
 def test_the_first_run_does_what_the_guide_says() -> None:

@@ -1,4 +1,4 @@
-"""What is generated is fresh, and what should start fast imports little."""
+"""Generated pages are fresh, and commands that should start fast import little."""
 
 import asyncio
 import os
@@ -44,13 +44,13 @@ def test_the_generated_pages_are_fresh() -> None:
 
 def test_help_imports_no_driver_and_no_model() -> None:
     command = [sys.executable, "-c", RUN, "--help"]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert "Usage: toolscript" in shown.stdout
-    assert (SLOW_TO_IMPORT | {"asyncio"}) & set(shown.stderr.splitlines()) == set()
+    output = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "Usage: toolscript" in output.stdout
+    assert (SLOW_TO_IMPORT | {"asyncio"}) & set(output.stderr.splitlines()) == set()
 
 
 @pytest.mark.requirement("TS-002")
-async def test_a_command_that_asks_a_running_gateway_imports_nothing_heavy(tmp_path: Path) -> None:
+async def test_a_command_that_uses_a_running_gateway_imports_nothing_heavy(tmp_path: Path) -> None:
     async with serving(open_app(GatewayDouble())) as url:
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", RUN, "search", "read a file"),
@@ -58,12 +58,12 @@ async def test_a_command_that_asks_a_running_gateway_imports_nothing_heavy(tmp_p
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        shown, imported = await asyncio.wait_for(child.communicate(), 60)
-    assert "files__read_file" in shown.decode(), imported.decode()
+        output, imported = await asyncio.wait_for(child.communicate(), 60)
+    assert "files__read_file" in output.decode(), imported.decode()
     assert SLOW_TO_IMPORT & set(imported.decode().splitlines()) == set()
 
 
-async def test_a_command_that_asks_a_running_service_imports_nothing_heavy() -> None:
+async def test_a_command_that_calls_a_running_service_imports_nothing_heavy() -> None:
     hit = ToolHit(1, ItemKind.TOOL, "files", "read_file", "Read a file", 0.5)
     body = SearchResponse.of(ToolAnswer("x", (hit,), 1, "hybrid", Timings())).model_dump_json()
 
@@ -77,6 +77,6 @@ async def test_a_command_that_asks_a_running_service_imports_nothing_heavy() -> 
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        shown, imported = await asyncio.wait_for(child.communicate(), 60)
-    assert "files__read_file" in shown.decode(), imported.decode()
+        output, imported = await asyncio.wait_for(child.communicate(), 60)
+    assert "files__read_file" in output.decode(), imported.decode()
     assert (SLOW_TO_IMPORT | {"asyncio"}) & set(imported.decode().splitlines()) == set()

@@ -1,4 +1,4 @@
-"""The guides are run from top to bottom as they stand, each by somebody who has just begun."""
+"""The guides run unchanged from top to bottom, each in a fresh environment."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ from tests.repo.shell_pages import (
 )
 
 GUIDES = ROOT / "docs" / "guides"
-# What each section that runs commands shows. One that is not listed here fails.
+# Expected output of each section with commands. A section that is not listed fails.
 SAID = {
     "knowledge": {
         "Start": ["skills loaded", "0 left"],
@@ -34,11 +34,11 @@ SAID = {
         "Tokens": ["keys/signing-key.json", "keys/jwks.json"],
         "Put and search": ["2 created", "Skills", "Thirty days a year.", "documents:write"],
         "In your agents": ["glossary", "authorization_servers"],
-        "When a tenant leaves": ["acme", "1 documents written to other.jsonl", "nothing is left"],
+        "When a tenant leaves": ["acme", "1 documents written to other.jsonl", "and all records of tenant"],
     },
     "tool-registry": {
         "Start": ["skills loaded"],
-        "Take tools in": ["44 added", "44 items followed", "calendar_management", "human"],
+        "Take tools in": ["44 added", "44 items indexed", "calendar_management", "human"],
         "Ask": ['"status":"ready"', "create_event"],
         "In your agents": ["trains"],
         "When a tool changes": [
@@ -47,7 +47,7 @@ SAID = {
             "-Schedule a meeting: title",
             "+Schedule a meeting and tell everybody: title",
             "is approved",
-            "1 items followed",
+            "1 items indexed",
             "44 items, 44 points: 0 missing",
         ],
         "When a source goes": ["44 added", "trial", "44 tools of source trial removed"],
@@ -67,29 +67,29 @@ def page(name: str) -> str:
 
 
 def answer_of(text: str) -> Any:
-    """The answer that the guide shows, if it shows one."""
-    shown = text.split("\nThe answer, shortened")
-    return json.loads(code_of(shown[1], "json")[0]) if len(shown) > 1 else None
+    """Return the answer in the guide, if it shows one."""
+    output = text.split("\nThe answer, shortened")
+    return json.loads(code_of(output[1], "json")[0]) if len(output) > 1 else None
 
 
 def sections(name: str) -> dict[str, str]:
-    """The commands of each section that has any."""
+    """Return the commands of each section that has any."""
     _, *parts = page(name).split("\n## ")
     scripts = {part.splitlines()[0]: "\n".join(code_of(part, "sh")) for part in parts}
     return {title: script for title, script in scripts.items() if script}
 
 
 def whole_script(name: str) -> str:
-    """What each section shows stands behind its title, and so does what is said beside it."""
+    """Return one script of all sections; the output of each follows its title."""
     titled = {f"echo '{SECTION}{title}'; echo '{SECTION}{title}' >&2": sh for title, sh in sections(name).items()}
-    return "\n".join(f"{said}\n{script}" for said, script in titled.items())
+    return "\n".join(f"{message}\n{script}" for message, script in titled.items())
 
 
 def unsaid(name: str, *outputs: str) -> dict[str, list[str]]:
-    """What sections were to show and did not."""
+    """Return the expected texts that are missing from the output."""
     parts = [dict(part.split("\n", 1) for part in output.split(SECTION)[1:]) for output in outputs]
     missing = {
-        title: [one for one in expected if not any(one in shown[title] for shown in parts)]
+        title: [item for item in expected if not any(item in displayed[title] for displayed in parts)]
         for title, expected in SAID[name].items()
     }
     return {title: left for title, left in missing.items() if left}
@@ -97,11 +97,12 @@ def unsaid(name: str, *outputs: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("path", sorted(GUIDES.glob("*.md")), ids=lambda path: path.stem)
 def test_every_section_that_runs_something_is_expected_to_show_something(path: Path) -> None:
-    assert {title: bool(said) for title, said in SAID[path.stem].items()} == dict.fromkeys(
+    assert {title: bool(message) for title, message in SAID[path.stem].items()} == dict.fromkeys(
         sections(path.stem), True
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("KN-003")
 @pytest.mark.parametrize("name", sorted(SAID.keys() - {"many-tools"}))
 async def test_the_guide_works_as_written(
@@ -111,8 +112,10 @@ async def test_the_guide_works_as_written(
         shutil.copytree(ROOT / folder, tmp_path / folder)
     environment = service_environment(installation.environment, port)
     output, errors = await finished(SERVICE_PRELUDE + whole_script(name), environment, tmp_path, tmp_path)
-    wanted = answer_of(page(name))
-    assert any(isinstance(one, dict) and contains(one, wanted) for one in json_values(output)), output
+    expected = answer_of(page(name))
+    assert any(
+        isinstance(json_value, dict) and contains(json_value, expected) for json_value in json_values(output)
+    ), output
     assert unsaid(name, output, errors) == {}, output
 
 
@@ -129,6 +132,6 @@ async def test_the_guide_to_many_tools_works_as_written(
 @pytest.mark.parametrize("path", sorted(GUIDES.glob("*.md")), ids=lambda path: path.stem)
 def test_every_json_of_a_guide_can_be_read_and_every_client_is_named(path: Path) -> None:
     text = path.read_text("utf-8")
-    for shown in code_of(text, "json"):
-        json.loads(shown)
+    for output in code_of(text, "json"):
+        json.loads(output)
     assert [client for client in ("Claude", "Cursor", "VS Code") if client not in text] == []

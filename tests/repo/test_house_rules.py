@@ -1,4 +1,4 @@
-"""What a review would say, said by a test."""
+"""Rules of the code base that a review would check."""
 
 import ast
 import re
@@ -28,11 +28,11 @@ def code_files() -> list[Path]:
 
 
 def findings(pattern: re.Pattern[str], files: list[Path]) -> list[str]:
-    found = []
+    result = []
     for path in files:
         for number, line in enumerate(text_of(path).splitlines(), 1):
-            found += [f"{name_of(path)}:{number}: {match.group()}" for match in pattern.finditer(line)]
-    return found
+            result += [f"{name_of(path)}:{number}: {match.group()}" for match in pattern.finditer(line)]
+    return result
 
 
 def test_no_function_is_longer_than_40_lines() -> None:
@@ -45,7 +45,7 @@ def test_no_function_is_longer_than_40_lines() -> None:
     assert long == []
 
 
-def test_no_module_is_named_after_nothing() -> None:
+def test_no_module_has_a_meaningless_name() -> None:
     names = [path.relative_to(ROOT) for path in code_files()]
     assert [str(name) for name in names if {*name.parent.parts, name.stem} & NO_NAMES] == []
 
@@ -76,7 +76,7 @@ def test_nothing_prints() -> None:
     assert prints == []
 
 
-def test_nothing_is_left_for_later_in_a_comment() -> None:
+def test_no_comment_defers_work() -> None:
     assert findings(UNFINISHED, code_files()) == []
 
 
@@ -100,6 +100,6 @@ def test_a_lock_has_a_hash_for_every_package_and_no_index(lock: Path) -> None:
     assert INDEX_LINE.findall(text) == []
 
 
-def test_the_locks_are_there_or_none_of_them() -> None:
+def test_all_locks_exist_or_none() -> None:
     expected = {"requirements.lock", "requirements-service.lock", "requirements-dev.lock"}
     assert {path.name for path in LOCKS} in (expected, set())

@@ -1,4 +1,4 @@
-"""What the guides leave in a clone is ignored: a key that signs tokens must not be committed by accident."""
+"""Files that the guides create are ignored: a signing key must not be committed by accident."""
 
 import subprocess
 
@@ -8,6 +8,6 @@ from tests.repo.shell_pages import ROOT
 
 
 @pytest.mark.parametrize("path", ["keys/signing-key.json", "keys/jwks.json", "signing-key.json", "other.jsonl"])
-def test_what_a_guide_makes_is_ignored(path: str) -> None:
-    told = subprocess.run(["git", "check-ignore", "--no-index", "-q", path], cwd=ROOT, check=False)
-    assert told.returncode == 0
+def test_files_created_by_a_guide_are_ignored(path: str) -> None:
+    output = subprocess.run(["git", "check-ignore", "--no-index", "-q", path], cwd=ROOT, check=False)
+    assert output.returncode == 0

@@ -1,4 +1,4 @@
-"""What pages say about the layout: files and modules that exist, every folder, every rule of imports."""
+"""Pages about the layout name existing files and modules, every folder and every import rule."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ import pytest
 from tests.repo.sources import PACKAGE, ROOT, committed_files, name_of
 
 PAGES = [path for path in committed_files() if path.suffix == ".md"]
-# Their first columns quote what another project calls its files.
+# Their first columns quote file names of another project.
 QUOTING = ROOT / "docs" / "contract"
 
 IN_THE_PACKAGE = re.compile(r"\bsrc/toolscript/[\w/.-]*\w")

@@ -1,4 +1,4 @@
-"""Every migration says which programs can run on its schema: see CONTRIBUTING.md, a change of the database."""
+"""Every migration declares which programs can use its schema: see CONTRIBUTING.md, a change of the database."""
 
 import re
 
@@ -15,13 +15,13 @@ def test_every_migration_declares_the_oldest_code_that_it_serves() -> None:
 
 
 def test_revisions_are_numbers_of_four_digits_in_order_and_the_last_is_the_programs_own() -> None:
-    ids = [one.id for one in known_revisions()]
+    ids = [known_revision.id for known_revision in known_revisions()]
     assert ids == [f"{number:04}" for number in range(1, len(ids) + 1)]
     assert ids[-1] == REVISION
 
 
-def test_no_migration_serves_code_that_is_later_than_itself_or_that_one_before_it_gave_up() -> None:
+def test_no_migration_serves_later_code_or_code_that_an_earlier_one_dropped() -> None:
     revisions = known_revisions()
-    oldest = [one.oldest_code for one in revisions]
-    assert [one.id for one in revisions if one.oldest_code > one.id] == []
+    oldest = [revision.oldest_code for revision in revisions]
+    assert [revision.id for revision in revisions if revision.oldest_code > revision.id] == []
     assert oldest == sorted(oldest)

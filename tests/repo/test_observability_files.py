@@ -1,4 +1,4 @@
-"""The dashboard, the alerts and what Prometheus is told ask for figures that exist, with labels that they have."""
+"""The dashboard, the alerts and the Prometheus config use existing metrics and labels."""
 
 import json
 import re
@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.repo.sources import ROOT
-from tests.unit.server.composition.seen_app import put_two, watched
-from tests.unit.server.metrics.shown_metrics import shown
+from tests.unit.server.composition.observed_app import put_two, watched
+from tests.unit.server.metrics.metrics_page import shown
 from toolscript.core.observability.routes import METRICS_PATH
 from toolscript.server.metrics import OUTCOMES, PRODUCTS, STAGES
 
@@ -27,7 +27,7 @@ ADDED = {"job", "instance"}
 METRIC_ROW = re.compile(r"^\| `(toolscript_\w+)` \| \w+ \| ([^|]*) \|", re.MULTILINE)
 LABEL = re.compile(r"`(\w+)`")
 OF_WORKERS = "toolscript_worker_"
-# To be looked up, not watched.
+# For lookups, not for monitoring.
 NOWHERE = {
     "toolscript_build_info",
     "toolscript_mcp_request_seconds",
@@ -57,31 +57,31 @@ def expressions() -> list[tuple[str, str]]:
 
 @pytest.fixture
 async def there() -> dict[str, set[str]]:
-    """The names of all figures with their labels, as a service shows them that has done a little."""
+    """Return all metrics with their labels, from a service that has handled a few requests."""
     async with watched({"metrics": True}) as client:
         await put_two(client)
         await client.post("/search", json={"query": "keys"})
         await client.post("/search", json={"query": "keys", "cursor": "nonsense"})
         page = (await client.get("/metrics")).content
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for name, labels in shown(page):
-        found.setdefault(name, set()).update(label for label, _ in labels)
-    return found
+        result.setdefault(name, set()).update(label for label, _ in labels)
+    return result
 
 
-async def test_every_expression_asks_for_figures_that_exist(there: dict[str, set[str]]) -> None:
-    asked = {name for _, text in expressions() for name in NAME.findall(text)}
-    assert len(asked) >= 12
-    assert asked - there.keys() == set()
+async def test_every_expression_uses_existing_metrics(there: dict[str, set[str]]) -> None:
+    requests = {name for _, text in expressions() for name in NAME.findall(text)}
+    assert len(requests) >= 12
+    assert requests - there.keys() == set()
 
 
-async def test_every_figure_that_exists_is_on_the_dashboard_or_alerts(there: dict[str, set[str]]) -> None:
-    asked = " ".join(text for _, text in expressions()) + (FOLDER / "alerts.yml").read_text("utf-8")
+async def test_every_metric_is_on_the_dashboard_or_in_an_alert(there: dict[str, set[str]]) -> None:
+    requests = " ".join(text for _, text in expressions()) + (FOLDER / "alerts.yml").read_text("utf-8")
     families = {re.sub(r"_(bucket|count|sum)$", "", name) for name in there if name.startswith("toolscript_")}
-    assert {name for name in families if name not in asked} == NOWHERE
+    assert {name for name in families if name not in requests} == NOWHERE
 
 
-async def test_every_figure_that_exists_is_on_its_page(there: dict[str, set[str]]) -> None:
+async def test_every_metric_is_documented(there: dict[str, set[str]]) -> None:
     rows = METRIC_ROW.findall((ROOT / "docs" / "metrics.md").read_text("utf-8"))
     listed = {name: set(LABEL.findall(labels)) for name, labels in rows}
     families: dict[str, set[str]] = {}
@@ -92,21 +92,21 @@ async def test_every_figure_that_exists_is_on_its_page(there: dict[str, set[str]
     assert {name: labels for name, labels in listed.items() if not name.startswith(OF_WORKERS)} == ours
 
 
-async def test_every_label_that_is_asked_for_is_one_the_figure_has(there: dict[str, set[str]]) -> None:
+async def test_every_label_in_an_expression_exists(there: dict[str, set[str]]) -> None:
     unknown = []
     for title, text in expressions():
         for name, matchers in METRIC_WITH_LABELS.findall(text):
-            wanted = {label for label, _ in MATCHER.findall(matchers)}
-            unknown += [f"{title}: {name} has no {label}" for label in wanted - there[name] - ADDED]
+            expected = {label for label, _ in MATCHER.findall(matchers)}
+            unknown += [f"{title}: {name} has no {label}" for label in expected - there[name] - ADDED]
         grouped = GROUPED.findall(text)
         assert len(grouped) == len(GROUPING.findall(text)), f"{title}: what is grouped?"
         for labels, name in grouped:
-            wanted = {one.strip() for one in labels.split(",")}
-            unknown += [f"{title}: {name} has no {label}" for label in wanted - there[name] - ADDED]
+            expected = {part.strip() for part in labels.split(",")}
+            unknown += [f"{title}: {name} has no {label}" for label in expected - there[name] - ADDED]
     assert unknown == []
 
 
-def test_every_value_that_is_asked_for_is_one_there_can_be() -> None:
+def test_every_label_value_in_an_expression_is_possible() -> None:
     stages = {stage for product in STAGES for stage in STAGES[product]}
     can_be = {"outcome": set(OUTCOMES), "stage": stages, "product": set(PRODUCTS)}
     for title, text in expressions():
@@ -114,9 +114,9 @@ def test_every_value_that_is_asked_for_is_one_there_can_be() -> None:
             assert value in can_be.get(label, {value}), f"{title}: {label} is never {value}"
 
 
-def test_every_panel_can_be_imported_and_says_what_it_shows() -> None:
+def test_every_panel_can_be_imported_and_has_a_description() -> None:
     read = dashboard()
-    assert [one["name"] for one in read["__inputs"]] == ["DS_PROMETHEUS"]
+    assert [item["name"] for item in read["__inputs"]] == ["DS_PROMETHEUS"]
     ids = [panel["id"] for panel in read["panels"]]
     assert len(set(ids)) == len(ids) >= 12
     places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in read["panels"]}
@@ -127,7 +127,7 @@ def test_every_panel_can_be_imported_and_says_what_it_shows() -> None:
         assert all(target["legendFormat"] for target in panel["targets"])
 
 
-def test_every_alert_says_how_bad_it_is_and_what_to_do() -> None:
+def test_every_alert_has_a_severity_and_a_remedy() -> None:
     names = [rule["alert"] for rule in alerts()]
     assert len(set(names)) == len(names) >= 5
     for rule in alerts():
@@ -137,12 +137,12 @@ def test_every_alert_says_how_bad_it_is_and_what_to_do() -> None:
         assert rule["annotations"]["description"]
 
 
-def test_every_alert_has_a_case_in_which_it_is_raised() -> None:
+def test_every_alert_has_a_test_case() -> None:
     cases = (FOLDER / "alerts_test.yml").read_text("utf-8")
     assert [rule["alert"] for rule in alerts() if rule["alert"] not in cases] == []
 
 
-def test_prometheus_reads_where_the_figures_are_under_the_name_that_the_alerts_know() -> None:
+def test_prometheus_scrapes_the_metrics_under_the_job_name_of_the_alerts() -> None:
     read = yaml.safe_load((FOLDER / "prometheus.yml").read_text("utf-8"))
     (scrape,) = read["scrape_configs"]
     assert scrape["metrics_path"] == METRICS_PATH

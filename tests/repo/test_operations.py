@@ -1,4 +1,4 @@
-"""The procedures of the operations page, run as they stand on a cluster, while a tenant has documents there."""
+"""The procedures of the operations page run unchanged on a cluster with documents of a tenant."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Installation
 from tests.repo.shell_pages import ROOT, code_of, run
 from tests.support.clusters import Cluster, fresh_cluster
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 
 PAGE = (ROOT / "docs" / "operations.md").read_text("utf-8")
 BEFORE = """
@@ -27,7 +27,7 @@ curl -sf --retry 60 --retry-connrefused --retry-delay 1 "http://127.0.0.1:$TOOLS
 toolscript documents put docs/skills.md docs/access.md
 """
 SEARCH = """
-toolscript documents search "who decides which skill a tool is in" --top-k 1 --json
+toolscript documents search "who decides which skill a tool is in" --limit 1 --json
 """
 
 
@@ -47,19 +47,20 @@ def said_by(output: str, title: str) -> str:
 
 
 def indexes(shown: str, product: str) -> list[list[str]]:
-    """State, model, points and shards of the indexes of a product, as `doctor` shows them last."""
+    """Return state, model, points and shards of the indexes of a product, from the last output of `doctor`."""
     *_, last = shown.split("product ")
     rows = [line.split() for line in last.splitlines()]
     return [row[2:6] for row in rows if row and row[0] == product]
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("SK-003", "DOC-006")
 async def test_the_page_works_as_written(
     installation: Installation, cluster: Cluster, other_model: str, tmp_path: Path
 ) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     parts = [f"echo '=== {title}'\n{script}\n{SEARCH}" for title, script in sections().items()]
-    with kept_port() as port:
+    with reserved_port() as port:
         environment = {
             **os.environ,
             **installation.environment,
@@ -73,15 +74,15 @@ async def test_the_page_works_as_written(
         code = await run("\n".join([BEFORE, *parts]), environment, tmp_path / "page.out", tmp_path)
     output, errors = ((tmp_path / f"page.{end}").read_text("utf-8") for end in ("out", "err"))
     assert code == 0, output + errors
-    found = {title: said_by(output, title) for title in sections()}
-    assert [title for title, said in found.items() if '"skills.md"' not in said] == []
+    result = {title: said_by(output, title) for title in sections()}
+    assert [title for title, message in result.items() if '"skills.md"' not in message] == []
 
-    first = indexes(found["See where you are"], "documents")
-    moved = indexes(found["Another model"], "documents")
-    last = indexes(found["Remove what was before"], "documents")
+    first = indexes(result["See where you are"], "documents")
+    moved = indexes(result["Another model"], "documents")
+    last = indexes(result["Remove what was before"], "documents")
     assert [(state, shards) for state, _, _, shards in first] == [("live", "6")]
     assert sorted(state for state, *_ in moved) == ["live", "previous"]
     assert len({model for _, model, *_ in moved}) == 2
     assert [(state, shards) for state, _, _, shards in last] == [("live", "15")]
     assert last[0][1:3] == first[0][1:3]
-    assert [state for state, *_ in indexes(found["Remove what was before"], "tools")] == ["live"]
+    assert [state for state, *_ in indexes(result["Remove what was before"], "tools")] == ["live"]

@@ -1,4 +1,4 @@
-"""What others may rely on, and what every error and command must say."""
+"""The public names, and requirements of every error and command."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ CODES = {
 
 
 def error_classes() -> set[type[ToolscriptError]]:
-    return {one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, ToolscriptError)}
+    return {var for var in vars(errors).values() if isinstance(var, type) and issubclass(var, ToolscriptError)}
 
 
 def commands() -> Iterator[tuple[str, Any]]:
@@ -55,7 +55,7 @@ def test_the_doubles_are_exactly_these() -> None:
     expected = {
         "HashEmbedder",
         "MemoryAssignments",
-        "MemoryCallers",
+        "MemoryTokenVerifier",
         "MemoryCatalog",
         "MemoryCatalogContents",
         "MemoryDirtySet",
@@ -85,20 +85,21 @@ def test_every_error_has_a_row_in_the_error_table() -> None:
 
 def test_the_tree_at_the_top_of_errors_is_the_tree_of_the_classes() -> None:
     assert _drawn(errors.__doc__ or "") == {
-        one.__name__: None if one is ToolscriptError else one.__mro__[1].__name__ for one in error_classes()
+        error_class.__name__: None if error_class is ToolscriptError else error_class.__mro__[1].__name__
+        for error_class in error_classes()
     }
 
 
 def _drawn(drawing: str) -> dict[str, str | None]:
-    """Each name of the drawing with the one it hangs from, told by how far it is indented."""
+    """Yield each name of the drawing with its parent, by indentation."""
     parents: dict[str, str | None] = {}
     above: list[str] = []
     for line in drawing.splitlines():
-        found = re.match(r"(?P<stem>(?:[│ ]   )*(?:[├└]── )?)(?P<name>[A-Z]\w+)(?:\s|$)", line)
-        if found and (found["stem"] or found["name"] == ToolscriptError.__name__):
-            depth = len(found["stem"]) // 4
-            above = [*above[:depth], found["name"]]
-            parents[found["name"]] = above[depth - 1] if depth else None
+        result = re.match(r"(?P<stem>(?:[│ ]   )*(?:[├└]── )?)(?P<name>[A-Z]\w+)(?:\s|$)", line)
+        if result and (result["stem"] or result["name"] == ToolscriptError.__name__):
+            depth = len(result["stem"]) // 4
+            above = [*above[:depth], result["name"]]
+            parents[result["name"]] = above[depth - 1] if depth else None
     return parents
 
 
@@ -106,23 +107,27 @@ def test_every_setting_is_described_and_documented() -> None:
     page = (ROOT / "docs" / "settings.md").read_text("utf-8")
     described = {name: field.description for name, field in Settings.model_fields.items()}
     plain = [*gateway_setting_fields(), *fields(ClientSettings)]
-    described |= {one.name: one.metadata.get("description") for one in plain}
+    described |= {item.name: item.metadata.get("description") for item in plain}
     assert [name for name, description in described.items() if not description] == []
     assert [name for name in described if f"`TOOLSCRIPT_{name.upper()}`" not in page] == []
 
 
 def test_every_setting_of_the_gateway_says_what_it_accepts_and_how_it_is_read() -> None:
-    silent = [one.name for one in gateway_setting_fields() if not {"accepts", "read"} <= one.metadata.keys()]
+    silent = [
+        gateway_setting_field.name
+        for gateway_setting_field in gateway_setting_fields()
+        if not {"accepts", "read"} <= gateway_setting_field.metadata.keys()
+    ]
     assert silent == []
 
 
 def test_every_command_and_every_parameter_has_help() -> None:
     silent = [name for name, command in commands() if not (command.help or "").strip()]
     silent += [
-        f"{name} {given.name}"
+        f"{name} {value.name}"
         for name, command in commands()
-        for given in command.params
-        if not (given.help or "").strip()
+        for value in command.params
+        if not (value.help or "").strip()
     ]
     assert silent == []
 

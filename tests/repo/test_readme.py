@@ -1,4 +1,4 @@
-"""The README is short, and its commands run as they stand: the gateway's in one shell, the demo's in another."""
+"""The README is short, and its commands run unchanged: the gateway's in one shell, the demo's in another."""
 
 import json
 import re
@@ -46,9 +46,9 @@ async def test_the_gateway_works_as_written(home: Path, port: str, model_folder:
 async def test_the_demo_works_as_written(port: str, tmp_path: Path) -> None:
     script = DEMO_PRELUDE + "\n".join(code_of(DEMO, "sh"))
     output, _ = await finished(script, demo_environment(port), tmp_path, tmp_path)
-    (shown,) = map(json.loads, code_of(DEMO, "json"))
+    (displayed,) = map(json.loads, code_of(DEMO, "json"))
     answers = [value for value in json_values(output) if isinstance(value, dict)]
-    assert any(contains(answer, shown) for answer in answers), output
+    assert any(contains(answer, displayed) for answer in answers), output
 
 
 def test_only_installing_is_not_run() -> None:
@@ -59,10 +59,10 @@ def test_only_installing_is_not_run() -> None:
 
 def test_the_saving_is_the_one_that_was_counted() -> None:
     wording = r"the ([\d,]+) tools of (\d+) public MCP servers takes ([\d,]+) tokens.*? take (\d+)"
-    said = re.search(wording, README, re.DOTALL)
-    assert said is not None
+    message = re.search(wording, README, re.DOTALL)
+    assert message is not None
     counted = section(page("docs/gateway.md"), "What it costs and saves")
-    assert [figure for figure in said.groups() if figure not in counted] == []
+    assert [figure for figure in message.groups() if figure not in counted] == []
 
 
 def test_the_overview_is_drawn_without_anything_from_elsewhere() -> None:
@@ -90,6 +90,6 @@ def test_every_anchor_leads_to_a_heading(path: Path) -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """As GitHub makes them of headings."""
+    """Return the anchors that GitHub generates from headings."""
     headings = re.findall(r"^#{1,6} (.+)$", path.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

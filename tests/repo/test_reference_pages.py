@@ -1,4 +1,4 @@
-"""First steps on the reference pages, run as they stand: the gateway's in one shell, the service's in another."""
+"""First steps on the reference pages run unchanged: the gateway's in one shell, the service's in another."""
 
 import json
 import re
@@ -29,6 +29,7 @@ GET_STARTED = section(GATEWAY, "Get started")
 FIRST_SEARCH = section(page("docs/tools.md"), "A first search")
 
 
+@pytest.mark.nightly
 async def test_the_gateway_works_as_written(home: Path, port: str, model_folder: str, tmp_path: Path) -> None:
     script = GATEWAY_PRELUDE + "\n".join(code_of(GET_STARTED, "sh"))
     output, _ = await finished(script, gateway_environment(home, port, model_folder), tmp_path, home)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.requirements import ALL
@@ -26,8 +27,9 @@ BEYOND_THEM = {
 FAMILIES = SOURCE_DOCUMENTS | BEYOND_THEM
 
 
+@cache
 def ids_named_by_tests() -> dict[str, set[str]]:
-    """Each id in a `pytest.mark.requirement(...)`, on a test or on a whole file, and the files that name it."""
+    """Return the ids in `pytest.mark.requirement(...)`, of tests or whole files, with the files that name them."""
     named: dict[str, set[str]] = {}
     for path in sorted(TESTS.rglob("*.py")):
         for id_ in _ids(ast.parse(path.read_text("utf-8"))):
@@ -37,8 +39,8 @@ def ids_named_by_tests() -> dict[str, set[str]]:
 
 def _ids(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.requirement":
-            yield from (str(ast.literal_eval(given)) for given in node.args)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
+            yield from (str(ast.literal_eval(value)) for value in node.args)
 
 
 def test_every_requirement_has_its_place_in_the_manifest() -> None:
@@ -49,19 +51,19 @@ def test_every_requirement_has_its_place_in_the_manifest() -> None:
 
 
 def test_every_id_that_a_test_names_exists() -> None:
-    known = {requirement.id for requirement in ALL}
-    assert {id_: where for id_, where in ids_named_by_tests().items() if id_ not in known} == {}
+    existing = {requirement.id for requirement in ALL}
+    assert {id_: where for id_, where in ids_named_by_tests().items() if id_ not in existing} == {}
 
 
 def test_every_requirement_is_tested_or_deferred_with_a_reason() -> None:
     named = ids_named_by_tests()
-    assert [one.id for one in ALL if not one.deferred and one.id not in named] == []
+    assert [item.id for item in ALL if not item.deferred and item.id not in named] == []
 
 
 def test_a_deferred_requirement_is_named_by_no_test() -> None:
     named = ids_named_by_tests()
-    assert {one.id: named[one.id] for one in ALL if one.deferred and one.id in named} == {}
+    assert {item.id: named[item.id] for item in ALL if item.deferred and item.id in named} == {}
 
 
 def test_a_requirement_is_deferred_or_built_in_part_but_not_both() -> None:
-    assert [one.id for one in ALL if one.deferred and one.missing] == []
+    assert [item.id for item in ALL if item.deferred and item.missing] == []

@@ -1,6 +1,6 @@
-"""No request about documents leaves for the engine without its tenant.
+"""No request about documents reaches the engine without its tenant.
 
-Said of the code by reading it, and of the requests by looking at each one that is sent.
+Checked on the syntax trees of the code, and on every request that is sent.
 """
 
 import ast
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.requirement("DOC-004")
 
 DOCUMENTS = name_of(PACKAGE / "documents" / "qdrant")
 SCOPED = f"{DOCUMENTS}/tenant_points.py"
-# Of the collection as a whole, and none of them answers with a point: indexes of fields, and how many there are.
+# Methods on the whole collection that return no points: field indexes, and counts.
 OF_NOBODY = {
     (f"{DOCUMENTS}/collection.py", "CreateFieldIndex"),
     (f"{DOCUMENTS}/collection.py", "Count"),
@@ -41,7 +41,7 @@ OTHERS = ("src/toolscript/core/qdrant/",)
 
 
 class Recorder:
-    """Keeps every request and which methods of ours made it, and hands it on to an engine that is no cluster."""
+    """Records every request with our calling methods, and forwards it to a single-node engine."""
 
     def __init__(self, points: Any) -> None:
         self._points = points
@@ -66,14 +66,16 @@ def _without_shards(request: Any) -> Any:
 
 
 def _parts(request: Any) -> list[Any]:
-    """What names a shard each."""
+    """Return the parts of a request that name a shard."""
     operations = getattr(request, "operations", [])
-    parts = [one.upsert if one.HasField("upsert") else one.delete_points for one in operations]
+    parts = [
+        operation.upsert if operation.HasField("upsert") else operation.delete_points for operation in operations
+    ]
     return parts or list(getattr(request, "query_points", [request]))
 
 
 def asks_for_points() -> Iterator[tuple[str, str]]:
-    """Files that use the engine's service of points, and the method; empty where that is chosen later."""
+    """Yield files that use the engine's points service, with the method; empty if it is dynamic."""
     for name, tree in modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and _is_points(node.value) and node.attr[0].isupper():
@@ -86,17 +88,17 @@ def _is_points(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "points"
 
 
-def test_only_one_file_asks_the_engine_about_points_of_documents() -> None:
-    found = set(asks_for_points())
-    of_documents = {one for one in found if one[0].startswith(f"{DOCUMENTS}/")}
+def test_only_one_file_sends_requests_about_points_of_documents() -> None:
+    result = set(asks_for_points())
+    of_documents = {item for item in result if item[0].startswith(f"{DOCUMENTS}/")}
     assert of_documents - OF_NOBODY == {(SCOPED, "")}
-    elsewhere = found - of_documents
-    assert [one for one in elsewhere if not one[0].startswith(OTHERS)] == []
+    elsewhere = result - of_documents
+    assert [item for item in elsewhere if not item[0].startswith(OTHERS)] == []
     assert elsewhere, "the index of tools asks, or this test looks for the wrong thing"
 
 
 def is_of(tenant: str, where: Any) -> bool:
-    """Whether nothing but this tenant's can pass, whatever else is asked for."""
+    """Return whether the filter admits only points of this tenant."""
     own = wire.Condition(field=wire.FieldCondition(key=TENANT, match=wire.Match(keyword=tenant)))
     return own in where.must
 
@@ -104,7 +106,7 @@ def is_of(tenant: str, where: Any) -> bool:
 def filters_of(method: str, request: Any) -> list[Any]:
     match method:
         case "QueryBatch":
-            return [one.filter for one in request.query_points]
+            return [item.filter for item in request.query_points]
         case "Scroll" | "Count":
             return [request.filter]
         case "Upsert":
@@ -112,7 +114,7 @@ def filters_of(method: str, request: Any) -> list[Any]:
         case "Delete":
             return [request.points.filter]
         case "UpdateBatch":
-            return [_filter_of_operation(one) for one in request.operations]
+            return [_filter_of_operation(item) for item in request.operations]
     raise AssertionError(f"what of a {method} says whose it is?")
 
 
@@ -123,26 +125,26 @@ def _filter_of_operation(operation: Any) -> Any:
 
 
 def unscoped(sent: list[tuple[str, Any]], tenant: str) -> list[str]:
-    found = []
+    result = []
     for method, request in sent:
         if not all(is_of(tenant, where) for where in filters_of(method, request)):
-            found.append(f"{method}: {request}")
+            result.append(f"{method}: {request}")
         written = [point for part in _parts(request) if hasattr(part, "update_filter") for point in part.points]
         if any(point.payload[TENANT].string_value != tenant for point in written):
-            found.append(f"put for another: {request}")
-    return found
+            result.append(f"put for another: {request}")
+    return result
 
 
 def long(version: int, passages: int, replaces: int = 0) -> IndexedDocument:
-    """Its vectors are as long as those of the fixture's collection."""
+    """Return a document whose vectors have the dimensions of the fixture's collection."""
     texts = [f"red fox number {number}" for number in range(passages)]
     made = document("long", *texts, version=version, metadata={"tenant": "bob", "n": 1}, replaces=replaces)
     vector = HashEmbedder()._embed("red fox")
-    return replace(made, passages=[replace(one, vector=vector) for one in made.passages])
+    return replace(made, passages=[replace(passage, vector=vector) for passage in made.passages])
 
 
 async def exercise(shelf: TenantDocuments) -> set[str]:
-    """Everything that can be done; answers the names of what was."""
+    """Call every method; return their names."""
     hostile = Filters(should=(FieldCondition.of("tenant", "eq", "bob"), FieldCondition.of("n", "exists", False)))
     await shelf.put([long(1, 3)])
     await shelf.put([long(2, 1, replaces=3)])
@@ -190,13 +192,13 @@ async def test_every_request_that_is_sent_names_its_tenant_and_its_shards(
     assert unscoped(recorder.sent, "ann") == []
     assert unscoped(recorder.sent, "bob") != []
     shards = [part.shard_key_selector for _, request in recorder.sent for part in _parts(request)]
-    assert {one.shard_keys[0].keyword for one in shards} == {"own_ann"}
-    assert len(shared := {one.fallback.keyword for one in shards}) == 1
+    assert {shard.shard_keys[0].keyword for shard in shards} == {"own_ann"}
+    assert len(shared := {shard.fallback.keyword for shard in shards}) == 1
     assert shared.pop().startswith("shared_")
 
 
 async def test_no_write_chooses_among_ids_by_a_filter(qdrant_documents: QdrantDocuments) -> None:
-    """The engine keeps a record of every write, and of such a one it can never read it again."""
+    """The engine logs every write, and cannot replay such a one."""
     recorder = Recorder(qdrant_documents._qdrant.points)
     engine = replace(qdrant_documents._qdrant, points=recorder)
     card = DocumentCard(HashEmbedder().model)
@@ -204,4 +206,4 @@ async def test_no_write_chooses_among_ids_by_a_filter(qdrant_documents: QdrantDo
     await exercise(index.of(ANN))
     written = [str(request) for method, request in recorder.sent if method in {*WRITES, "Delete"}]
     assert written
-    assert [one for one in written if "has_id" in one] == []
+    assert [item for item in written if "has_id" in item] == []

@@ -1,4 +1,4 @@
-"""Tests that run at once let one that measures time be alone."""
+"""Concurrent tests let an exclusive test run alone."""
 
 import fcntl
 from collections.abc import Callable
@@ -18,12 +18,12 @@ def somebody_stands_in_the_door_of(folder: Path) -> bool:
     return False
 
 
-def test_two_that_need_not_be_alone_run_at_once(tmp_path: Path) -> None:
+def test_two_shared_tests_run_concurrently(tmp_path: Path) -> None:
     with turn(tmp_path, alone=False), turn(tmp_path, alone=False):
         assert not somebody_stands_in_the_door_of(tmp_path)
 
 
-def test_one_that_is_to_be_alone_waits_for_those_before_and_is_waited_for_by_those_after(tmp_path: Path) -> None:
+def test_an_exclusive_test_waits_for_earlier_tests_and_blocks_later_ones(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def taking_part(name: str, *, alone: bool) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Every command on an installation without extras: what needs the service says so in one line."""
+"""Every command on an installation without extras: those of the service report it in one line."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import pytest
 from tests.repo.sources import ROOT
 from toolscript.cli.app import MEASURING, YOURS
 
-# As a machine has it where `pip install toolscript` was all: these cannot be imported.
+# Packages that `pip install toolscript` alone does not install.
 BLOCKER = """
 import sys
 class Absent:
@@ -31,8 +31,8 @@ NEED_IT = (
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    names = {re.split(r"[\[<>=]", one)[0] for one in project["optional-dependencies"]["service"]}
-    kept = {re.split(r"[\[<>=]", one)[0] for one in project["dependencies"]}
+    names = {re.split(r"[\[<>=]", item)[0] for item in project["optional-dependencies"]["service"]}
+    kept = {re.split(r"[\[<>=]", item)[0] for item in project["dependencies"]}
     absent = {MODULES.get(name, name.replace("-", "_")) for name in names - kept}
     absent |= {"psycopg_pool", "grpc", "opentelemetry", "bson", "markdown_it"}
     folder = tmp_path_factory.mktemp("bare")
@@ -42,7 +42,9 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("words", NEED_IT)
-def test_what_needs_the_service_says_so_in_two_lines(bare: dict[str, str], words: str, tmp_path: Path) -> None:
+def test_a_command_of_the_service_reports_the_missing_extra_in_two_lines(
+    bare: dict[str, str], words: str, tmp_path: Path
+) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "toolscript", *words.split()],
         env=bare,
@@ -53,12 +55,12 @@ def test_what_needs_the_service_says_so_in_two_lines(bare: dict[str, str], words
     )
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     error, hint = done.stderr.splitlines()
-    assert error.startswith("error: this needs the service, which is not installed")
+    assert error.startswith("error: this command needs the service, which is not installed")
     assert hint == "hint: pip install 'toolscript[service]'"
 
 
-def test_the_gateways_own_commands_need_nothing_of_it(bare: dict[str, str], tmp_path: Path) -> None:
-    for words in (["list-servers"], ["config", "import", "--preview"], ["gateway", "status"], ["trust", "--list"]):
+def test_commands_of_the_gateway_need_no_extra(bare: dict[str, str], tmp_path: Path) -> None:
+    for words in (["list-servers"], ["config", "import", "--dry-run"], ["gateway", "status"], ["trust", "--list"]):
         done = subprocess.run(
             [sys.executable, "-m", "toolscript", *words],
             env=bare,
@@ -72,10 +74,10 @@ def test_the_gateways_own_commands_need_nothing_of_it(bare: dict[str, str], tmp_
 
 
 def test_help_has_three_panels(bare: dict[str, str]) -> None:
-    shown = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-m", "toolscript", "--help"], env=bare, capture_output=True, text=True, check=True
     ).stdout
-    _, *panels = re.split(r"^(?:Your tools|The service .*|Measuring):$", shown, flags=re.MULTILINE)
+    _, *panels = re.split(r"^(?:Your tools|The service .*|Measuring):$", output, flags=re.MULTILINE)
     yours, service, measuring = (re.findall(r"^  ([a-z-]+)  ", panel, re.MULTILINE) for panel in panels)
     assert yours == [*YOURS]
     assert {"serve", "worker", "sync", "skills"} <= {*service}

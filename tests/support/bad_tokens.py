@@ -1,6 +1,6 @@
-"""Tokens that must be refused, each one step away from a right one, and right ones in the wrong place.
+"""Tokens that must be refused, each one step away from a valid one, and valid ones in the wrong place.
 
-`bad_tokens(issuer)` are for `Authorization: Bearer`; `misplaced_tokens(issuer)` are right and shown elsewhere.
+`bad_tokens(issuer)` are for `Authorization: Bearer`; `misplaced_tokens(issuer)` are valid but sent elsewhere.
 """
 
 import base64
@@ -26,13 +26,13 @@ def _unsigned(_: bytes) -> bytes:
 
 
 def _by(issuer: Issuer, header: Mapping[str, object], kid: str = "ed-1") -> str:
-    """Rightly signed, with another header."""
+    """Return a correctly signed token with another header."""
     key = issuer.keys[kid]
     return compact({"alg": key.algorithm, "kid": kid, **header}, issuer.claims(), key.sign)
 
 
 def _by_stranger(issuer: Issuer, header: Mapping[str, object]) -> str:
-    """Signed with a key of the stranger's own, which the header may advertise."""
+    """Return a token signed with a foreign key, which the header may advertise."""
     stranger = ed_key("ed-1")
     return compact({"alg": "EdDSA", **header, "jwk": stranger.jwk}, issuer.claims(), stranger.sign)
 
@@ -54,7 +54,7 @@ def _changed_signature(issuer: Issuer) -> str:
 
 
 def _unencoded(issuer: Issuer) -> str:
-    """A payload that is signed as it stands, which a `crit` header can ask for."""
+    """Return a token with an unencoded payload, as a `crit` header can request."""
     key = issuer.keys["ed-1"]
     header = b64(json.dumps({"alg": "EdDSA", "kid": "ed-1", "b64": False, "crit": ["b64"]}).encode())
     body = b64(json.dumps(issuer.claims()).encode())
@@ -74,79 +74,81 @@ def _public_text(issuer: Issuer, kid: str) -> bytes:
 
 
 KINDS: Mapping[str, Callable[[Issuer], str]] = {
-    "algorithm none": lambda one: compact({"alg": "none", "kid": "rsa-1"}, one.claims(), _unsigned),
-    "algorithm nOnE": lambda one: compact({"alg": "nOnE"}, one.claims(), _unsigned),
-    "algorithm none with a signature": lambda one: _by(one, {"alg": "none"}),
-    "no algorithm": lambda one: compact({"kid": "ed-1"}, one.claims(), one.keys["ed-1"].sign),
-    "algorithm is a list": lambda one: _by(one, {"alg": ["EdDSA"]}),
-    "HS256 with the public key as the secret": lambda one: _secretly(one, "rsa-1", one.keys["rsa-1"].pem),
-    "HS256 with the key set's text as the secret": lambda one: _secretly(one, "rsa-1", _public_text(one, "rsa-1")),
-    "HS256 with an empty secret": lambda one: _secretly(one, "ed-1", b""),
-    "another key under a known name": lambda one: compact(
-        {"alg": "ES256", "kid": "ec-1"}, one.claims(), ec_key("ec-1").sign
+    "algorithm none": lambda item: compact({"alg": "none", "kid": "rsa-1"}, item.claims(), _unsigned),
+    "algorithm nOnE": lambda item: compact({"alg": "nOnE"}, item.claims(), _unsigned),
+    "algorithm none with a signature": lambda item: _by(item, {"alg": "none"}),
+    "no algorithm": lambda item: compact({"kid": "ed-1"}, item.claims(), item.keys["ed-1"].sign),
+    "algorithm is a list": lambda item: _by(item, {"alg": ["EdDSA"]}),
+    "HS256 with the public key as the secret": lambda item: _secretly(item, "rsa-1", item.keys["rsa-1"].pem),
+    "HS256 with the key set's text as the secret": lambda item: _secretly(
+        item, "rsa-1", _public_text(item, "rsa-1")
     ),
-    "unknown key": lambda one: compact({"alg": "EdDSA", "kid": "ed-9"}, one.claims(), ed_key("ed-9").sign),
-    "known key under an unknown name": lambda one: _by(one, {"kid": "ed-9"}),
-    "name of the key is a number": lambda one: _by(one, {"kid": 7}),
-    "expired": lambda one: one.token(exp=_past(one, HOUR)),
-    "no expiry": lambda one: one.token(exp=None),
-    "expiry is text": lambda one: one.token(exp="2099-01-01"),
-    "expiry is not a number": lambda one: one.token(exp=float("nan")),
-    "expiry is true": lambda one: one.token(exp=True),
-    "not valid yet": lambda one: one.token(nbf=_past(one, -HOUR)),
-    "issued in the future": lambda one: one.token(iat=_past(one, -HOUR)),
-    "another issuer": lambda one: one.token(iss="https://issuer.example.evil"),
-    "issuer in a list": lambda one: one.token(iss=[one.name]),
-    "no issuer": lambda one: one.token(iss=None),
-    "another audience": lambda one: one.token(aud=["toolscript2", "others"]),
-    "no audience": lambda one: one.token(aud=None),
-    "no tenant": lambda one: one.token(None),
-    "tenant is a number": lambda one: one.token(7),
-    "tenant is a list": lambda one: one.token(["acme"]),
-    "tenant is empty": lambda one: one.token(""),
-    "tenant with a path in it": lambda one: one.token("acme/../other"),
-    "tenant with a line break": lambda one: one.token("acme\n"),
-    "tenant that is too long": lambda one: one.token("a" * 129),
+    "HS256 with an empty secret": lambda item: _secretly(item, "ed-1", b""),
+    "another key under a known name": lambda item: compact(
+        {"alg": "ES256", "kid": "ec-1"}, item.claims(), ec_key("ec-1").sign
+    ),
+    "unknown key": lambda item: compact({"alg": "EdDSA", "kid": "ed-9"}, item.claims(), ed_key("ed-9").sign),
+    "known key under an unknown name": lambda item: _by(item, {"kid": "ed-9"}),
+    "name of the key is a number": lambda item: _by(item, {"kid": 7}),
+    "expired": lambda item: item.token(exp=_past(item, HOUR)),
+    "no expiry": lambda item: item.token(exp=None),
+    "expiry is text": lambda item: item.token(exp="2099-01-01"),
+    "expiry is not a number": lambda item: item.token(exp=float("nan")),
+    "expiry is true": lambda item: item.token(exp=True),
+    "not valid yet": lambda item: item.token(nbf=_past(item, -HOUR)),
+    "issued in the future": lambda item: item.token(iat=_past(item, -HOUR)),
+    "another issuer": lambda item: item.token(iss="https://issuer.example.evil"),
+    "issuer in a list": lambda item: item.token(iss=[item.name]),
+    "no issuer": lambda item: item.token(iss=None),
+    "another audience": lambda item: item.token(aud=["toolscript2", "others"]),
+    "no audience": lambda item: item.token(aud=None),
+    "no tenant": lambda item: item.token(None),
+    "tenant is a number": lambda item: item.token(7),
+    "tenant is a list": lambda item: item.token(["acme"]),
+    "tenant is empty": lambda item: item.token(""),
+    "tenant with a path in it": lambda item: item.token("acme/../other"),
+    "tenant with a line break": lambda item: item.token("acme\n"),
+    "tenant that is too long": lambda item: item.token("a" * 129),
     "payload was changed": _changed_payload,
     "header was changed": _changed_header,
     "signature was changed": _changed_signature,
-    "no signature": lambda one: one.token().rpartition(".")[0] + ".",
-    "truncated": lambda one: one.token()[:-9],
-    "two parts": lambda one: one.token().rpartition(".")[0],
-    "not a token": lambda one: "s3cret-of-the-house",
-    "nothing but dots": lambda one: "..",
-    "encrypted": lambda one: ".".join([b64(b'{"alg":"RSA-OAEP","enc":"A256GCM"}'), *(b64(b"x" * 16),) * 4]),
-    "token in a token": lambda one: compact(
-        {"alg": "EdDSA", "kid": "ed-1", "cty": "JWT"}, one.token().encode(), one.keys["ed-1"].sign
+    "no signature": lambda item: item.token().rpartition(".")[0] + ".",
+    "truncated": lambda item: item.token()[:-9],
+    "two parts": lambda item: item.token().rpartition(".")[0],
+    "not a token": lambda item: "s3cret-of-the-house",
+    "nothing but dots": lambda item: "..",
+    "encrypted": lambda item: ".".join([b64(b'{"alg":"RSA-OAEP","enc":"A256GCM"}'), *(b64(b"x" * 16),) * 4]),
+    "token in a token": lambda item: compact(
+        {"alg": "EdDSA", "kid": "ed-1", "cty": "JWT"}, item.token().encode(), item.keys["ed-1"].sign
     ),
-    "critical extension": lambda one: _by(one, {"crit": ["exp"], "exp": 1}),
+    "critical extension": lambda item: _by(item, {"crit": ["exp"], "exp": 1}),
     "payload that is not encoded": _unencoded,
-    "key in the header": lambda one: _by_stranger(one, {}),
-    "key in the header under a known name": lambda one: _by_stranger(one, {"kid": "ed-1"}),
-    "address of a key set in the header": lambda one: _by_stranger(
-        one, {"kid": "ed-1", "jku": "https://evil.example/jwks.json", "x5u": "https://evil.example/cert.pem"}
+    "key in the header": lambda item: _by_stranger(item, {}),
+    "key in the header under a known name": lambda item: _by_stranger(item, {"kid": "ed-1"}),
+    "address of a key set in the header": lambda item: _by_stranger(
+        item, {"kid": "ed-1", "jku": "https://evil.example/jwks.json", "x5u": "https://evil.example/cert.pem"}
     ),
-    "ES256 signature under an RS256 header": lambda one: compact(
-        {"alg": "RS256", "kid": "rsa-1"}, one.claims(), one.keys["ec-1"].sign
+    "ES256 signature under an RS256 header": lambda item: compact(
+        {"alg": "RS256", "kid": "rsa-1"}, item.claims(), item.keys["ec-1"].sign
     ),
-    "algorithm of another key's type": lambda one: _by(one, {"alg": "RS256"}, "ec-1"),
-    "algorithm that is not accepted": lambda one: _by(one, {"alg": "RS512"}, "rsa-1"),
-    "token of another kind": lambda one: _by(one, {"typ": "dpop+jwt"}),
-    "payload is a list": lambda one: compact({"alg": "EdDSA", "kid": "ed-1"}, ["acme"], one.keys["ed-1"].sign),
-    "payload nested without end": lambda one: compact(
-        {"alg": "EdDSA", "kid": "ed-1"}, b"[" * 5000, one.keys["ed-1"].sign
+    "algorithm of another key's type": lambda item: _by(item, {"alg": "RS256"}, "ec-1"),
+    "algorithm that is not accepted": lambda item: _by(item, {"alg": "RS512"}, "rsa-1"),
+    "token of another kind": lambda item: _by(item, {"typ": "dpop+jwt"}),
+    "payload is a list": lambda item: compact({"alg": "EdDSA", "kid": "ed-1"}, ["acme"], item.keys["ed-1"].sign),
+    "payload nested without end": lambda item: compact(
+        {"alg": "EdDSA", "kid": "ed-1"}, b"[" * 5000, item.keys["ed-1"].sign
     ),
-    "header is a text": lambda one: compact("alg b64", one.claims(), one.keys["ed-1"].sign),
-    "header is a list": lambda one: compact(["alg", "b64"], one.claims(), one.keys["ed-1"].sign),
-    "too long": lambda one: one.token(more="x" * 9000),
-    "two tokens": lambda one: f"{one.token()},{one.token()}",
-    "letters of no alphabet": lambda one: one.token()[:-4] + "\xff\xfe\xfd\xfc",
+    "header is a text": lambda item: compact("alg b64", item.claims(), item.keys["ed-1"].sign),
+    "header is a list": lambda item: compact(["alg", "b64"], item.claims(), item.keys["ed-1"].sign),
+    "too long": lambda item: item.token(more="x" * 9000),
+    "two tokens": lambda item: f"{item.token()},{item.token()}",
+    "letters of no alphabet": lambda item: item.token()[:-4] + "\xff\xfe\xfd\xfc",
 }
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a request carries."""
+    """Headers and parameters of a request."""
 
     headers: list[tuple[str, str]] = field(default_factory=list)
     params: Mapping[str, str] = field(default_factory=dict)
@@ -178,6 +180,6 @@ def misplaced_tokens(issuer: Issuer) -> dict[str, Shown]:
 
 
 def bad_requests(issuer: Issuer) -> dict[str, Shown]:
-    """All of both, for trying on routes. Without a setting that allows it, the debug headers are among them."""
-    shown = {kind: Shown([("Authorization", f"Bearer {token}")]) for kind, token in bad_tokens(issuer).items()}
-    return shown | misplaced_tokens(issuer)
+    """Return all of both, to try on routes, with the debug headers unless a setting allows them."""
+    output = {kind: Shown([("Authorization", f"Bearer {token}")]) for kind, token in bad_tokens(issuer).items()}
+    return output | misplaced_tokens(issuer)

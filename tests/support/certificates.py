@@ -31,7 +31,7 @@ class PrivateCa:
         self.file = self._write("ca.pem", self._certificate.public_bytes(serialization.Encoding.PEM))
 
     def sign(self, name: str) -> Signed:
-        """For a server on this machine, or for a client."""
+        """Sign a certificate for a local server, or for a client."""
         key = ec.generate_private_key(ec.SECP256R1())
         here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         draft = _draft(_name(name), self._name, key.public_key())
@@ -46,7 +46,7 @@ class PrivateCa:
         )
 
     def _write(self, name: str, content: bytes) -> str:
-        """Readable by all: the server that is given it runs as somebody else."""
+        """Write a file readable by all: the server runs as another user."""
         file = self._folder / name
         file.write_bytes(content)
         file.chmod(0o644)

@@ -28,7 +28,7 @@ class Cluster:
         return self.fleet.state.ports[f"qdrant-{node}"] + 1
 
     def kill(self, node: int) -> None:
-        """As a crash would."""
+        """Kill the node, as a crash would."""
         pid = self.fleet.state.processes[f"qdrant-{node}"].pid
         os.kill(pid, signal.SIGKILL)
         with suppress(ChildProcessError):
@@ -39,7 +39,7 @@ class Cluster:
 
     def start(self, nodes: Sequence[int]) -> None:
         with warnings.catch_warnings():
-            # Engines are started to outlive who starts them; here they do not.
+            # Engines normally outlive the process that starts them; here they do not.
             warnings.simplefilter("ignore", ResourceWarning)
             self.fleet.start_engines([self.fleet.cluster_node(node) for node in nodes])
 

@@ -1,4 +1,4 @@
-"""A relay between us and an engine that can be told to fail in the ways networks and engines do."""
+"""A relay in front of an engine that can simulate failures of networks and engines."""
 
 import asyncio
 import random
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Fault(StrEnum):
-    """What becomes of an answer. Resetting is over at once; the others last until the relay is healed."""
+    """Fault of a response. A reset happens once; the others last until the relay is healed."""
 
     NONE = "none"
     REFUSED = "refused"
@@ -48,7 +48,7 @@ class Relay:
         await self.fail(fault)
 
     async def fail(self, fault: Fault, *, delay: float = 0.0) -> None:
-        """`delay` is how long a slow answer is held back."""
+        """`delay`: seconds to hold back a slow response."""
         self._fault, self._delay = fault, delay
         if fault not in _PASSING:
             self._healed.clear()
@@ -61,7 +61,7 @@ class Relay:
     async def heal(self) -> None:
         self._fault = Fault.NONE
         self._healed.set()
-        # Nobody can find the thread again in a stream that had something else in it.
+        # A stream with garbage in it cannot be resynchronized.
         _abort(self._spoilt)
         if self._server is None:
             await self.start()
@@ -70,7 +70,7 @@ class Relay:
         self._healed.set()
         await self.fail(Fault.REFUSED)
         await asyncio.gather(*self._relays, return_exceptions=True)
-        # Who was let in a moment ago is shown out: a transport that nobody closes is complained of much later.
+        # Close connections that were just accepted: unclosed transports cause warnings much later.
         await asyncio.sleep(LAST_MOMENT_SECONDS)
         _abort(self._writers)
         await asyncio.sleep(0)
@@ -112,7 +112,7 @@ class Relay:
         writer.close()
 
     async def _fail_answer(self, data: bytes, writer: asyncio.StreamWriter) -> bool:
-        """Whether something else became of it."""
+        """Apply the fault; return whether it replaced the response."""
         match self._fault:
             case Fault.HANGING:
                 await self._healed.wait()

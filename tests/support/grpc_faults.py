@@ -1,6 +1,6 @@
-"""A relay that understands gRPC, and fails only the calls that name something, with the faults of the other.
+"""A relay that parses gRPC and fails only matching calls, with the same faults.
 
-Whoever asks sees what a relay of bytes would have it see: a connection that cannot be used is UNAVAILABLE.
+Clients see the same as with a byte relay: an unusable connection is UNAVAILABLE.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _SILENT = {Fault.HANGING, Fault.HALF_THEN_SILENT}
 
 
 class CallRelay(grpc.GenericRpcHandler):
-    """Passes calls on, whole messages at a time. Which of them fail is told by what they name, as a collection."""
+    """Forwards calls, whole messages at a time. Calls that contain a name, such as a collection, fail."""
 
     def __init__(self, far: grpc.aio.Channel) -> None:
         self._far = far
@@ -31,13 +31,13 @@ class CallRelay(grpc.GenericRpcHandler):
         self.port = 0
 
     async def fail(self, fault: Fault, *, naming: str, but_not: str = "", delay: float = 0.0) -> None:
-        """`delay` is how long a slow answer is held back."""
+        """`delay`: seconds to hold back a slow response."""
         self._fault, self._delay = fault, delay
         self._failing, self._sparing = naming.encode(), but_not.encode()
         self._healed.clear()
 
     async def rename(self, collection: str, other: str) -> None:
-        """The engine is asked for another collection, whose name has to be as long."""
+        """Replace the collection in requests by another one, whose name must be as long."""
         assert len(collection) == len(other)
         self._renamed = (collection.encode(), other.encode())
 
@@ -79,7 +79,7 @@ class CallRelay(grpc.GenericRpcHandler):
 
 @asynccontextmanager
 async def call_relay(target: str) -> AsyncIterator[CallRelay]:
-    # A caller that gives up is no news.
+    # A client that gives up is not logged.
     logging.getLogger("grpc._cython.cygrpc").setLevel(logging.CRITICAL)
     async with grpc.aio.insecure_channel(target) as far:
         relay = CallRelay(far)

@@ -1,4 +1,4 @@
-"""Debian's nginx: the one that is installed, or one unpacked into a folder of ours, where nothing starts it."""
+"""Debian's nginx: the installed one, or one unpacked into our own folder, where nothing starts it."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ def nginx_program() -> str:
 
 
 def _unpacked() -> str:
-    """Once for all clones and all test runs of a machine."""
+    """Unpack once for all clones and test runs on a machine."""
     folder = Path(tempfile.gettempdir()) / f"toolscript-nginx-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     program = folder / "nginx" / "usr" / "sbin" / "nginx"
@@ -32,7 +32,7 @@ def _unpacked() -> str:
 
 
 def _download(folder: Path) -> None:
-    """A machine may never have been told which packages there are; to tell it takes root."""
+    """Download the package. The package lists may be missing; updating them requires root."""
     try:
         _run(folder, "apt-get", "download", "nginx")
     except RuntimeError:

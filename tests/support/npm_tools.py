@@ -15,12 +15,12 @@ FILES = ("package.json", "package-lock.json")
 
 @cache
 def npm_tools() -> Path:
-    """The folder that has `node_modules/.bin`. Outside the checkout, so that it outlives a clone."""
+    """Return the folder with `node_modules/.bin`. It is outside the checkout, so that it outlives a clone."""
     return installed(CHECKS)
 
 
 def installed(project: Path) -> Path:
-    """Where the packages of a locked npm project are; `npm ci` puts them there the first time."""
+    """Return the folder of the packages of a locked npm project; `npm ci` installs them the first time."""
     locked = b"".join((project / name).read_bytes() for name in FILES)
     key = hashlib.sha256(locked).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"toolscript-npm-{os.getuid()}-{key}"
@@ -45,7 +45,7 @@ def _install(project: Path, folder: Path) -> None:
 
 
 def run_check(script: str, *arguments: str) -> str:
-    """What a script of `typescript_checks` prints; it takes its packages from the folder it runs in."""
+    """Return the output of a script of `typescript_checks`; it uses the packages of its folder."""
     command = ["node", str(CHECKS / script), *arguments]
     done = subprocess.run(command, cwd=npm_tools(), check=False, capture_output=True, text=True, timeout=900)
     if done.returncode:

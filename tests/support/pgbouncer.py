@@ -1,4 +1,4 @@
-"""A real PgBouncer in transaction mode before the PostgreSQL of the tests."""
+"""A real PgBouncer in transaction mode in front of the PostgreSQL of the tests."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def pgbouncer(postgres_url: str) -> Iterator[str]:
-    """The same address behind it. It knows every database of that PostgreSQL, also one that is made later."""
+    """Yield the URL through the bouncer. It serves every database of that PostgreSQL, also later ones."""
     sys.path.append(str(ROOT / "scripts"))
     from engine_parts.pgbouncer import PgBouncer
     from engine_parts.places import places_for
@@ -27,7 +27,7 @@ def pgbouncer(postgres_url: str) -> Iterator[str]:
     with engine_folder("pgbouncer") as home:
         engine = PgBouncer(type(shared)(shared.root, home), postgres_url)
         with shared.locked(), warnings.catch_warnings():
-            # Engines are started to outlive who starts them; here they do not.
+            # Engines normally outlive the process that starts them; here they do not.
             warnings.simplefilter("ignore", ResourceWarning)
             engine.prepare()
             port = choose_port(None, 1, ())

@@ -1,4 +1,4 @@
-"""A Qdrant of a test's own that asks for keys or certificates, beside the engine that all tests share."""
+"""A separate Qdrant that requires keys or certificates, beside the engine that all tests share."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def engine_folder(name: str) -> Iterator[Path]:
-    """One that the unprivileged user of a server can enter, as a test's own folder is not."""
+    """Return a folder that the unprivileged user of a server can enter, unlike the folder of a test."""
     sys.path.append(str(ROOT / "scripts"))
     from engine_parts.places import places_for
 
@@ -35,7 +35,7 @@ def engine_folder(name: str) -> Iterator[Path]:
 
 @contextmanager
 def secured_qdrant(home: Path, service: Sequence[str], more: Sequence[str] = ()) -> Iterator[int]:
-    """Its gRPC port. `service` and `more` are lines of its config, of that section and of others."""
+    """Yield its gRPC port. `service` and `more` are lines of its config, for that section and for others."""
     from engine_parts.places import places_for
     from engine_parts.processes import spawn, wait_until
 
@@ -43,7 +43,7 @@ def secured_qdrant(home: Path, service: Sequence[str], more: Sequence[str] = ())
     with shared.locked():
         launch, port = _launch(type(shared)(shared.root, home), service, more)
         with warnings.catch_warnings():
-            # Engines are started to outlive who starts them; here they do not.
+            # Engines normally outlive the process that starts them; here they do not.
             warnings.simplefilter("ignore", ResourceWarning)
             process = spawn(launch)
         assert wait_until(lambda: listens(port + 1), 60), launch.log.read_text()

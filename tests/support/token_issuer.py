@@ -1,4 +1,4 @@
-"""Somebody who issues tokens, written apart from what verifies them: the bytes are put together by hand."""
+"""A token issuer, independent of the code that verifies tokens: it assembles the bytes by hand."""
 
 import base64
 import functools
@@ -65,7 +65,7 @@ def _signing_key(kid: str, algorithm: str, sign: Sign, jwk: Json, public: Public
 
 
 class Issuer:
-    """With one key of each kind, and tokens that are right unless they are asked to be otherwise."""
+    """Issuer with one key of each kind; its tokens are valid by default."""
 
     name = "https://issuer.example"
     audience = "toolscript"
@@ -105,12 +105,12 @@ class Issuer:
 
 @functools.cache
 def an_issuer() -> Issuer:
-    """One for all tests of a process that do not change it: keys take long to make."""
+    """Return a shared issuer for tests that do not change it: generating keys is slow."""
     return Issuer()
 
 
 def compact(header: object, payload: object, sign: Sign) -> str:
-    """Signed as it is given, however wrong. A payload of bytes is taken as it is."""
+    """Sign header and payload unchecked. A payload of bytes is used as it is."""
     body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     signed = f"{b64(json.dumps(header).encode())}.{b64(body)}"
     return f"{signed}.{b64(sign(signed.encode()))}"

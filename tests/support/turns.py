@@ -1,4 +1,4 @@
-"""Tests of several processes at once, and one that measures time with nothing beside it."""
+"""Lets tests of several processes run concurrently, and those that measure time run alone."""
 
 import fcntl
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from pathlib import Path
 
 @contextmanager
 def turn(folder: Path, *, alone: bool) -> Iterator[None]:
-    """Waits until no test runs alone or, for one that is to, until none runs at all.
+    """Wait until no exclusive test runs or, for an exclusive one, until none runs at all.
 
-    Whoever waits for the room stands in its door. Without a door, one that is to be alone might wait for ever:
-    there would always be somebody in the room.
+    A test holds the door while it waits for the room, so that later tests queue behind it. Without the door, an
+    exclusive test could starve: the room might never be empty.
     """
     with (folder / "room").open("w") as room:
         with (folder / "door").open("w") as door:

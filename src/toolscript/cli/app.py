@@ -1,4 +1,4 @@
-"""The commands, and the help page that lists them. Each one parses, hands over, and shows what came back."""
+"""The commands and their help page. Each command parses its options, calls a service and prints the result."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ MAX_SENTENCE = 200
 
 
 class ThreePanels(TyperGroup):
-    """Commands in three panels, each with the whole of its first sentence."""
+    """Help with three panels of commands, each command with its complete first sentence."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
@@ -69,7 +69,7 @@ class ThreePanels(TyperGroup):
 
 
 def build_cli() -> typer.Typer:
-    """A command imports what it calls when it is run: help and completion stay fast."""
+    """Build the commands. A command imports its code when it runs, so that help and completion stay fast."""
     app = typer.Typer(
         name="toolscript",
         cls=ThreePanels,
@@ -107,23 +107,23 @@ def build_cli() -> typer.Typer:
 
 
 def run(app: typer.Typer) -> None:
-    """Runs the command line; an error of ours becomes a message, what to do next, and an exit code."""
+    """Run the command line; an error of ours becomes a message, a hint and an exit code."""
     try:
         app()
     except ToolscriptError as error:
-        _leave(error)
+        _exit_with(error)
     except ModuleNotFoundError as error:
         if (error.name or "toolscript").partition(".")[0] == "toolscript":
             raise
-        _leave(
+        _exit_with(
             SetupError(
-                f"this needs the service, which is not installed (there is no {error.name})",
+                f"this command needs the service, which is not installed (no module {error.name})",
                 hint="pip install 'toolscript[service]'",
             )
         )
 
 
-def _leave(error: ToolscriptError) -> NoReturn:
+def _exit_with(error: ToolscriptError) -> NoReturn:
     if "--json" in sys.argv:
         say(json_text(envelope_of(error)))
     else:
@@ -131,8 +131,8 @@ def _leave(error: ToolscriptError) -> NoReturn:
     raise SystemExit(ERROR_TABLE[type(error)].exit_code) from None
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(__version__)
         raise typer.Exit
 
@@ -140,7 +140,7 @@ def _show_version(wanted: bool) -> None:
 def _version_option(
     _: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None: ...
 
@@ -148,10 +148,10 @@ def _version_option(
 def _write_commands(app: typer.Typer) -> None:
     @app.command()
     def worker(
-        drain: Annotated[bool, typer.Option(help="Stop when nothing is left to do.")] = False,
+        drain: Annotated[bool, typer.Option(help="Exit when no work is left.")] = False,
         as_json: AsJson = False,
     ) -> None:
-        """Embed and index what changed in the catalog. Any number of workers can run at once."""
+        """Embed and index changed items of the catalog. Any number of workers can run at once."""
         from toolscript.server import indexing
 
         if not drain:
@@ -159,7 +159,7 @@ def _write_commands(app: typer.Typer) -> None:
             return
         with progress() as on_progress:
             report = indexing.drain(on_progress)
-        text = f"{report.followed:,} items followed, {report.left:,} left, {report.failing:,} of them failing"
+        text = f"{report.followed:,} items indexed, {report.left:,} left, {report.failing:,} of them failing"
         show(asdict(report), text + _spending(report), as_json=as_json)
         if report.left:
             raise typer.Exit(2)
@@ -174,7 +174,7 @@ def _read_commands(app: typer.Typer) -> None:
             str | None,
             typer.Option(
                 metavar="PATH",
-                help="Unix socket to listen on as well; whoever can open it is an administrator "
+                help="Additional Unix socket to listen on; every process that can open it is an administrator "
                 "(default: TOOLSCRIPT_SOCKET).",
             ),
         ] = None,
@@ -182,14 +182,14 @@ def _read_commands(app: typer.Typer) -> None:
             bool,
             typer.Option(
                 "--demo",
-                help="Without engine, model or network: a small catalog, documents and a library in memory, on "
-                "this machine alone. Shows what to try.",
+                help="Serve a small catalog, documents and a library from memory, without engine, model or "
+                "network, on this machine only. Prints examples.",
             ),
         ] = False,
     ) -> None:
-        """Answer searches over HTTP."""
+        """Serve searches over HTTP."""
         if demo and socket:
-            raise InvalidRequest("--demo listens on a port alone", hint="leave --socket out")
+            raise InvalidRequest("--demo listens on a port only", hint="leave --socket out")
         if demo:
             from toolscript.server.demo import serve_demo
 
@@ -206,21 +206,21 @@ def _doctor(app: typer.Typer) -> None:
         index: Annotated[
             bool,
             typer.Option(
-                "--index", help="Compare the service's catalog and index, and show which index is on which model."
+                "--index", help="Compare the service's catalog and index, and list the indexes with their models."
             ),
         ] = False,
-        repair: Annotated[bool, typer.Option(help="Mark what differs, for the worker to do again.")] = False,
+        repair: Annotated[bool, typer.Option(help="Mark differing items for the worker to index again.")] = False,
         config: ConfigFile = None,
         data_dir: DataDir = None,
         model: Model = None,
         as_json: AsJson = False,
     ) -> None:
-        """Check config files, servers, model and caches; a finding comes with its fix. Exit code 2: some came."""
+        """Check config files, servers, model and caches; each finding has a fix. Exit code 2: findings exist."""
         if index or repair:
             healthy = _examine_service(repair=repair, as_json=as_json)
         else:
-            given = flags(config=config, data_dir=data_dir, model=model)
-            healthy = _examine_gateway(given, as_json=as_json)
+            options = flags(config=config, data_dir=data_dir, model=model)
+            healthy = _examine_gateway(options, as_json=as_json)
         if not healthy:
             raise typer.Exit(2)
 
@@ -230,7 +230,7 @@ def _examine_service(*, repair: bool, as_json: bool) -> bool:
 
     with progress() as on_progress:
         report = doctor(repair=repair, on_progress=on_progress)
-    _show_examination(report, list_indexes(), as_json=as_json)
+    _show_report(report, list_indexes(), as_json=as_json)
     return report.healthy or repair
 
 
@@ -248,12 +248,12 @@ def _spending(report: "WorkReport") -> str:
         return ""
     used = report.language_model.usage
     return (
-        f"\nlanguage model: {used.calls:,} calls, {used.failed:,} failed, {used.prompt_tokens:,} tokens asked, "
-        f"{used.completion_tokens:,} answered, cost {report.language_model.cost:.4f}"
+        f"\nlanguage model: {used.calls:,} calls, {used.failed:,} failed, {used.prompt_tokens:,} prompt tokens, "
+        f"{used.completion_tokens:,} completion tokens, cost {report.language_model.cost:.4f}"
     )
 
 
-def _show_examination(report: "DoctorReport", indexes: Sequence["IndexStatus"], *, as_json: bool) -> None:
+def _show_report(report: "DoctorReport", indexes: Sequence["IndexStatus"], *, as_json: bool) -> None:
     for item, reason in report.failing:
         say(f"item {item} keeps failing: {reason}")
     text = (
@@ -261,10 +261,10 @@ def _show_examination(report: "DoctorReport", indexes: Sequence["IndexStatus"], 
         f"{report.extra:,} extra; {report.pending:,} waiting for a worker; "
         f"{report.skills:,} skills, {report.wrong_skills:,} wrong in the index"
     )
-    columns = ("product", "collection", "state", "model", "points", "shards", "under way")
+    columns = ("product", "collection", "state", "model", "points", "shards", "building")
     rows = [[str(value) for value in asdict(status).values()] for status in indexes]
-    shown = {**asdict(report), "healthy": report.healthy, "indexes": [asdict(status) for status in indexes]}
-    show(shown, f"{text}\n\n{table(columns, rows, colour=False)}", as_json=as_json)
+    data = {**asdict(report), "healthy": report.healthy, "indexes": [asdict(status) for status in indexes]}
+    show(data, f"{text}\n\n{table(columns, rows, colour=False)}", as_json=as_json)
     if not report.healthy:
         next_step = "`toolscript worker --drain`" if report.repaired else "`toolscript doctor --repair`"
         say(f"hint: run {next_step}")

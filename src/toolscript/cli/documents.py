@@ -11,7 +11,7 @@ import typer
 from toolscript.cli.options import AsJson, Timeout, Url
 from toolscript.cli.output import (
     BOLD,
-    MAX_SAID,
+    MAX_MESSAGES,
     NOTHING_FOUND,
     PLAIN,
     colour_wanted,
@@ -50,9 +50,9 @@ Json = dict[str, Any]
 HEAD = ["Document", "Score", "Title"]
 INDENT = "    "
 WITHOUT = {
-    "embedding": "the embedding model did not answer: words alone were compared",
-    "index": "the index did not answer every question",
-    "rerank": "the best were not looked at once more",
+    "embedding": "the embedding model did not answer: keyword search only",
+    "index": "the index did not answer every request",
+    "rerank": "the top results were not reranked",
 }
 ABOUT = {"exact": "", "at_least": "at least ", "about": "about "}
 
@@ -61,7 +61,7 @@ PAGE_OF_ALL = 100
 
 
 def filters_of(texts: Sequence[str]) -> Json | None:
-    """All of them have to hold."""
+    """Combine the filters; all of them must hold."""
     gathered: dict[str, list[object]] = {kind: [] for kind in KINDS}
     for text in texts:
         for kind, conditions in _read(text).items():
@@ -76,17 +76,17 @@ def _read(text: str) -> dict[str, list[object]]:
         value = _value(compared["value"])
         return {"must": [{"field": compared["field"], "op": _SIGNS[compared["sign"]], "value": value}]}
     if named := _NAMED.fullmatch(text):
-        return _by_name(named["field"], " ".join(named["op"].split()), named["value"] or "", text)
-    raise _refused(text)
+        return _named_condition(named["field"], " ".join(named["op"].split()), named["value"] or "", text)
+    raise _invalid_filter(text)
 
 
-def _by_name(field: str, op: str, value: str, text: str) -> dict[str, list[object]]:
+def _named_condition(field: str, op: str, value: str, text: str) -> dict[str, list[object]]:
     if op.endswith("exists"):
         if value:
-            raise _refused(text)
+            raise _invalid_filter(text)
         return {"must": [{"field": field, "op": "exists", "value": op == "exists"}]}
     if not value:
-        raise _refused(text)
+        raise _invalid_filter(text)
     many = op in ("in", "not in", "nin")
     condition = {
         "field": field,
@@ -100,60 +100,60 @@ def _from_json(text: str) -> dict[str, list[object]]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        raise _refused(text) from None
+        raise _invalid_filter(text) from None
     if "field" in data:
         return {"must": [data]}
-    if not data.keys() <= set(KINDS) or not all(isinstance(one, list) for one in data.values()):
-        raise _refused(text)
+    if not data.keys() <= set(KINDS) or not all(isinstance(conditions, list) for conditions in data.values()):
+        raise _invalid_filter(text)
     return data  # type: ignore[no-any-return]
 
 
 def _values(text: str) -> list[object]:
-    """A list of JSON, or values with commas between them."""
+    """Parse a JSON list, or comma-separated values."""
     if text.startswith("["):
         listed = _value(text)
         return listed if isinstance(listed, list) else [listed]
-    return [_value(one.strip()) for one in text.split(",") if one.strip()]
+    return [_value(item.strip()) for item in text.split(",") if item.strip()]
 
 
 def _value(text: str) -> object:
-    """A number, true, false or a text in quotes, as JSON has them; anything else is a text as it stands."""
+    """Parse a JSON number, boolean or string; anything else is literal text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-def _refused(text: str) -> InvalidRequest:
-    return InvalidRequest(f"{text[:80]!r} is no filter", hint=HINT)
+def _invalid_filter(text: str) -> InvalidRequest:
+    return InvalidRequest(f"{text[:80]!r} is not a filter", hint=HINT)
 
 
 def hits_text(hits: Sequence[Mapping[str, Any]]) -> str:
-    """A table with each document's snippet below its row."""
+    """Return a table with each document's snippet below its row."""
     rows = [[str(hit["doc_id"]), f"{hit['score']:.3f}", _title(hit["metadata"])] for hit in hits]
     head, *lines = table(HEAD, rows, colour=colour_wanted()).split("\n")
-    shown = [head]
+    output = [head]
     for line, hit in zip(lines, hits, strict=True):
-        shown += [line, *([f"{INDENT}{snippet_text(hit, colour=colour_wanted())}"] if hit.get("snippet") else [])]
-    return "\n".join(shown)
+        output += [line, *([f"{INDENT}{snippet_text(hit, colour=colour_wanted())}"] if hit.get("snippet") else [])]
+    return "\n".join(output)
 
 
 def snippet_text(hit: Mapping[str, Any], *, colour: bool) -> str:
-    """On one line, what matched in bold where there is colour. Places count characters, so none is dropped."""
-    text, at, parts = str(hit["snippet"]), 0, list[str]()
+    """Return the snippet on one line, matches in bold. Highlights count characters, so none is dropped."""
+    text, position, parts = str(hit["snippet"]), 0, list[str]()
     for start, end in sorted((int(start), int(end)) for start, end in hit["highlights"]):
-        if colour and at <= start < end <= len(text):
-            parts += [_flat(text[at:start]), BOLD, _flat(text[start:end]), PLAIN]
-            at = end
-    return "".join([*parts, _flat(text[at:])])
+        if colour and position <= start < end <= len(text):
+            parts += [_flat(text[position:start]), BOLD, _flat(text[start:end]), PLAIN]
+            position = end
+    return "".join([*parts, _flat(text[position:])])
 
 
 def counted_lines(answer: Mapping[str, Any]) -> Iterator[str]:
-    """How many there are, and what went wrong."""
+    """Yield the total, the reranker and degraded parts."""
     total = f"{ABOUT.get(answer['total_is'], '')}{answer['total']:,}"
     yield f"{total} {'document' if answer['total'] == 1 else 'documents'}, {answer['took_ms']:.0f} ms"
     if answer["reranked_by"]:
-        yield f"the best were put in order by {printable(str(answer['reranked_by']))}"
+        yield f"reranked by {printable(str(answer['reranked_by']))}"
     for part in answer["degraded"]:
         yield f"degraded: {WITHOUT.get(part, f'without {printable(str(part))}, which failed')}"
 
@@ -167,22 +167,24 @@ def _flat(text: str) -> str:
     return "".join(" " if char.isspace() else char for char in harmless(text))
 
 
-Token = Annotated[str | None, typer.Option(help="Token of the tenant; better in TOOLSCRIPT_TOKEN, unseen.")]
+Token = Annotated[
+    str | None, typer.Option(help="Token of the tenant; TOOLSCRIPT_TOKEN keeps it out of process lists.")
+]
 Paths = Annotated[
     list[str],
     typer.Argument(
-        help="Files and folders: .txt and .md are a document each, .jsonl and .ndjson a document a line, "
-        "{id, text, title?, metadata?}. `-`: such lines on stdin."
+        help="Files and folders: one document per .txt and .md file, one per line of .jsonl and .ndjson, "
+        "{id, text, title?, metadata?}. `-`: JSON lines on stdin."
     ),
 ]
 Resume = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Remember in this file how far it has come, and go on from there; `default`: in TOOLSCRIPT_DATA_DIR.",
+        help="Record the progress in this file, and resume from it; `default`: a file in TOOLSCRIPT_DATA_DIR.",
     ),
 ]
-WithProgress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show how far it is, on stderr.")]
+WithProgress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show progress on stderr.")]
 
 
 def add_put(group: typer.Typer) -> None:
@@ -196,9 +198,9 @@ def add_put(group: typer.Typer) -> None:
         timeout: Timeout = 300.0,
         as_json: AsJson = False,
     ) -> None:
-        """Put documents, or replace those of the same ids; the unchanged cost nothing. Exit code 1: some refused.
+        """Put documents, replacing those of the same id; unchanged ones cost nothing. Exit code 1: some refused.
 
-        A file's id is its path from here. A service that is busy or away is waited for.
+        A file's id is its path relative to the current folder. Waits for a busy or unreachable service.
         """
         from toolscript.client.bulk_upload import put_documents
 
@@ -210,50 +212,58 @@ def add_put(group: typer.Typer) -> None:
                 seconds=timeout,
                 resume=resume,
                 on_progress=on_progress if with_progress else silent,
-                on_wait=_say_why,
+                on_wait=_report_wait,
             )
         _show(report, as_json=as_json)
         if report.refused:
             raise typer.Exit(SOME_REFUSED)
 
 
-def _say_why(problem: ToolscriptError, seconds: float) -> None:
+def _report_wait(problem: ToolscriptError, seconds: float) -> None:
     say(f"{printable(problem.message)}: trying again in {seconds:.1f} s")
 
 
 def _show(report: "UploadReport", *, as_json: bool) -> None:
-    for where, reason in report.named[:MAX_SAID]:
+    for where, reason in report.named[:MAX_MESSAGES]:
         say(f"{printable(where)}: {printable(reason)}")
-    unsaid = report.refused + report.skipped - len(report.named[:MAX_SAID])
-    if unsaid:
-        say(f"and {unsaid:,} more")
+    unlisted = report.refused + report.skipped - len(report.named[:MAX_MESSAGES])
+    if unlisted:
+        say(f"and {unlisted:,} more")
     counts = ", ".join(f"{report.outcomes[outcome]:,} {outcome}" for outcome in PutOutcome)
     skipped = (
         f"; {report.skipped:,} {'file' if report.skipped == 1 else 'files'} skipped" if report.skipped else ""
     )
-    before = f"; {report.sent_before:,} of them before" if report.sent_before else ""
+    before = f"; {report.sent_before:,} of them in an earlier run" if report.sent_before else ""
     show(report.as_json(), f"{counts}{skipped}{before}", as_json=as_json)
 
 
-Query = Annotated[str | None, typer.Argument(help="What they are about, in plain words. None: filters alone.")]
-Arms = Annotated[
-    SearchType | None, typer.Option("--type", help="Compare meaning, words, or both. [what the service has set]")
+Query = Annotated[
+    str | None, typer.Argument(help="What the documents are about, in plain words. None: filters only.")
 ]
-Joined = Annotated[Fusion | None, typer.Option(help="How both are joined. [best]")]
+SearchTypeOption = Annotated[
+    SearchType | None, typer.Option("--search-type", help="Retrievers to use. [the service's setting]")
+]
+FusionOption = Annotated[Fusion | None, typer.Option(help="Fusion of both retrievers. [best]")]
 Filter = Annotated[
     list[str] | None,
     typer.Option(
         "--filter",
-        help="What the metadata must say: 'year>=2020', 'lang=en', 'tags in law,sea', 'draft exists', or JSON; "
+        help="Condition on the metadata: 'year>=2020', 'lang=en', 'tags in law,sea', 'draft exists', or JSON; "
         "repeatable.",
     ),
 ]
-TopK = Annotated[int | None, typer.Option(min=1, max=MAX_TOP_K, help="Most documents shown, or of a page. [10]")]
-Offset = Annotated[int | None, typer.Option(min=0, max=MAX_RANKED, help="How many of the best are left out. [0]")]
-Reranked = Annotated[Rerank | None, typer.Option(help="Who looks at the best once more. [off]")]
-Snippet = Annotated[int | None, typer.Option(min=1, max=MAX_SNIPPET, help="Characters of a snippet. [240]")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, max=MAX_TOP_K, help="Maximum number of documents, or per page. [10]")
+]
+Offset = Annotated[int | None, typer.Option(min=0, max=MAX_RANKED, help="Number of top documents to skip. [0]")]
+RerankOption = Annotated[
+    Rerank | None, typer.Option(help="Rerank the top results with a cross-encoder or an LLM. [off]")
+]
+Snippet = Annotated[
+    int | None, typer.Option(min=1, max=MAX_SNIPPET, help="Maximum characters of a snippet. [240]")
+]
 Field = Annotated[list[str] | None, typer.Option(help="Only this field of the metadata; repeatable.")]
-All = Annotated[bool, typer.Option("--all", help="All that is found, page after page; with --json a line a page.")]
+All = Annotated[bool, typer.Option("--all", help="All hits, page by page; with --json one line per page.")]
 DocumentId = Annotated[str, typer.Argument(metavar="ID", help="Id of a document.")]
 DocumentIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")]
 
@@ -275,12 +285,12 @@ def _search(group: typer.Typer) -> None:
     @group.command()
     def search(
         query: Query = None,
-        search_type: Arms = None,
-        fusion: Joined = None,
+        search_type: SearchTypeOption = None,
+        fusion: FusionOption = None,
         filters: Filter = None,
-        top_k: TopK = None,
+        limit: Limit = None,
         offset: Offset = None,
-        rerank: Reranked = None,
+        rerank: RerankOption = None,
         field: Field = None,
         snippet_chars: Snippet = None,
         everything: All = False,
@@ -289,13 +299,13 @@ def _search(group: typer.Typer) -> None:
         timeout: Timeout = 30.0,
         as_json: AsJson = False,
     ) -> None:
-        """Find documents by meaning, words and metadata. Exit code 1: nothing found."""
-        asked = _given(
+        """Search documents by text and metadata. Exit code 1: nothing found."""
+        request = _given_options(
             query=query,
             search_type=search_type,
             fusion=fusion,
             filters=filters_of(filters or []),
-            top_k=top_k,
+            top_k=limit,
             offset=offset,
             rerank=rerank,
             metadata_fields=field,
@@ -306,10 +316,10 @@ def _search(group: typer.Typer) -> None:
 
         from toolscript.client.bulk_upload import find_documents
 
-        def ask(wanted: Mapping[str, object]) -> Json:
-            return find_documents(wanted, url=url, token=token, seconds=timeout)
+        def ask(page_request: Mapping[str, object]) -> Json:
+            return find_documents(page_request, url=url, token=token, seconds=timeout)
 
-        pages = _walk(ask, {"top_k": PAGE_OF_ALL, **asked}) if everything else iter([ask(asked)])
+        pages = _walk(ask, {"top_k": PAGE_OF_ALL, **request}) if everything else iter([ask(request)])
         if not _show_pages(pages, as_json=as_json):
             raise typer.Exit(NOTHING_FOUND)
 
@@ -323,13 +333,13 @@ def _get(group: typer.Typer) -> None:
         timeout: Timeout = 30.0,
         as_json: AsJson = False,
     ) -> None:
-        """Print a document's text; its metadata goes to stderr. With --json all of it."""
+        """Print a document's text, and its metadata to stderr. With --json both are printed as JSON."""
         from toolscript.client.bulk_upload import show_document
 
-        found = show_document(document_id, url=url, token=token, seconds=timeout)
+        document = show_document(document_id, url=url, token=token, seconds=timeout)
         if not as_json:
-            say(f"{printable(str(found['doc_id']))} {json_text(found['metadata'])}")
-        show(found, str(found["text"]), as_json=as_json)
+            say(f"{printable(str(document['doc_id']))} {json_text(document['metadata'])}")
+        show(document, str(document["text"]), as_json=as_json)
 
 
 def _delete(group: typer.Typer) -> None:
@@ -341,14 +351,14 @@ def _delete(group: typer.Typer) -> None:
         timeout: Timeout = 30.0,
         as_json: AsJson = False,
     ) -> None:
-        """Remove documents. Exit code 1: none of them was there."""
+        """Remove documents. Exit code 1: none of them existed."""
         from toolscript.client.bulk_upload import remove_documents
 
         answer = remove_documents(document_ids, url=url, token=token, seconds=timeout)
         deleted, missing = answer["deleted"], answer["missing"]
-        for one in missing:
-            say(f"{printable(one)} was not there")
-        show(answer, f"{len(deleted):,} deleted, {len(missing):,} not there", as_json=as_json)
+        for document_id in missing:
+            say(f"{printable(document_id)} does not exist")
+        show(answer, f"{len(deleted):,} deleted, {len(missing):,} missing", as_json=as_json)
         if not deleted:
             raise typer.Exit(NOTHING_FOUND)
 
@@ -362,8 +372,8 @@ def _walk(ask: Callable[[Mapping[str, object]], Json], data: Mapping[str, object
 
 
 def _show_pages(pages: Iterator[Json], *, as_json: bool) -> bool:
-    """Each as it comes: there may be many. Answers whether anything was found."""
-    found = False
+    """Print each page as it arrives; return whether there was a hit."""
+    has_hits = False
     for number, page in enumerate(pages):
         if as_json:
             sys.stdout.write(json_text(page) + "\n")
@@ -371,10 +381,10 @@ def _show_pages(pages: Iterator[Json], *, as_json: bool) -> bool:
             sys.stdout.write(hits_text(page["hits"]) + "\n")
         for line in counted_lines(page) if number == 0 else ():
             say(line)
-        found = found or bool(page["hits"])
-    return found
+        has_hits = has_hits or bool(page["hits"])
+    return has_hits
 
 
-def _given(**options: object) -> dict[str, object]:
-    """What was not said is left to the service."""
+def _given_options(**options: object) -> dict[str, object]:
+    """Return the given options; the service has defaults for the others."""
     return {name: value for name, value in options.items() if value is not None}

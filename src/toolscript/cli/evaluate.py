@@ -28,31 +28,29 @@ ToolDataset = Annotated[
     ),
 ]
 Distractors = Annotated[Path | None, typer.Option(help="Folder whose tools.jsonl is mixed into the catalog.")]
-EngineOption = Annotated[EngineName, typer.Option("--engine", help="Whose search is judged.")]
+EngineOption = Annotated[EngineName, typer.Option("--engine", help="The engine to evaluate.")]
 StrategyOption = Annotated[
     Strategy,
-    typer.Option(
-        "--strategy", help="How the service searches; unless direct, items are first classified by rules."
-    ),
+    typer.Option("--strategy", help="Routing of the service; unless direct, items are first classified by rules."),
 ]
 Compare = Annotated[Path | None, typer.Option(help="An earlier report (--out) to compare with.")]
-Ablate = Annotated[bool, typer.Option("--ablate", help="Judge the engine with each of its parts off, too.")]
+Ablate = Annotated[bool, typer.Option("--ablate", help="Also evaluate the engine with each component disabled.")]
 WithoutGold = Annotated[
-    bool, typer.Option(help="Ask again with the right items taken out of the catalog, in five folds.")
+    bool, typer.Option(help="Also evaluate with the relevant items removed from the catalog, in five folds.")
 ]
-QueryCount = Annotated[int | None, typer.Option(min=1, help="So many queries, evenly spread; without it, all.")]
+QueryCount = Annotated[int | None, typer.Option(min=1, help="Number of queries, evenly sampled. Default: all.")]
 Model = Annotated[
-    str | None, typer.Option(help="Embedding model: a name or a folder; without it, the engine's own setting.")
+    str | None, typer.Option(help="Embedding model: a name or a folder. Default: the engine's setting.")
 ]
 ReportFile = Annotated[Path | None, typer.Option(help="Also write the report to this file, as JSON.")]
-RecipeFile = Annotated[
-    Path | None, typer.Option("--recipe", help="Weights of the ranking, as `eval fit` writes them.")
+WeightsInput = Annotated[
+    Path | None, typer.Option("--weights", help="File of ranking weights, as written by `eval fit`.")
 ]
-SamplingSeed = Annotated[int, typer.Option(help="The same seed gives the same intervals and folds.")]
+SamplingSeed = Annotated[int, typer.Option(help="Random seed of intervals and folds.")]
 
 
 def evaluate_commands() -> typer.Typer:
-    """Without a command of its own, it judges."""
+    """Build the group; without a subcommand it evaluates."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
     @app.callback(invoke_without_command=True)
@@ -67,16 +65,16 @@ def evaluate_commands() -> typer.Typer:
         without_gold: WithoutGold = True,
         count: QueryCount = None,
         model: Model = None,
-        weights: RecipeFile = None,
+        weights: WeightsInput = None,
         out: ReportFile = None,
         seed: SamplingSeed = 0,
         as_json: AsJson = False,
     ) -> None:
-        """Measure how good the search is, on queries whose answers are known, beside plain baselines."""
+        """Measure search quality on a dataset with known answers, compared with simple baselines."""
         if context.invoked_subcommand is not None:
             return
         if dataset is None:
-            raise InvalidRequest("no judged set was given", hint="toolscript eval --dataset FOLDER")
+            raise InvalidRequest("no dataset was given", hint="toolscript eval --dataset FOLDER")
         request = EvalRequest(
             dataset,
             distractors=distractors,
@@ -89,7 +87,7 @@ def evaluate_commands() -> typer.Typer:
             weights=None if weights is None else read_report(weights),
             strategy=strategy,
         )
-        result = _judged(request, engine)
+        result = _evaluate(request, engine)
         show(result.data, result.text, as_json=as_json)
         if out is not None:
             write_report(out, result.data)
@@ -97,7 +95,7 @@ def evaluate_commands() -> typer.Typer:
     return app
 
 
-def _judged(request: EvalRequest, engine: EngineName) -> EvalResult:
+def _evaluate(request: EvalRequest, engine: EngineName) -> EvalResult:
     if engine is EngineName.GATEWAY and request.strategy is not Strategy.DIRECT:
         raise InvalidRequest("a gateway always searches all of its tools", hint="add --engine service")
     if engine is EngineName.SERVICE:
@@ -125,7 +123,7 @@ def write_report(path: Path, data: Mapping[str, object]) -> None:
         path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf-8")
     except OSError as error:
         raise InvalidRequest(
-            f"cannot write {path}: {error.strerror}", hint="give a file in a folder that is there"
+            f"cannot write {path}: {error.strerror}", hint="give a file in an existing folder"
         ) from None
 
 
@@ -147,9 +145,9 @@ def add_documents(app: typer.Typer) -> None:
         seed: SamplingSeed = 0,
         as_json: AsJson = False,
     ) -> None:
-        """Put a judged set as one tenant's documents over the HTTP API, and ask in every way to search.
+        """Index a dataset as one tenant's documents over the HTTP API, and evaluate every search type.
 
-        Semantic, keyword, hybrid by ranks, hybrid by scores, and our own ranking, in a collection that is removed.
+        Semantic, keyword, hybrid by RRF, hybrid by scores, and our own ranking, in a temporary collection.
         """
         request = EvalRequest(
             dataset,
@@ -168,11 +166,11 @@ def add_documents(app: typer.Typer) -> None:
             write_report(out, result.data)
 
 
-Datasets = Annotated[list[str], typer.Argument(help="Folders of judged sets; FOLDER:DISTRACTORS mixes more in.")]
-QueriesPerSet = Annotated[int | None, typer.Option(min=1, help="So many queries of each set, evenly spread.")]
-WeightsFile = Annotated[Path | None, typer.Option(help="Write the recipe to this file, for `eval --recipe`.")]
+Datasets = Annotated[list[str], typer.Argument(help="Folders of datasets; FOLDER:DISTRACTORS adds distractors.")]
+QueriesPerSet = Annotated[int | None, typer.Option(min=1, help="Number of queries per dataset, evenly sampled.")]
+WeightsOutput = Annotated[Path | None, typer.Option(help="Write the weights to this file, for `eval --weights`.")]
 HeldOut = Annotated[
-    Path | None, typer.Option(help="Also write, for each set, the recipe fitted without it into this folder.")
+    Path | None, typer.Option(help="Also write, for each dataset, the weights fitted without it to this folder.")
 ]
 
 
@@ -183,10 +181,10 @@ def add_fit(app: typer.Typer) -> None:
         count: QueriesPerSet = 150,
         model: Model = None,
         held_out: HeldOut = None,
-        out: WeightsFile = None,
+        out: WeightsOutput = None,
         as_json: AsJson = False,
     ) -> None:
-        """Fit the weights of the ranking and its confidence, and try each set with weights fitted without it."""
+        """Fit ranking weights and confidence; evaluate each dataset with weights fitted without it."""
         from toolscript.eval.gateway import fit_ranking_weights
 
         with progress() as on_progress:
@@ -198,16 +196,16 @@ def add_fit(app: typer.Typer) -> None:
         show(dict(fitted.data), fitted.text, as_json=as_json)
 
 
-Folder = Annotated[Path, typer.Argument(help="Where tools.jsonl and queries.jsonl are written.")]
-PerKind = Annotated[int, typer.Option(min=1, max=1000, help="At most so many queries of each kind.")]
-DraftSeed = Annotated[int, typer.Option(help="The same seed drafts the same queries.")]
+Folder = Annotated[Path, typer.Argument(help="Folder for tools.jsonl and queries.jsonl.")]
+PerKind = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of queries of each kind.")]
+DraftSeed = Annotated[int, typer.Option(help="Random seed of the draft.")]
 TextModel = Annotated[
-    str | None, typer.Option(help="A language model that words queries too (TOOLSCRIPT_TEXT_MODEL).")
+    str | None, typer.Option(help="Language model that also writes queries (TOOLSCRIPT_TEXT_MODEL).")
 ]
-TextUrl = Annotated[str | None, typer.Option(help="Its endpoint, OpenAI's protocol (TOOLSCRIPT_TEXT_URL).")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite a draft that is there, edited or not.")]
+TextUrl = Annotated[str | None, typer.Option(help="Its OpenAI-compatible endpoint (TOOLSCRIPT_TEXT_URL).")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing draft, even an edited one.")]
 Tools = Annotated[
-    Path | None, typer.Option(help="A catalog of JSON lines instead of one's own servers.", show_default=False)
+    Path | None, typer.Option(help="Catalog of JSON lines to use instead of your servers.", show_default=False)
 ]
 
 
@@ -225,15 +223,15 @@ def add_make(app: typer.Typer) -> None:
         data_dir: DataDir = None,
         as_json: AsJson = False,
     ) -> None:
-        """Draft queries and which tools answer them, from one's own servers, to be corrected by hand."""
-        given = {**flags(config=config, data_dir=data_dir), "text_model": text_model, "text_url": text_url}
+        """Draft a dataset from your servers: queries and their relevant tools, to be corrected by hand."""
+        options = {**flags(config=config, data_dir=data_dir), "text_model": text_model, "text_url": text_url}
         from toolscript.eval.gateway import make_draft
 
         with progress() as on_progress:
             written = make_draft(
                 folder,
                 tools=tools,
-                flags=given,
+                flags=options,
                 per_kind=per_kind,
                 seed=seed,
                 force=force,
@@ -249,25 +247,25 @@ def _draft_summary(written: WrittenDraft) -> str:
     lines = [f"{written.tools:,} tools and {sum(written.counts.values()):,} queries are in {written.folder}"]
     lines += [f"  {kind:18} {count:5,}" for kind, count in written.counts.items()]
     if written.refused_lines:
-        lines.append(f"{written.refused_lines:,} lines of the catalog are no tools and were left out")
+        lines.append(f"{written.refused_lines:,} lines of the catalog are not tools and were skipped")
     return "\n".join(lines)
 
 
 def _next_step(written: WrittenDraft) -> str:
     return (
-        "It is a draft: edit queries.jsonl, above all what is unanswerable and which tools will do as well."
+        "It is a draft: edit queries.jsonl, above all the unanswerable queries and other relevant tools."
         f"\nhint: then run `toolscript eval --dataset {written.folder}`"
     )
 
 
-Reports = Annotated[list[Path], typer.Argument(help="Reports (--out) of any sets and engines, in this order.")]
-PageFile = Annotated[Path, typer.Option(help="The page, in Markdown; its plot is written beside it, as SVG.")]
+Reports = Annotated[list[Path], typer.Argument(help="Reports (--out) of any datasets and engines, in this order.")]
+PageFile = Annotated[Path, typer.Option(help="Markdown page to write; its SVG plot is written beside it.")]
 
 
 def add_page(app: typer.Typer) -> None:
     @app.command()
     def page(reports: Reports, out: PageFile = Path("docs/quality.md"), as_json: AsJson = False) -> None:
-        """Write the reports of several sets and both engines as one page with a plot."""
+        """Write the reports of several datasets and both engines as one page with a plot."""
         from toolscript.eval.gateway import make_page
 
         written = make_page(reports, out=out)
@@ -275,8 +273,9 @@ def add_page(app: typer.Typer) -> None:
 
 
 def _page_summary(written: WrittenPage) -> str:
-    return f"{_of(written.reports, 'report')} on {_of(written.sets, 'set')}: {written.page} and {written.plot}"
+    reports, sets = _count_text(written.reports, "report"), _count_text(written.sets, "set")
+    return f"{reports} on {sets}: {written.page} and {written.plot}"
 
 
-def _of(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

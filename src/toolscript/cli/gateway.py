@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from toolscript.gateway.trust import TrustQuestion
 
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")]
-Preview = Annotated[bool, typer.Option("--preview", help="Only show what would be written.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be written.")]
 
-NONE_HERE = "no config file of a project is here; your own needs no trust"
+NONE_HERE = "this folder has no project config file; your own needs no trust"
 NOT_RUNNING = 1
 MAX_NAMED = 5
 
@@ -40,17 +40,18 @@ def _import(group: typer.Typer) -> None:
     def import_(
         clients: Annotated[
             list[str] | None,
-            typer.Argument(help="claude-desktop, claude-code, cursor, vscode, codex; none: all that are found."),
+            typer.Argument(help="claude-desktop, claude-code, cursor, vscode, codex; none: all clients found."),
         ] = None,
         to: Annotated[Path | None, typer.Option(help="File to write (default: ~/.toolscript.json).")] = None,
         project: Annotated[
-            bool, typer.Option("--project", help="Also those of this folder's project; look at them first.")
+            bool,
+            typer.Option("--project", help="Also import the servers of this folder's project; review them first."),
         ] = False,
-        preview: Preview = False,
+        dry_run: DryRun = False,
         yes: Yes = False,
         as_json: AsJson = False,
     ) -> None:
-        """Take over the servers of Claude, Cursor, VS Code and Codex. Shows them first; secrets stay hidden."""
+        """Import the servers of Claude, Cursor, VS Code and Codex. Shows them first, without secrets."""
         from toolscript.gateway.client_configs import plan_import
         from toolscript.gateway.config.importing import apply_import
 
@@ -64,7 +65,7 @@ def _import(group: typer.Typer) -> None:
         if not as_json:
             head = ["Server", "From", "Started by", "What happens"]
             sys.stdout.write(table(head, [list(row) for row in rows], colour=colour_wanted()) + "\n")
-        agreed = bool(plan.added) and not preview and _agrees(f"write {len(plan.added)} to {plan.target}?", yes)
+        agreed = bool(plan.added) and not dry_run and _agrees(f"write {len(plan.added)} to {plan.target}?", yes)
         written = apply_import(plan) if agreed else ()
         text = f"{len(written)} servers written to {plan.target}" if written else "nothing written"
         show({**data, "written": list(written)}, text, as_json=as_json)
@@ -74,11 +75,11 @@ def _connect(group: typer.Typer) -> None:
     @group.command()
     def connect(
         client: Annotated[str, typer.Argument(help="claude-desktop, claude-code, cursor, vscode or codex.")],
-        undo: Annotated[bool, typer.Option("--undo", help="Take our entry out again.")] = False,
+        undo: Annotated[bool, typer.Option("--undo", help="Remove our entry again.")] = False,
         http: Annotated[
-            bool, typer.Option("--http", help="Write the address and the token of the gateway that runs.")
+            bool, typer.Option("--http", help="Write the address and the token of the running gateway.")
         ] = False,
-        preview: Preview = False,
+        dry_run: DryRun = False,
         yes: Yes = False,
         as_json: AsJson = False,
     ) -> None:
@@ -86,7 +87,7 @@ def _connect(group: typer.Typer) -> None:
         from toolscript.gateway import client_configs
 
         plan = client_configs.connect(client, undo=undo, write=False, http=http)
-        write = not preview and _agrees(f"{plan}; go on?", yes)
+        write = not dry_run and _agrees(f"{plan}; continue?", yes)
         if write:
             plan = client_configs.connect(client, undo=undo, write=True, http=http)
         data = {"client": client, "file": str(plan.path), "change": str(plan.change), "written": write}
@@ -95,7 +96,7 @@ def _connect(group: typer.Typer) -> None:
 
 
 def _agrees(question: str, yes: bool) -> bool:
-    """Nobody is asked in a pipe: there, only `--yes` writes."""
+    """Ask for confirmation on a terminal; elsewhere only `--yes` agrees."""
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return yes
     return typer.confirm(question, err=True)
@@ -107,12 +108,14 @@ def trust_command(app: typer.Typer) -> None:
         file: Annotated[
             Path | None, typer.Argument(help="A project's config file; none: the one of this folder.")
         ] = None,
-        yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust it without asking.")] = False,
-        forget: Annotated[bool, typer.Option("--forget", help="Trust it no longer.")] = False,
+        yes: Annotated[
+            bool, typer.Option("--yes", "-y", help="Trust it without asking for confirmation.")
+        ] = False,
+        forget: Annotated[bool, typer.Option("--forget", help="Revoke the trust.")] = False,
         listed: Annotated[bool, typer.Option("--list", help="Show which files are trusted.")] = False,
         as_json: AsJson = False,
     ) -> None:
-        """Show what a project's config file would start, and trust it as it is. A change asks again."""
+        """Show what a project's config file would start, and trust its content. A change needs trust again."""
         if listed:
             _show_list(as_json=as_json)
             return
@@ -126,33 +129,33 @@ def trust_command(app: typer.Typer) -> None:
             say(NONE_HERE)
             raise typer.Exit(NOTHING_FOUND)
         _show_question(question)
-        trusted = yes or _asks(f"trust {question.path}?")
+        trusted = yes or _confirm(f"trust {question.path}?")
         decide_trust(question, trusted=trusted)
-        text = f"trusted: {question.path}" if trusted else "not trusted: nothing of it is started"
+        text = f"trusted: {question.path}" if trusted else "not trusted: none of its servers is started"
         show({"file": str(question.path), "trusted": trusted}, text, as_json=as_json)
 
 
 def offer_trust(flags: Mapping[str, object]) -> None:
-    """In a terminal, once for each content of a file. Elsewhere the answer names what was left out."""
+    """Ask for trust on a terminal, once per content of a file. Elsewhere the answer names the excluded servers."""
     if not _is_terminal():
         return
     from toolscript.gateway.trust import decide_trust, trust_question
 
     question = trust_question(flags=flags)
-    if question is None or not question.starts or question.standing not in ("unknown", "changed"):
+    if question is None or not question.starts or question.state not in ("unknown", "changed"):
         return
-    changed = " has changed since you trusted it and" if question.standing == "changed" else ""
+    changed = " has changed since you trusted it and" if question.state == "changed" else ""
     say(f"{question.path}{changed} would start:")
     _show_question(question)
     decide_trust(question, trusted=typer.confirm("trust it?", err=True))
 
 
 def say_untrusted(flags: Mapping[str, object]) -> None:
-    """Where an answer has no room for it."""
+    """Print a hint about untrusted servers, where the answer has no field for it."""
     from toolscript.gateway.trust import trust_question
 
     question = trust_question(flags=flags)
-    if question is not None and question.starts and question.standing != "trusted":
+    if question is not None and question.starts and question.state != "trusted":
         command = f"toolscript trust {shlex.quote(str(question.path))}"
         say(f"hint: the servers of {question.path} are left out: `{command}`")
 
@@ -166,9 +169,9 @@ def _show_question(question: "TrustQuestion") -> None:
         say("it names no server")
 
 
-def _asks(question: str) -> bool:
+def _confirm(question: str) -> bool:
     if not _is_terminal():
-        raise InvalidRequest("nobody can be asked here", hint="a person has to run this in a terminal")
+        raise InvalidRequest("there is no terminal to ask in", hint="a person must run this in a terminal")
     return typer.confirm(question, err=True)
 
 
@@ -179,13 +182,13 @@ def _is_terminal() -> bool:
 def _forget(file: Path | None, *, as_json: bool) -> None:
     from toolscript.gateway.trust import forget_trust
 
-    found = forget_trust(flags={}, file=file)
-    if found is None:
+    forgotten = forget_trust(flags={}, file=file)
+    if forgotten is None:
         say(NONE_HERE)
         raise typer.Exit(NOTHING_FOUND)
-    path, known = found
-    text = f"no longer trusted: {path}" if known else f"nothing was known of {path}"
-    show({"file": str(path), "forgotten": known}, text, as_json=as_json)
+    path, had_record = forgotten
+    text = f"no longer trusted: {path}" if had_record else f"there was no decision about {path}"
+    show({"file": str(path), "forgotten": had_record}, text, as_json=as_json)
 
 
 def _show_list(*, as_json: bool) -> None:
@@ -211,33 +214,35 @@ def serve_commands(app: typer.Typer) -> None:
 
 
 def _gateway() -> typer.Typer:
-    group = typer.Typer(help="A gateway that stays: HTTP and MCP on this machine.", no_args_is_help=True)
+    group = typer.Typer(help="The gateway daemon: HTTP and MCP on this machine.", no_args_is_help=True)
 
     @group.command()
     def start(
         port: Port = None,
-        background: Annotated[bool, typer.Option("--background", "-b", help="Come back once it serves.")] = False,
+        background: Annotated[
+            bool, typer.Option("--background", "-b", help="Run as a daemon; return once it serves.")
+        ] = False,
         config: ConfigFile = None,
         data_dir: DataDir = None,
         model: Model = None,
         as_json: AsJson = False,
     ) -> None:
-        """Start the gateway, on loopback only. Ctrl-C or `toolscript gateway stop` ends it."""
+        """Start the gateway, on loopback only. Ctrl-C or `toolscript gateway stop` stops it."""
 
         def on_ready(url: str) -> None:
             show({"url": url, "mcp": f"{url}/mcp"}, f"gateway at {url}, MCP at {url}/mcp", as_json=as_json)
-            # It stays: whoever reads this from a file or a pipe would wait for its end.
+            # The process keeps running: a reader of a file or a pipe would not see the line until it ends.
             sys.stdout.flush()
 
         from toolscript.gateway import daemon
 
-        given = flags(config=config, data_dir=data_dir, model=model, port=port)
-        offer_trust(given)
-        daemon.start(flags=given, on_ready=on_ready, background=background)
+        options = flags(config=config, data_dir=data_dir, model=model, port=port)
+        offer_trust(options)
+        daemon.start(flags=options, on_ready=on_ready, background=background)
 
     @group.command()
     def status(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-        """Show whether a gateway runs for these config files, and how it is doing. Exit code 1: none runs."""
+        """Show the state of the gateway for these config files. Exit code 1: none runs."""
         from toolscript.gateway import daemon
 
         running, health = daemon.status(flags=flags(config=config, data_dir=data_dir))
@@ -265,11 +270,11 @@ def _status_line(health: "GatewayHealth") -> str:
     ready = sum(server_state.status is ServerStatus.READY for server_state in health.servers)
     down = [server_state.name for server_state in health.servers if server_state.status is ServerStatus.FAILED]
     state = "running" if health.ready else "starting"
-    by = f"by meaning and words ({health.model})" if health.semantic else "by words alone"
+    retrieval = f"hybrid search ({health.model})" if health.semantic else "keyword search only"
     why = f": {health.note}" if health.note and not health.semantic else ""
     lost = f", down: {', '.join(down[:MAX_NAMED])}{', ...' if len(down) > MAX_NAMED else ''}" if down else ""
-    of = f"{ready} of {len(health.servers)} servers"
-    return f"{state}: {health.items} items of {of}{lost}; searched {by}{why}"
+    servers = f"{ready} of {len(health.servers)} servers"
+    return f"{state}: {health.items} items of {servers}{lost}; {retrieval}{why}"
 
 
 def _env(group: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""What the gateway's commands show to a person."""
+"""Text output of the gateway's commands."""
 
 import json
 import sys
@@ -28,12 +28,12 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
     else:
         _say_nothing_found(answer, explain=explain)
     if answer.hint:
-        # Who asks by a command changes it by an option.
+        # On the command line the threshold is an option.
         say(f"hint: {answer.hint.replace('a lower threshold', 'a lower --threshold')}")
 
 
 def say_if_a_guess(answer: LocalAnswer) -> None:
-    """A low threshold shows something for every query."""
+    """Warn if there is no good match: a low threshold returns hits for every query."""
     if not answer.good_match:
         unmatched = _unmatched(answer)
         say(f"no good match: the best of these is a guess{unmatched and f'; {unmatched}'}")
@@ -44,7 +44,7 @@ def _say_nothing_found(answer: LocalAnswer, *, explain: bool) -> None:
     say(f"No tools found matching query {printable(answer.query)!r}: {verdict}")
     for miss in answer.near_misses:
         say(f"  nearest: {printable(_name(miss.item))} ({miss.confidence:.2f})")
-    # With nothing to look at, the words are not to blame.
+    # Without near misses, the words are not the cause.
     if answer.near_misses and not answer.good_match and (unmatched := _unmatched(answer)):
         say(f"  {unmatched}")
     for miss in answer.near_misses if explain else ():
@@ -60,23 +60,25 @@ def _unmatched(answer: LocalAnswer) -> str:
 def _explained(hit: LocalHit, *, semantic: bool) -> str:
     parts = hit.parts
     unknown = "not among the nearest" if semantic else "no model"
-    meaning = unknown if parts.semantic is None else f"{parts.semantic:.2f}"
-    scores = f"meaning {meaning}, words {parts.words:.2f}, name {parts.fuzzy:.2f}, capability {parts.boost:.2f}"
+    semantic_score = unknown if parts.semantic is None else f"{parts.semantic:.2f}"
+    scores = (
+        f"semantic {semantic_score}, words {parts.words:.2f}, name {parts.fuzzy:.2f}, capability {parts.boost:.2f}"
+    )
     matched = ", ".join(f"{match.word} in {match.field}" for match in parts.matched) or "no word"
-    standing = ", ".join(f"{name} {given:+.2f}" for name, given in parts.standing.items()) or "nothing"
+    contributions = ", ".join(f"{name} {value:+.2f}" for name, value in parts.contributions.items()) or "nothing"
     lines = [
         printable(_name(hit.item)),
         f"  {printable(hit.item.description)[:MAX_DESCRIBED]}",
         f"  {scores}",
         f"  matched: {printable(matched)}",
-        f"  standing: {printable(standing)}",
+        f"  score: {printable(contributions)}",
     ]
     return "\n".join(lines)
 
 
 def show_servers(states: Sequence[ServerState]) -> None:
     if not states:
-        say("no servers\nhint: `toolscript config import` takes over those of your other clients")
+        say("no servers\nhint: `toolscript config import` imports those of your other clients")
         return
     rows = [
         [
@@ -96,25 +98,25 @@ def show_servers(states: Sequence[ServerState]) -> None:
 
 def show_items(items: Sequence[Item]) -> None:
     if not items:
-        say("nothing is offered\nhint: `toolscript list-servers` shows how the servers are doing")
+        say("the servers offer nothing\nhint: `toolscript list-servers` shows their state")
         return
     rows = [[_name(item), item.kind, printable(item.description)[:MAX_DESCRIBED]] for item in items]
     sys.stdout.write(table(["Tool", "Kind", "Description"], rows, colour=colour_wanted()) + "\n")
 
 
 def show_call(result: CallResult) -> None:
-    """Text as it is; what is no text as JSON. Structured content only where there is nothing else."""
+    """Print text blocks as text and others as JSON; structured content only if there are no blocks."""
     for block in result.content:
         text = block.get("text") if block.get("type") == "text" else None
-        said = str(text) if text is not None else _data(block)
-        # In a pipe it is data and stays as it is; a terminal would do what it says.
-        sys.stdout.write((harmless(said) if sys.stdout.isatty() else said) + "\n")
+        output = str(text) if text is not None else _data(block)
+        # In a pipe it is data and stays unchanged; a terminal would interpret control characters.
+        sys.stdout.write((harmless(output) if sys.stdout.isatty() else output) + "\n")
     if not result.content and result.structured_content is not None:
         sys.stdout.write(json_text(result.structured_content) + "\n")
 
 
 def _data(block: JsonObject) -> str:
-    """A picture is nothing that a terminal could show; in a pipe it is data like the rest."""
+    """Return the block as JSON; on a terminal only a summary of a picture or a sound."""
     if block.get("type") not in ("image", "audio") or not sys.stdout.isatty():
         return json.dumps(block, ensure_ascii=False)
     size = len(str(block.get("data", ""))) * 3 // 4

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 DownTo = Annotated[
     str | None,
-    typer.Option(metavar="REVISION", help="Go back to this revision instead (`base`: nothing left). Asks first."),
+    typer.Option(
+        metavar="REVISION",
+        help="Migrate down to this revision (`base`: remove everything). Asks for confirmation.",
+    ),
 ]
 NoSkills = Annotated[bool, typer.Option("--no-skills", help="Load no skills.")]
-Show = Annotated[bool, typer.Option("--show", help="Only show the revisions, and which of them are applied.")]
-Yes = Annotated[bool, typer.Option("--yes", help="With --down-to: do not ask.")]
+Show = Annotated[bool, typer.Option("--show", help="Only show the revisions and whether they are applied.")]
+Yes = Annotated[bool, typer.Option("--yes", help="With --down-to: do not ask for confirmation.")]
 
 MAX_OWN_SHARDS = 64
 
@@ -36,10 +39,10 @@ def add_migrate(app: typer.Typer) -> None:
         yes: Yes = False,
         as_json: AsJson = False,
     ) -> None:
-        """Bring the catalog's database schema to this version; load the skills that ship if there are none.
+        """Migrate the catalog's database schema to this version; load the default skills if there are none.
 
-        A schema that a later version has migrated is left as it is where it serves this one. --down-to deletes
-        what the undone revisions hold.
+        A newer schema is kept if it is compatible with this version. --down-to deletes the data of the undone
+        revisions.
         """
         if show and down_to is not None:
             raise InvalidRequest("--show and --down-to: one or the other", hint="leave one of them out")
@@ -67,7 +70,7 @@ def _show(status: SchemaStatus, *, as_json: bool) -> None:
         ]
         for revision in status.revisions
     ]
-    head = ["Revision", "State", "Serves code from", "What"]
+    head = ["Revision", "State", "Minimum version", "Description"]
     data = {**asdict(status), "is_newer": status.is_newer}
     text = f"{table(head, rows, colour=colour_wanted())}\n{_summary(status)}"
     show(data, text, as_json=as_json)
@@ -76,7 +79,7 @@ def _show(status: SchemaStatus, *, as_json: bool) -> None:
 
 
 def _summary(status: SchemaStatus) -> str:
-    serves = f", which serves programs from {status.oldest_code} on" if status.oldest_code else ""
+    serves = f", compatible with versions from {status.oldest_code} on" if status.oldest_code else ""
     return f"database: {status.current or 'no schema yet'}{serves}; this version: {status.needed}"
 
 
@@ -90,14 +93,14 @@ def _confirm_down(status: SchemaStatus, down_to: str, *, yes: bool) -> None:
         return
     for revision in reversed(undone):
         say(f"undoes {revision.id}: {revision.title}")
-    confirm(f"Go back to {down_to}, and delete what these hold for good?", yes=yes)
+    confirm(f"Migrate down to {down_to}, and delete the data of these revisions permanently?", yes=yes)
 
 
 def _say_done(status: SchemaStatus, down_to: str | None) -> None:
     if down_to is not None:
         say(f"the database schema is at {down_to}")
     elif status.is_newer:
-        say(f"the database schema is at {status.current}, later than {status.needed}, and serves this version")
+        say(f"the database schema is at {status.current}, newer than {status.needed} and compatible with it")
     else:
         say("the database schema is up to date")
 
@@ -106,7 +109,7 @@ def _say_loaded(loaded: "LoadedSkills | None") -> None:
     if loaded and loaded.count:
         say(f"{loaded.count} skills loaded: `toolscript skills list` shows them")
     if loaded and loaded.count and loaded.items:
-        say("hint: `toolscript skills reclassify` has the items of the catalog put into them")
+        say("hint: `toolscript skills reclassify` assigns the items of the catalog to them")
 
 
 class Product(StrEnum):
@@ -122,29 +125,29 @@ OwnShards = Annotated[
     typer.Option(
         "--own-shards",
         metavar="TENANT=N",
-        help="Documents: a large tenant's own shards, so many; repeatable.",
+        help="Documents: number of own shards of a large tenant; repeatable.",
     ),
 ]
 Share = Annotated[
     float,
     typer.Option(
-        min=0.05, max=1.0, help="Documents: share of the time it works at most; less while searches are slow."
+        min=0.05, max=1.0, help="Documents: maximum share of time to work; less while searches are slow."
     ),
 ]
 Rollback = Annotated[
-    bool, typer.Option("--rollback", help="Documents: make the previous index live, with all that was put since.")
+    bool, typer.Option("--rollback", help="Documents: make the previous index live again, including later writes.")
 ]
-Cancel = Annotated[bool, typer.Option("--cancel", help="Documents: give up an index that is being built.")]
+Cancel = Annotated[bool, typer.Option("--cancel", help="Documents: discard the index that is being built.")]
 DropPrevious = Annotated[
     bool,
-    typer.Option("--drop-previous", help="Only remove what is no longer live (knowledge: build, then remove it)."),
+    typer.Option("--drop-previous", help="Only remove the previous index (knowledge: after the build)."),
 ]
 
 
 def add_reindex(app: typer.Typer) -> None:
     @app.command()
     def reindex(
-        product: Annotated[Product, typer.Argument(help="Whose index.")] = Product.TOOLS,
+        product: Annotated[Product, typer.Argument(help="The index to build.")] = Product.TOOLS,
         model: Model = None,
         shards: Shards = None,
         own_shards: OwnShards = None,
@@ -154,9 +157,9 @@ def add_reindex(app: typer.Typer) -> None:
         drop_previous: DropPrevious = False,
         as_json: AsJson = False,
     ) -> None:
-        """Build an index with the model now configured beside the live one, then make it the live one.
+        """Build an index with the configured model beside the live one, then switch to it.
 
-        Searches and writes go on meanwhile. Ended at any moment, it goes on when it is run again.
+        Searches and writes continue meanwhile. Resumable: run it again after an interruption.
         """
         if model or shards is not None or own_shards or rollback or cancel:
             _require_documents(product)
@@ -189,13 +192,13 @@ def _require_documents(product: Product) -> None:
         )
 
 
-def _own_shards(given: Sequence[str]) -> dict[str, int]:
+def _own_shards(options: Sequence[str]) -> dict[str, int]:
     numbers = dict[str, int]()
-    for one in given:
-        tenant, _, number = one.rpartition("=")
+    for option in options:
+        tenant, _, number = option.rpartition("=")
         if not tenant or not number.isdecimal() or not 1 <= int(number) <= MAX_OWN_SHARDS:
             raise InvalidRequest(
-                f"--own-shards {one} is not a tenant and a number from 1 to {MAX_OWN_SHARDS}",
+                f"--own-shards {option} is not a tenant and a number from 1 to {MAX_OWN_SHARDS}",
                 hint="for example `--own-shards acme=4`",
             )
         numbers[tenant] = int(number)

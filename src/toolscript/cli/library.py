@@ -1,4 +1,4 @@
-"""`toolscript library`: which files the library has, and how they leave."""
+"""`toolscript library`: list and remove the files of the library."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -7,7 +7,7 @@ import typer
 
 from toolscript.cli.options import AsJson, PageLimit, Yes
 from toolscript.cli.output import (
-    MAX_SAID,
+    MAX_MESSAGES,
     colour_wanted,
     confirm,
     printable,
@@ -43,8 +43,8 @@ def library_commands() -> typer.Typer:
 def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
-        folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Only those in this folder.")] = "",
-        after: Annotated[str, typer.Option(metavar="PATH", help="Begin after this one.")] = "",
+        folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Only files in this folder.")] = "",
+        after: Annotated[str, typer.Option(metavar="PATH", help="Start after this path.")] = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
@@ -53,14 +53,14 @@ def _list(group: typer.Typer) -> None:
         from toolscript.server.library import list_library
 
         sources = list_library(folder=folder, after=after, limit=limit + 1)
-        shown = sources[:limit]
+        listed = sources[:limit]
         page = {
             "results": [
-                {"path": source.path, **SourceShown.of(source).model_dump(mode="json")} for source in shown
+                {"path": source.path, **SourceShown.of(source).model_dump(mode="json")} for source in listed
             ],
-            "next_cursor": shown[-1].path if len(sources) > limit else None,
+            "next_cursor": listed[-1].path if len(sources) > limit else None,
         }
-        show_page(page, _table(shown), page["next_cursor"], as_json=as_json)
+        show_page(page, _table(listed), page["next_cursor"], as_json=as_json)
 
 
 def _remove(group: typer.Typer) -> None:
@@ -68,8 +68,8 @@ def _remove(group: typer.Typer) -> None:
     def remove(paths: Paths, yes: Yes = False, as_json: AsJson = False) -> None:
         """Remove files, or all files of folders, from the library and its indexes. The files themselves stay.
 
-        Needs TOOLSCRIPT_MONGO_WRITER_URL: whoever serves can only read. Stopped at any time, the same command goes
-        on. A file that is still there comes back when its folder is ingested again. Exit code 2: some were left.
+        Needs TOOLSCRIPT_MONGO_WRITER_URL, because the serving process can only read. Resumable: run the same
+        command again. An existing file returns when its folder is ingested again. Exit code 2: some were left.
         """
         from toolscript.server.library import find_in_library, remove_from_library
 
@@ -77,10 +77,10 @@ def _remove(group: typer.Typer) -> None:
         there = [place for place in places if place.sources]
         for place in places:
             if not place.sources:
-                say(f"the library has nothing of {printable(place.name)}")
+                say(f"the library has no file of {printable(place.name)}")
         if there:
             count = sum(place.sources for place in there)
-            named = ", ".join(printable(place.name) for place in there[:MAX_SAID])
+            named = ", ".join(printable(place.name) for place in there[:MAX_MESSAGES])
             confirm(f"Remove {count:,} {'file' if count == 1 else 'files'} of {named} from the library?", yes=yes)
         with progress() as on_progress:
             names = [place.name for place in there]
@@ -91,7 +91,7 @@ def _remove(group: typer.Typer) -> None:
 def _show_removed(results: Sequence[IngestResult], *, as_json: bool) -> None:
     removed = sum(result.outcome is IngestOutcome.REMOVED for result in results)
     left = [result for result in results if result.outcome is not IngestOutcome.REMOVED]
-    for result in left[:MAX_SAID]:
+    for result in left[:MAX_MESSAGES]:
         say(f"{printable(result.path)}: {printable(result.problem)}")
     show({"removed": removed, "left": len(left)}, f"{removed:,} removed, {len(left):,} left", as_json=as_json)
     if left:

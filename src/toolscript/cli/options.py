@@ -1,4 +1,4 @@
-"""Options that several groups of commands share. Each beats its environment variable, which beats the default."""
+"""Options shared by several commands. An option beats its environment variable, which beats the default."""
 
 import getpass
 from pathlib import Path
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", help="Config file to use instead of ~/.toolscript.json and the project's."),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="Folder for models and caches (TOOLSCRIPT_DATA_DIR).")]
 Model = Annotated[str | None, typer.Option(help="Embedding model: a name or a folder (TOOLSCRIPT_SEARCH_MODEL).")]
-Refresh = Annotated[bool, typer.Option("--refresh", help="Ask the servers again instead of remembering.")]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Query the servers again instead of using the cache.")]
 Port = Annotated[
     int | None,
     typer.Option(help="Port to listen on, 0 for a free one (TOOLSCRIPT_GATEWAY_PORT).", min=0, max=65535),
@@ -33,33 +33,38 @@ Port = Annotated[
 WORKER_HINT = "hint: run `toolscript worker --drain`, unless a worker is running"
 
 Query = Annotated[str, typer.Argument(help="What the tool should do, in plain words.")]
-HowRouted = Annotated[
-    Strategy | None, typer.Option(help="Search items of matching skills, all items, or both. [hierarchical]")
+RoutingStrategy = Annotated[
+    Strategy | None, typer.Option(help="Search the items of matching skills, all items, or both. [hierarchical]")
 ]
-Strictness = Annotated[Preset | None, typer.Option(help="Both thresholds at once. [balanced]")]
-Limit = Annotated[int | None, typer.Option(min=1, max=MAX_LIMIT, help="Most items shown. [5]")]
-Kind = Annotated[ItemKind | None, typer.Option("--type", help="Only items of this kind.")]
-Threshold = Annotated[float | None, typer.Option(min=0, max=1, help="Least score of an item. [the preset's]")]
-SkillLimit = Annotated[int | None, typer.Option(min=1, max=MAX_SKILLS, help="Most skills matched by vector. [3]")]
+ThresholdPreset = Annotated[Preset | None, typer.Option(help="Both thresholds at once. [balanced]")]
+Limit = Annotated[int | None, typer.Option(min=1, max=MAX_LIMIT, help="Maximum number of items. [5]")]
+Kind = Annotated[ItemKind | None, typer.Option("--kind", help="Only items of this kind.")]
+Threshold = Annotated[float | None, typer.Option(min=0, max=1, help="Minimum score of an item. [the preset's]")]
+SkillLimit = Annotated[
+    int | None, typer.Option(min=1, max=MAX_SKILLS, help="Maximum number of skills matched by vector. [3]")
+]
 SkillThreshold = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Least score of a skill matched by vector. [the preset's]")
+    float | None, typer.Option(min=0, max=1, help="Minimum score of a skill matched by vector. [the preset's]")
 ]
-Arms = Annotated[
+SearchTypeOption = Annotated[
     SearchType | None,
-    typer.Option(help="`hybrid`: meaning and words; `keyword`: words; `semantic`: the cosine alone. [hybrid]"),
+    typer.Option(help="`hybrid`: dense and BM25; `keyword`: BM25 only; `semantic`: cosine only. [hybrid]"),
 ]
-WithSchemas = Annotated[bool, typer.Option("--schemas", help="Show the schemas of what is found.")]
-Explain = Annotated[bool, typer.Option("--explain", help="Show how each came to its place, and how long it took.")]
+WithSchemas = Annotated[bool, typer.Option("--schemas", help="Show the schemas of the hits.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Show the score contributions of each hit, and the timings.")
+]
 WhyNot = Annotated[
-    str | None, typer.Option(metavar="TOOL", help="Say why this item, server__name or id, is not found.")
+    str | None, typer.Option(metavar="TOOL", help="Explain why this item, server__name or id, is not found.")
 ]
-SkillsShown = Annotated[int | None, typer.Option(min=1, max=MAX_SKILLS, help="Most skills shown. [5]")]
-LeastSkillScore = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Least score of a skill matched by vector. [0.4]")
+SkillsShown = Annotated[int | None, typer.Option(min=1, max=MAX_SKILLS, help="Maximum number of skills. [5]")]
+MinSkillScore = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Minimum score of a skill matched by vector. [0.4]")
 ]
 Url = Annotated[str | None, typer.Option(help="Address of the service (TOOLSCRIPT_SERVICE_URL).")]
 Token = Annotated[
-    str | None, typer.Option(help="Token, where the catalog is not public; better in TOOLSCRIPT_TOKEN, unseen.")
+    str | None,
+    typer.Option(help="Token, unless the catalog is public; TOOLSCRIPT_TOKEN keeps it out of process lists."),
 ]
 Timeout = Annotated[float, typer.Option(min=0.1, max=600, help="Seconds to wait for the service.")]
 
@@ -68,26 +73,27 @@ SkillId = Annotated[str, typer.Argument(metavar="ID", help="Id of a skill.")]
 ItemId = Annotated[int, typer.Argument(metavar="ITEM_ID", min=1, max=MAX_ID, help="Number of an item.")]
 SuggestionId = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_ID, help="Number of a suggestion.")]
 By = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who decides; recorded. Default: who is logged in.")
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Name recorded with the decision. Default: the logged-in user."),
 ]
-PageLimit = Annotated[int, typer.Option(min=1, max=200, help="Most of them.")]
-Name = Annotated[str | None, typer.Option(help="What it is called.")]
-Description = Annotated[str | None, typer.Option(help="What it covers.")]
+PageLimit = Annotated[int, typer.Option(min=1, max=200, help="Maximum number of entries.")]
+Name = Annotated[str | None, typer.Option(help="Display name.")]
+Description = Annotated[str | None, typer.Option(help="Description of what it covers.")]
 Keywords = Annotated[
     list[str] | None,
-    typer.Option("--keyword", help="A word that tells that an item belongs here; repeatable, '' for none."),
+    typer.Option("--keyword", help="A word that marks an item as part of the skill; repeatable, '' for none."),
 ]
 Examples = Annotated[
     list[str] | None,
-    typer.Option("--example", help="Name of an item that belongs here; repeatable, '' for none."),
+    typer.Option("--example", help="Name of an item of the skill; repeatable, '' for none."),
 ]
-Domain = Annotated[str | None, typer.Option(help="Group of skills it is in, named like an id; '' for none.")]
+Domain = Annotated[str | None, typer.Option(help="Id of its group of skills; '' for none.")]
 
 
 def flags(
     *, config: Path | None = None, data_dir: Path | None = None, model: str | None = None, port: int | None = None
 ) -> dict[str, object]:
-    """As settings have them; what was not given is None."""
+    """Return the options under the names of their settings; None if not given."""
     return {
         "config": None if config is None else str(config),
         "data_dir": None if data_dir is None else str(data_dir),
@@ -102,25 +108,27 @@ def person(by: str | None) -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        raise InvalidRequest("nobody is logged in by a name", hint="say who decides with --by NAME") from None
+        raise InvalidRequest(
+            "the name of the logged-in user is unknown", hint="give a name with --by NAME"
+        ) from None
 
 
-def fields_given(
+def skill_fields(
     name: str | None,
     description: str | None,
     keywords: list[str] | None,
     examples: list[str] | None,
     domain: str | None,
 ) -> dict[str, object]:
-    """What was given, as the JSON of a skill has it."""
-    given = {
+    """Return the given options under the JSON names of a skill."""
+    values = {
         "name": name,
         "description": description,
         "keywords": None if keywords is None else [word for word in keywords if word],
         "examples": None if examples is None else [word for word in examples if word],
     }
-    found: dict[str, object] = {field: value for field, value in given.items() if value is not None}
-    return found if domain is None else {**found, "parent_domain": domain or None}
+    fields: dict[str, object] = {field: value for field, value in values.items() if value is not None}
+    return fields if domain is None else {**fields, "parent_domain": domain or None}
 
 
 def say_if_pending(routing: "Routing") -> None:

@@ -1,4 +1,4 @@
-"""What a command prints: its result on stdout; progress, questions and everything else on stderr."""
+"""Output of commands: the result on stdout; progress, questions and messages on stderr."""
 
 import json
 import logging
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
 
 # Exit code of a search without a hit.
 NOTHING_FOUND = 1
-# Of many messages of one kind so many are said.
-MAX_SAID = 20
+# Maximum number of messages of one kind.
+MAX_MESSAGES = 20
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
-# Logs keep every line: between two of a task is a while, and ever longer, unless a good part was done meanwhile.
+# Progress lines stay in logs, so the pause between two of a task grows, unless a good part was done meanwhile.
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 5.0, 60.0
 GOOD_PART = 0.1
-NOT_WORTH_SAYING_SECONDS = 1.0
+MIN_TASK_SECONDS = 1.0
 
 T = TypeVar("T")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool) -> str:
-    """The last column is as wide as it likes."""
-    shown = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(width(cell) for cell in column) for column in zip(head, *shown, strict=True)]
-    lines = [_table_line(row, widths) for row in [list(head), *shown]]
+    """Format a table; the last column has no maximum width."""
+    clean_rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(width(cell) for cell in column) for column in zip(head, *clean_rows, strict=True)]
+    lines = [_table_line(row, widths) for row in [list(head), *clean_rows]]
     if colour:
         lines[0] = f"{BOLD}{lines[0]}{PLAIN}"
     return "\n".join(lines)
 
 
 def printable(text: str) -> str:
-    """One line without what moves a cursor, changes a colour or turns the direction of writing."""
+    """Return one line without characters that control the cursor, the colour or the text direction."""
     return " ".join(harmless(text).split())
 
 
 def harmless(text: str) -> str:
-    """The same lines, each as it is but for that."""
+    """Remove these characters, but keep the lines."""
     return "".join(char if char == "\n" or is_harmless(char) else " " for char in text)
 
 
@@ -60,7 +60,7 @@ def is_harmless(char: str) -> bool:
 
 
 def width(text: str) -> int:
-    """Columns of a terminal: two for a wide letter, none for a mark on the letter before it."""
+    """Return the terminal columns: two for a wide character, none for a combining mark."""
     return sum(_columns(char) for char in text)
 
 
@@ -90,7 +90,7 @@ def colour_wanted() -> bool:
 
 
 def show(result: "Mapping[str, object] | BaseModel", text: str, *, as_json: bool) -> None:
-    """A model is written as HTTP answers with it."""
+    """Print the text, or the result as JSON; a model is serialised as in the HTTP response."""
     if not as_json:
         sys.stdout.write(harmless(text) + "\n")
         return
@@ -99,25 +99,25 @@ def show(result: "Mapping[str, object] | BaseModel", text: str, *, as_json: bool
 
 
 def show_page(page: "Mapping[str, object] | BaseModel", text: str, next_cursor: object, *, as_json: bool) -> None:
-    """One page of a list, and how to see the next where there is one."""
+    """Print one page of a list, and a hint if there is a next one."""
     show(page, text, as_json=as_json)
     if next_cursor is not None:
         say(f"hint: --after {printable(str(next_cursor))} shows more")
 
 
 def json_text(data: object) -> str:
-    """JSON on one line; what a terminal would obey is written as an escape."""
+    """Return JSON on one line, with terminal control characters escaped."""
     text = json.dumps(data, ensure_ascii=False, default=str)
     return "".join(char if is_harmless(char) else json.dumps(char)[1:-1] for char in text)
 
 
 def say(message: str) -> None:
-    """Messages hold what servers said, and a terminal obeys what it is shown."""
+    """Print a message to stderr, without control characters: it may contain text of servers."""
     sys.stderr.write(harmless(message) + "\n")
 
 
 class _Warnings(logging.Handler):
-    """What the parts of the program warn of, a line each. How servers are doing is told by the commands."""
+    """Prints warnings, one line each, but not the client's: commands report the state of servers."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not record.name.startswith("toolscript.core.mcp_client"):
@@ -126,13 +126,13 @@ class _Warnings(logging.Handler):
 
 
 def show_warnings() -> None:
-    """Until a command that serves sets up logs of its own."""
+    """Print warnings to stderr, until a serving command configures its logs."""
     logging.getLogger().handlers[:] = [_Warnings(logging.WARNING)]
 
 
 @contextmanager
 def progress() -> Iterator[OnProgress]:
-    """A moving bar on a terminal, a plain line now and then elsewhere; both with rate and time left."""
+    """Show a progress bar on a terminal, else occasional lines; both with rate and remaining time."""
     if not sys.stderr.isatty():
         yield _Lines().show
         return
@@ -144,7 +144,7 @@ def progress() -> Iterator[OnProgress]:
 
 
 class _Rate:
-    """How fast one task goes, over all of its time."""
+    """The average rate of a task."""
 
     def __init__(self, began: float) -> None:
         self._began = began
@@ -154,27 +154,27 @@ class _Rate:
 
 
 class _Bars:
-    """Drawn when there is something to draw: the library takes as long to import as all the rest."""
+    """Created on the first update: the library takes as long to import as everything else."""
 
     def __init__(self) -> None:
         self._bar: Bar | None = None
         self._tasks: dict[str, tuple[TaskID, _Rate]] = {}
-        self._heard_at = time.monotonic()
+        self._updated_at = time.monotonic()
 
-    def show(self, at: Progress) -> None:
-        bar = self._bar = self._bar or _started_bar()
-        if at.task not in self._tasks:
-            self._tasks[at.task] = (bar.add_task(at.task, rate=""), _Rate(self._heard_at))
-        self._heard_at = time.monotonic()
-        task, pace = self._tasks[at.task]
-        bar.update(task, completed=at.done, total=at.total, rate=rate_text(pace.per_second(at.done)))
+    def show(self, state: Progress) -> None:
+        bar = self._bar = self._bar or _start_bar()
+        if state.task not in self._tasks:
+            self._tasks[state.task] = (bar.add_task(state.task, rate=""), _Rate(self._updated_at))
+        self._updated_at = time.monotonic()
+        task, rate = self._tasks[state.task]
+        bar.update(task, completed=state.done, total=state.total, rate=rate_text(rate.per_second(state.done)))
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
 
 
-def _started_bar() -> "Bar":
+def _start_bar() -> "Bar":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -186,7 +186,7 @@ def _started_bar() -> "Bar":
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
-    # What a command prints meanwhile is its own: the library would take it for part of the drawing.
+    # No redirection: the library would treat the command's own output as part of the bar.
     bar = Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
     bar.start()
     return bar
@@ -194,7 +194,7 @@ def _started_bar() -> "Bar":
 
 @dataclass
 class _LineTask:
-    """What was last written of a task, and after how long the next line may follow."""
+    """The last written state of a task, and the pause before the next line."""
 
     pace: _Rate
     pause: float = MIN_PAUSE_SECONDS
@@ -205,17 +205,17 @@ class _LineTask:
 class _Lines:
     def __init__(self) -> None:
         self._tasks: dict[str, _LineTask] = {}
-        self._began_at = self._said_at = self._heard_at = time.monotonic()
+        self._began_at = self._written_at = self._updated_at = time.monotonic()
 
-    def show(self, at: Progress) -> None:
-        task = self._tasks.setdefault(at.task, _LineTask(_Rate(self._heard_at)))
-        now = self._heard_at = time.monotonic()
-        if now - self._began_at < NOT_WORTH_SAYING_SECONDS or not self._is_due(task, at, now - self._said_at):
+    def show(self, state: Progress) -> None:
+        task = self._tasks.setdefault(state.task, _LineTask(_Rate(self._updated_at)))
+        now = self._updated_at = time.monotonic()
+        if now - self._began_at < MIN_TASK_SECONDS or not self._is_due(task, state, now - self._written_at):
             return
-        self._said_at = now
+        self._written_at = now
         task.pause = min(2 * task.pause, MAX_PAUSE_SECONDS)
-        task.share, task.was_finished = _share(at), _share(at) >= 1
-        say(_progress_line(at, task.pace.per_second(at.done)))
+        task.share, task.was_finished = _share(state), _share(state) >= 1
+        say(_progress_line(state, task.pace.per_second(state.done)))
 
     def _is_due(self, task: _LineTask, progress: Progress, silent_seconds: float) -> bool:
         if _share(progress) >= 1 and not task.was_finished:
@@ -231,7 +231,7 @@ def _share(progress: Progress) -> float:
 def _progress_line(progress: Progress, rate: float) -> str:
     if progress.total is None:
         return f"{progress.task}: {progress.done:,}"
-    # More than was expected may come, such as files that were added meanwhile.
+    # The total may be exceeded, for example by files that were added meanwhile.
     total = max(progress.total, progress.done)
     facts = [f"{progress.done:,} of {total:,}"]
     if progress.done:
@@ -241,7 +241,7 @@ def _progress_line(progress: Progress, rate: float) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """What takes longer than a second is counted by the minute or the hour: `0/s` says nothing."""
+    """Return a rate per second, or per minute or hour if it is below one per second."""
     for seconds, unit in ((1, "/s"), (60, "/min")):
         if rate * seconds >= 1:
             return f"{rate * seconds:,.0f}{unit}"
@@ -249,9 +249,9 @@ def rate_text(rate: float) -> str:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """`yes` answers for whoever cannot be asked, such as a script."""
+    """Ask for confirmation and abort if it is denied; `yes` skips the question, for scripts."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InvalidRequest(f"{question} Nobody can be asked: this is no terminal.", hint="add --yes to do it")
+        raise InvalidRequest(f"{question} Cannot ask: stdin is not a terminal.", hint="add --yes to do it")
     typer.confirm(question, abort=True, err=True)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def queries_of(lines: Iterable[str], default: LocalQuery) -> Iterator[LocalQuery]:
-    """Blank lines are skipped. A line of JSON may also have `limit`, `threshold` and `search_type`."""
+    """Parse one query per line, skipping blank lines. JSON may also set `limit`, `threshold` and `search_type`."""
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if text:
@@ -40,13 +40,13 @@ def _query(text: str, number: int, default: LocalQuery) -> LocalQuery:
         return _from_json(json.loads(text), default) if text.startswith("{") else replace(default, text=text)
     except (ValueError, TypeError, OverflowError, RecursionError, InvalidRequest) as error:
         raise InvalidRequest(
-            f"line {number} is no query: {error}", hint='write a line of text, or {"query": "read a file"}'
+            f"line {number} is not a query: {error}", hint='write a line of text, or {"query": "read a file"}'
         ) from None
 
 
 def _from_json(data: dict[str, Any], default: LocalQuery) -> LocalQuery:
     if not isinstance(data.get("query"), str):
-        raise TypeError("it has no text under `query`")
+        raise TypeError("`query` is missing or not a text")
     return replace(
         default,
         text=data["query"],
@@ -82,40 +82,40 @@ def _search(app: typer.Typer) -> None:
         query: Annotated[
             str | None, typer.Argument(help="What the tool should do. `-` or none: a query per line of stdin.")
         ] = None,
-        limit: Annotated[int | None, typer.Option(help="How many tools (TOOLSCRIPT_SEARCH_LIMIT, 3).")] = None,
+        limit: Annotated[int | None, typer.Option(help="Number of tools (TOOLSCRIPT_SEARCH_LIMIT, 3).")] = None,
         threshold: Annotated[
-            float | None, typer.Option(help="Least confidence, 0 to 1 (TOOLSCRIPT_SEARCH_THRESHOLD, 0.35).")
+            float | None, typer.Option(help="Minimum confidence, 0 to 1 (TOOLSCRIPT_SEARCH_THRESHOLD, 0.35).")
         ] = None,
         model: Model = None,
         data_dir: DataDir = None,
         config: ConfigFile = None,
-        kind: Annotated[Kind, typer.Option(help="What to look for.")] = Kind.TOOL,
+        kind: Annotated[Kind, typer.Option(help="Only items of this kind.")] = Kind.TOOL,
         search_type: Annotated[
             SearchType | None,
-            typer.Option(help="How to search; semantic is literal mode (TOOLSCRIPT_SEARCH_TYPE, hybrid)."),
+            typer.Option(help="Retrievers to use; semantic is literal mode (TOOLSCRIPT_SEARCH_TYPE, hybrid)."),
         ] = None,
-        output: Annotated[Output, typer.Option(help="How to show what was found.")] = Output.TABLE,
+        output: Annotated[Output, typer.Option(help="Output format of the hits.")] = Output.TABLE,
         explain: Annotated[
-            bool, typer.Option("--explain", help="Show the parts of each confidence and standing.")
+            bool, typer.Option("--explain", help="Show the components of each confidence and score.")
         ] = False,
         refresh: Refresh = False,
         as_json: AsJson = False,
     ) -> None:
         """Find the right tool for a request in plain words. Exit code 1: nothing found."""
         from toolscript.gateway.model import Need
-        from toolscript.gateway.session import usual_query
+        from toolscript.gateway.session import default_query
 
-        given = flags(config=config, data_dir=data_dir, model=model)
-        default = usual_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
+        options = flags(config=config, data_dir=data_dir, model=model)
+        default = default_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
         queries = _queries(query, default)
-        how = Output.JSON if as_json else output
+        output_format = Output.JSON if as_json else output
 
         async def ask(gateway: "Gateway") -> list[tuple[LocalAnswer, str]]:
-            return [await _one(gateway, local_query, how) for local_query in queries]
+            return [await _search_one(gateway, local_query, output_format) for local_query in queries]
 
-        answers = _ask(ask, given, Need(refresh=refresh))
+        answers = _ask(ask, options, Need(refresh=refresh))
         for answer, types in answers:
-            _show(answer, types, how, explain=explain)
+            _show(answer, types, output_format, explain=explain)
         if not any(answer.hits for answer, _ in answers):
             raise typer.Exit(NOTHING_FOUND)
 
@@ -136,17 +136,17 @@ def _queries(query: str | None, default: Callable[[str], LocalQuery]) -> Sequenc
     return list(queries_of(sys.stdin, default("-")))
 
 
-async def _one(gateway: "Gateway", query: LocalQuery, how: Output) -> tuple[LocalAnswer, str]:
-    """The answer, and the TypeScript of what was found where that is asked for."""
+async def _search_one(gateway: "Gateway", query: LocalQuery, output_format: Output) -> tuple[LocalAnswer, str]:
+    """Return the answer, and the TypeScript of its tools if the output is `types`."""
     answer = await gateway.search(query)
     tools = [hit.item for hit in answer.hits if hit.item.kind is ItemKind.TOOL]
-    if how is not Output.TYPES or not tools:
+    if output_format is not Output.TYPES or not tools:
         return answer, ""
     return answer, await gateway.typescript(tuple(tool_id(item.server, item.name) for item in tools))
 
 
-def _show(answer: LocalAnswer, types: str, how: Output, *, explain: bool) -> None:
-    if how is Output.JSON:
+def _show(answer: LocalAnswer, types: str, output_format: Output, *, explain: bool) -> None:
+    if output_format is Output.JSON:
         _print_json(answer_to_json(answer, explain=explain))
     elif types:
         _show_types(answer, types)
@@ -166,13 +166,13 @@ def _show_types(answer: LocalAnswer, module: str) -> None:
 def _lists(app: typer.Typer) -> None:
     @app.command("list-servers")
     def list_servers(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-        """Show every server, how it is doing, and why it failed. Exit code 1: none is ready."""
+        """Show every server, its state, and its error. Exit code 1: none is ready."""
         from toolscript.gateway.model import Need
 
         async def ask(gateway: "Gateway") -> Any:
             return await gateway.servers()
 
-        need = Need(model=False, remembers=False)
+        need = Need(model=False, uses_cache=False)
         states = _ask(ask, flags(config=config, data_dir=data_dir), need)
         _print_json({"servers": states_to_json(states)}) if as_json else show_servers(states)
         if not any(state.status is ServerStatus.READY for state in states):
@@ -186,7 +186,7 @@ def _lists(app: typer.Typer) -> None:
         refresh: Refresh = False,
         as_json: AsJson = False,
     ) -> None:
-        """List what the servers offer: tools, prompts and resources. Exit code 1: nothing."""
+        """List the tools, prompts and resources of the servers. Exit code 1: nothing."""
         from toolscript.gateway.model import Need
 
         async def ask(gateway: "Gateway") -> Any:
@@ -219,10 +219,10 @@ def _types(app: typer.Typer) -> None:
         """Print a TypeScript module that calls these tools through the gateway."""
         from toolscript.gateway.model import Need
 
-        wanted = tuple(part for name in names or () for part in name.split(",") if part)
+        selected = tuple(part for name in names or () for part in name.split(",") if part)
 
         async def ask(gateway: "Gateway") -> str:
-            return await gateway.typescript(wanted, compact=compact)
+            return await gateway.typescript(selected, compact=compact)
 
         need = Need(model=False, refresh=refresh)
         module = _ask(ask, flags(config=config, data_dir=data_dir), need)
@@ -242,20 +242,20 @@ def _call(app: typer.Typer) -> None:
         data_dir: DataDir = None,
         as_json: AsJson = False,
     ) -> None:
-        """Call a tool and print what it answers. Exit code 1: the tool says it failed."""
+        """Call a tool and print its result. Exit code 1: the tool reports an error."""
         from toolscript.gateway.model import Need
 
-        given = _arguments(arguments)
+        call_arguments = _arguments(arguments)
         server, _ = split_tool_id(tool)
 
         async def ask(gateway: "Gateway") -> Any:
-            return await gateway.call(tool, given)
+            return await gateway.call(tool, call_arguments)
 
         need = Need(model=False, only_server=server)
         result = _ask(ask, flags(config=config, data_dir=data_dir), need)
         _print_json(call_to_json(result)) if as_json else show_call(result)
         if result.is_error:
-            say("the tool says it failed")
+            say("the tool reports an error")
             raise typer.Exit(NOTHING_FOUND)
 
 

@@ -20,12 +20,12 @@ from toolscript.cli.options import (
     Name,
     PageLimit,
     SkillId,
-    fields_given,
     person,
     say_if_pending,
+    skill_fields,
 )
 from toolscript.cli.output import progress, say, show
-from toolscript.cli.skills_text import assigned_text, audit_table, skill_card, skills_table
+from toolscript.cli.skills_text import assigned_text, audit_table, skill_text, skills_table
 from toolscript.cli.suggestions import suggestion_commands
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import MAX_ID
@@ -45,17 +45,17 @@ class Source(StrEnum):
 
 def write_commands(group: typer.Typer) -> None:
     _edit(group)
-    _switch(group)
+    _activation(group)
     _import(group)
     _assign(group)
-    _again(group)
+    _reclassify_and_rebuild(group)
 
 
 def _edit(group: typer.Typer) -> None:
     @group.command()
     def add(
         skill_id: SkillId,
-        name: Annotated[str, typer.Option(help="What it is called.")],
+        name: Annotated[str, typer.Option(help="Display name.")],
         description: Description = None,
         keyword: Keywords = None,
         example: Examples = None,
@@ -64,8 +64,8 @@ def _edit(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Add a skill."""
-        given = fields_given(name, description, keyword, example, domain)
-        skill = skill_from_json({"id": skill_id, **given})
+        fields = skill_fields(name, description, keyword, example, domain)
+        skill = skill_from_json({"id": skill_id, **fields})
         from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
@@ -82,11 +82,11 @@ def _edit(group: typer.Typer) -> None:
         by: By = None,
         as_json: AsJson = False,
     ) -> None:
-        """Change a skill; what is not given stays as it is."""
-        changes = fields_given(name, description, keyword, example, domain)
+        """Change a skill; fields that are not given stay unchanged."""
+        changes = skill_fields(name, description, keyword, example, domain)
         if not changes:
             raise InvalidRequest(
-                "there is nothing to change", hint="`toolscript skills edit --help` shows what can be"
+                "there is nothing to change", hint="`toolscript skills edit --help` lists the fields"
             )
         from toolscript.server.skills import open_skills
 
@@ -94,10 +94,10 @@ def _edit(group: typer.Typer) -> None:
             _show(ask(lambda skills: skills.edit(skill_id, changes, person(by))), "changed", as_json=as_json)
 
 
-def _switch(group: typer.Typer) -> None:
+def _activation(group: typer.Typer) -> None:
     @group.command()
     def deactivate(skill_id: SkillId, by: By = None, as_json: AsJson = False) -> None:
-        """Take a skill out of routing at once; its items keep it, and nothing is lost."""
+        """Remove a skill from routing at once; its items stay assigned."""
         from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
@@ -106,7 +106,7 @@ def _switch(group: typer.Typer) -> None:
 
     @group.command()
     def activate(skill_id: SkillId, by: By = None, as_json: AsJson = False) -> None:
-        """Route searches by a skill again."""
+        """Add a skill to routing again."""
         from toolscript.server.skills import open_skills
 
         with open_skills() as ask:
@@ -118,11 +118,11 @@ def _import(group: typer.Typer) -> None:
     @group.command("import")
     def import_(
         file: Annotated[Path, typer.Argument(help="A JSON list of skills, or a skill on each line.")],
-        replace: Annotated[bool, typer.Option("--replace", help="Deactivate all others.")] = False,
+        replace: Annotated[bool, typer.Option("--replace", help="Deactivate all other skills.")] = False,
         by: By = None,
         as_json: AsJson = False,
     ) -> None:
-        """Add the skills of a file, and change those that differ. What did not change costs nothing."""
+        """Add the skills of a file, and change those that differ. Unchanged skills cost nothing."""
         from toolscript.server.skills import import_skills
 
         with progress() as on_progress:
@@ -134,7 +134,7 @@ def _import(group: typer.Typer) -> None:
         show({**asdict(done), "routing": str(routing)}, text, as_json=as_json)
         say_if_pending(routing)
         if done.written:
-            say("hint: `toolscript skills reclassify` has items classified by the skills as they are now")
+            say("hint: `toolscript skills reclassify` classifies the items again by the changed skills")
 
 
 def _assign(group: typer.Typer) -> None:
@@ -144,52 +144,52 @@ def _assign(group: typer.Typer) -> None:
         skills: Annotated[
             list[str] | None, typer.Argument(metavar="SKILL", help="Ids of skills, the primary one first.")
         ] = None,
-        none: Annotated[bool, typer.Option("--none", help="Keep the item out of all skills.")] = False,
+        none: Annotated[bool, typer.Option("--none", help="Assign the item to no skill.")] = False,
         by: By = None,
         as_json: AsJson = False,
     ) -> None:
-        """Say which skills an item is in. No classifier changes it."""
+        """Assign an item to skills by hand. No classifier overwrites it."""
         if none is bool(skills):
-            raise InvalidRequest("which skills is it in?", hint="name them, or say --none")
+            raise InvalidRequest("no skills were given", hint="name them, or use --none")
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import ItemSkills
 
         with open_skills() as ask:
-            given = ask(lambda managed: managed.assignments.set_by_hand(item_id, skills or [], person(by)))
-        show(ItemSkills.of(item_id, given), assigned_text(item_id, given), as_json=as_json)
+            assignments = ask(lambda managed: managed.assignments.set_by_hand(item_id, skills or [], person(by)))
+        show(ItemSkills.of(item_id, assignments), assigned_text(item_id, assignments), as_json=as_json)
         say(WORKER_HINT)
 
     @group.command()
     def release(item_id: ItemId, by: By = None, as_json: AsJson = False) -> None:
-        """Give an item back to the classifier; its skills stay until that has looked at it."""
+        """Return an item to the classifier; its skills stay until it is classified again."""
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import ItemSkills
 
         with open_skills() as ask:
             ask(lambda managed: managed.assignments.release(item_id, person(by)))
             assignments = ask(lambda managed: managed.assignments.of(item_id))
-        text = f"item {item_id} is the classifier's again"
+        text = f"item {item_id} is assigned by the classifier again"
         show(ItemSkills.of(item_id, assignments), text, as_json=as_json)
         say(WORKER_HINT)
 
 
-def _again(group: typer.Typer) -> None:
+def _reclassify_and_rebuild(group: typer.Typer) -> None:
     @group.command()
     def reclassify(
         skill: Annotated[str | None, typer.Option(metavar="ID", help="Only items of this skill.")] = None,
-        source: Annotated[
+        classifier: Annotated[
             Source | None, typer.Option(help="Only items with a skill from this classifier.")
         ] = None,
         as_json: AsJson = False,
     ) -> None:
-        """Have items classified anew, but for those a person decided about."""
+        """Mark items to be classified again, except those that a person assigned."""
         from toolscript.server import skills
 
         with progress() as on_progress:
             count = skills.reclassify(
-                skill_id=skill, source=None if source is None else source.value, on_progress=on_progress
+                skill_id=skill, source=None if classifier is None else classifier.value, on_progress=on_progress
             )
-        show({"marked": count}, f"{count:,} items are to be classified anew", as_json=as_json)
+        show({"marked": count}, f"{count:,} items marked to be classified again", as_json=as_json)
         if count:
             say(WORKER_HINT)
 
@@ -198,13 +198,13 @@ def _again(group: typer.Typer) -> None:
         skills: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids; none: all skills.")] = None,
         as_json: AsJson = False,
     ) -> None:
-        """Add up every skill's items again, exactly, and mend the sums that differ."""
+        """Recompute the centroid of every skill exactly, and repair those that differ."""
         from toolscript.server.skills import rebuild_skills
 
         with progress() as on_progress:
             done = rebuild_skills(skills or (), on_progress=on_progress)
         text = (
-            f"{done.skills:,} skills over {done.items:,} items: {len(done.mended):,} mended, "
+            f"{done.skills:,} skills over {done.items:,} items: {len(done.mended):,} repaired, "
             f"largest drift {done.largest_drift:.2g}"
         )
         show(asdict(done), text, as_json=as_json)
@@ -234,14 +234,15 @@ def skill_commands() -> typer.Typer:
 def _read(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
-        all_: Annotated[bool, typer.Option("--all", help="Inactive ones too.")] = False, as_json: AsJson = False
+        inactive: Annotated[bool, typer.Option("--inactive", help="List inactive skills, too.")] = False,
+        as_json: AsJson = False,
     ) -> None:
         """List the skills."""
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import SkillPage
 
         with open_skills() as ask:
-            entries = ask(lambda skills: _all(skills, active_only=not all_))
+            entries = ask(lambda skills: _all(skills, active_only=not inactive))
         page = SkillPage.of(entries, len(entries))
         show(page, skills_table(entries) if entries else "there is no skill", as_json=as_json)
         if not entries:
@@ -250,14 +251,14 @@ def _read(group: typer.Typer) -> None:
     @group.command("show")
     def show_(
         skill_id: SkillId,
-        tools: Annotated[int, typer.Option(min=0, max=PAGE, help="Show so many of its items.")] = 0,
+        limit: Annotated[int, typer.Option(min=0, max=PAGE, help="Maximum number of its items to show.")] = 0,
         as_json: AsJson = False,
     ) -> None:
-        """Show one skill, and items that are in it."""
+        """Show one skill, and some of its items."""
 
         async def assignments(skills: "SkillManagement") -> tuple[SkillEntry, list[Member]]:
             entry = await skills.taxonomy.find(skill_id)
-            return entry, list(await skills.taxonomy.members(skill_id, 0, tools)) if tools else []
+            return entry, list(await skills.taxonomy.members(skill_id, 0, limit)) if limit else []
 
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import MemberPage, SkillShown
@@ -265,13 +266,13 @@ def _read(group: typer.Typer) -> None:
         with open_skills() as ask:
             entry, members = ask(assignments)
         data = SkillShown.of(entry).model_dump(mode="json")
-        if tools:
-            data["tools"] = MemberPage.of(members, tools).model_dump(mode="json")["tools"]
-        show(data, skill_card(entry, members), as_json=as_json)
+        if limit:
+            data["tools"] = MemberPage.of(members, limit).model_dump(mode="json")["tools"]
+        show(data, skill_text(entry, members), as_json=as_json)
 
     @group.command()
     def of(item_id: ItemId, as_json: AsJson = False) -> None:
-        """Show which skills an item is in."""
+        """Show the skills of an item."""
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import ItemSkills
 
@@ -284,37 +285,37 @@ def _history(group: typer.Typer) -> None:
     @group.command()
     def audit(
         before: Annotated[
-            int | None, typer.Option(min=1, max=MAX_ID, help="Only what is older than this number.")
+            int | None, typer.Option(min=1, max=MAX_ID, help="Only entries older than this number.")
         ] = None,
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
-        """Show what people decided, latest first."""
+        """Show the decisions of people, latest first."""
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import AuditPage
 
         with open_skills() as ask:
-            found = ask(lambda skills: skills.taxonomy.audit(before, limit + 1))
-        page = AuditPage.of(found, limit)
-        show(page, audit_table(found[:limit]) if found else "nobody has decided anything", as_json=as_json)
+            entries = ask(lambda skills: skills.taxonomy.audit(before, limit + 1))
+        page = AuditPage.of(entries, limit)
+        show(page, audit_table(entries[:limit]) if entries else "there are no decisions yet", as_json=as_json)
         if page.next and not as_json:
-            say(f"hint: `toolscript skills audit --before {page.next}` shows what is older")
+            say(f"hint: `toolscript skills audit --before {page.next}` shows older ones")
 
     @group.command()
     def export(
         file: Annotated[Path | None, typer.Argument(help="File to write; none: standard output.")] = None,
     ) -> None:
-        """Write all skills as JSON that `skills import` takes."""
+        """Write all skills as JSON, for `skills import`."""
         from toolscript.server.skills import export_skills
 
         count, text = export_skills(file)
-        # It is data: in a file or a pipe it has to be what was stored.
+        # It is data: a file or a pipe must get it unchanged.
         sys.stdout.write(text)
         say(f"{count:,} skills written" + (f" to {file}" if file else ""))
 
 
 async def _all(skills: "SkillManagement", *, active_only: bool) -> list[SkillEntry]:
-    # Imported here: help must not wait for what reads skills.
+    # Imported here, so that help stays fast.
     from toolscript.tools.skills.management import all_skills
 
     return [entry async for entry in all_skills(skills.taxonomy, active_only=active_only)]

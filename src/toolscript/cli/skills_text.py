@@ -1,4 +1,4 @@
-"""Skills as a person reads them. What a language model or a server said is shown, never obeyed by the terminal."""
+"""Text output of skills. Control characters in texts of language models and servers are removed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ def skills_table(entries: Sequence[SkillEntry]) -> str:
     return table(["Skill", "Name", "Items", "State", "Description"], rows, colour=colour_wanted())
 
 
-def skill_card(entry: SkillEntry, members: Sequence[Member]) -> str:
+def skill_text(entry: SkillEntry, members: Sequence[Member]) -> str:
     skill = entry.skill
     facts = {
         "name": skill.name,
@@ -78,16 +78,16 @@ def suggestions_table(suggestions: Sequence[Suggestion]) -> str:
         ]
         for suggestion in suggestions
     ]
-    head = ["Id", "Name", "Status", "Asked by", "Skill", "Reviewed by", "Description"]
+    head = ["Id", "Name", "Status", "Items", "Skill", "Reviewed by", "Description"]
     return table(head, rows, colour=colour_wanted())
 
 
-def evidence_card(evidence: Evidence) -> str:
+def evidence_text(evidence: Evidence) -> str:
     suggestion = evidence.suggestion
     facts = {
         "description": suggestion.suggested.description,
         "status": str(suggestion.state),
-        "asked for by": f"{suggestion.asked_by:,} {'item' if suggestion.asked_by == 1 else 'items'}",
+        "suggested for": f"{suggestion.asked_by:,} {'item' if suggestion.asked_by == 1 else 'items'}",
     }
     lines = [f"{suggestion.id}: {printable(suggestion.suggested.name)}", *_facts(facts)]
     for stored in evidence.items:
@@ -104,7 +104,7 @@ def audit_table(entries: Sequence[tuple[int, AuditEntry]]) -> str:
             entry.actor,
             entry.action,
             entry.subject,
-            _short(_told(entry.details)),
+            _short(_details_text(entry.details)),
         ]
         for number, entry in entries
     ]
@@ -127,7 +127,7 @@ def _facts(facts: Mapping[str, str]) -> list[str]:
     return [f"  {name}: {printable(value)}" for name, value in facts.items() if value]
 
 
-def _told(details: Mapping[str, Any]) -> str:
+def _details_text(details: Mapping[str, Any]) -> str:
     return "; ".join(f"{name}: {value}" for name, value in details.items() if value is not None)
 
 

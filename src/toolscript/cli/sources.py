@@ -1,4 +1,4 @@
-"""`toolscript sources` and `toolscript changes`: where items come from, and definitions that changed."""
+"""`toolscript sources` and `toolscript changes`: sources of items, and changed definitions."""
 
 import json
 import sys
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from toolscript.tools.model.catalog import ChangeDetails
 
 
-Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of the source, as `sources list` has it.")]
+Name = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of the source, from `sources list`.")]
 
 WIDTH = 100
 AROUND = 3
-# To match more lines than that takes long, and how long is for a stranger to choose.
+# Matching more lines takes long, and the server of an item chooses their number.
 MAX_LINES_MATCHED = 2_000
 
-# Before what belongs to the line above.
+# Marks a continuation of the line above.
 CONTINUED = "\u21aa "
-# Letters and marks by their category, blank or nothing to the eye: fillers, joiners, variation selectors.
+# Letters and marks by category, but invisible: fillers, joiners, variation selectors.
 _UNSEEN = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}).union(
     range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), map(ord, CONTINUED.strip())
 )
@@ -46,7 +46,7 @@ _WRAPPED = TextWrapper(
 
 def source_commands() -> typer.Typer:
     group = typer.Typer(
-        help="Sources of the catalog's tools: files, callers of the API, MCP servers. List and remove them.",
+        help="Sources of the catalog's tools: files, API clients, MCP servers. List and remove them.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -58,7 +58,7 @@ def source_commands() -> typer.Typer:
 def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
-        after: Annotated[str, typer.Option(metavar="SOURCE", help="Begin after this one.")] = "",
+        after: Annotated[str, typer.Option(metavar="SOURCE", help="Start after this source.")] = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
@@ -74,18 +74,18 @@ def _list(group: typer.Typer) -> None:
 def _remove(group: typer.Typer) -> None:
     @group.command()
     def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
-        """Remove a source with all of its tools. Stopped at any time, the same command goes on.
+        """Remove a source with all of its tools. Resumable: run the same command again.
 
-        What people decided about the tools is kept for a while, and holds again if the source comes back.
+        Decisions about the tools are kept for a while, and apply again if the source returns.
         """
         from toolscript.server.sync import find_item_source, remove_item_source
 
-        known = find_item_source(name)
-        if known is None:
+        item_source = find_item_source(name)
+        if item_source is None:
             show({"source": name, "removed": 0}, f"there is no source {printable(name)}", as_json=as_json)
-            say("hint: `toolscript sources list` shows those there are")
+            say("hint: `toolscript sources list` lists the sources")
             return
-        confirm(f"Remove source {printable(name)} with its {known.items:,} tools?", yes=yes)
+        confirm(f"Remove source {printable(name)} with its {item_source.items:,} tools?", yes=yes)
         with progress() as on_progress:
             removed = remove_item_source(name, on_progress)
         text = f"{removed:,} tools of source {printable(name)} removed"
@@ -103,18 +103,18 @@ def _table(sources: Sequence[ItemSource]) -> str:
 
 
 def field_diff(field: str, old: object, new: object) -> list[str]:
-    """Both as text in lines, and where they differ; nothing that differs is left out."""
+    """Return a diff of both values as lines of text; every difference is included."""
     was, now = _lines(old), _lines(new)
-    names = f"{field} in force", f"{field} as it is now said to be"
+    names = f"{field} in force", f"{field} as offered now"
     if max(len(was), len(now)) <= MAX_LINES_MATCHED:
         return [*unified_diff(was, now, *names, lineterm="", n=AROUND)]
     return [f"--- {names[0]}", f"+++ {names[1]}", *_without_matching(was, now)]
 
 
 def visible(text: str) -> str:
-    """Characters that a reader would not see, or that would move what is seen, are written out as codes.
+    """Escape characters that are invisible or that move other text.
 
-    A backslash is written twice, so that a code is never the text it looks like.
+    A backslash is doubled, so that an escape cannot be confused with literal text.
     """
     return _written_out(text.replace("\\", "\\\\"))
 
@@ -173,14 +173,14 @@ def change_commands() -> typer.Typer:
 def _look(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
-        state: Annotated[ChangeState | None, typer.Option(help="Only those in this state.")] = None,
+        state: Annotated[ChangeState | None, typer.Option(help="Only changes in this state.")] = None,
         before: Annotated[
-            int | None, typer.Option(metavar="ID", min=1, max=MAX_ID, help="Only those before this one.")
+            int | None, typer.Option(metavar="ID", min=1, max=MAX_ID, help="Only changes before this id.")
         ] = None,
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
-        """List changes, the latest first."""
+        """List changes, latest first."""
         from toolscript.server.sync import list_changes
         from toolscript.tools.schemas.catalog import ChangePage
 
@@ -195,7 +195,7 @@ def _look(group: typer.Typer) -> None:
 
     @group.command("show")
     def show_(change_id: ChangeId, as_json: AsJson = False) -> None:
-        """Show what changed, field by field. Characters that are not seen are written out as \\u codes."""
+        """Show a change field by field. Invisible characters are written as \\u escapes."""
         from toolscript.server.sync import find_change
         from toolscript.tools.schemas.catalog import ChangeCompared
 
@@ -208,14 +208,14 @@ def _look(group: typer.Typer) -> None:
 def _decide(group: typer.Typer) -> None:
     @group.command()
     def approve(change_id: ChangeId, by: By = None, as_json: AsJson = False) -> None:
-        """Let a held definition come into force."""
+        """Approve a held definition, which becomes active."""
         from toolscript.server.sync import decide_change
 
         _decided(decide_change(change_id, approve=True, by=person(by)), as_json=as_json)
 
     @group.command()
     def reject(change_id: ChangeId, by: By = None, as_json: AsJson = False) -> None:
-        """Keep the definition in force, and do not ask about the held one again."""
+        """Reject a held definition for good; the active one stays."""
         from toolscript.server.sync import decide_change
 
         _decided(decide_change(change_id, approve=False, by=person(by)), as_json=as_json)

@@ -20,12 +20,12 @@ from toolscript.cli.options import (
     Name,
     PageLimit,
     SuggestionId,
-    fields_given,
     person,
     say_if_pending,
+    skill_fields,
 )
 from toolscript.cli.output import printable, say, show
-from toolscript.cli.skills_text import evidence_card, suggestions_table
+from toolscript.cli.skills_text import evidence_text, suggestions_table
 from toolscript.core.errors import Conflict, InvalidRequest, ToolscriptError
 from toolscript.core.items import MAX_ID
 from toolscript.core.taxonomy import Suggestion, SuggestionState, skill_id_of
@@ -43,55 +43,55 @@ KEYS = "[a]pprove, [m]erge into, [r]eject, [s]kip, [q]uit: "
 ITEMS_IN_DETAILS = 20
 
 
-class AskSkills(Protocol):
-    """Does one thing after another with skills, and waits for each."""
+class SkillSession(Protocol):
+    """Runs one action on the skills, and returns its result."""
 
     def __call__(self, action: Callable[["SkillManagement"], Awaitable[T]]) -> T: ...
 
 
 @dataclass(frozen=True)
 class Dialogue:
-    """Where questions are asked and answered. A reader that has no more answers raises EOFError."""
+    """Input and output of a review. `read` raises EOFError at the end of the input."""
 
     read: Callable[[str], str] = input
     write: Callable[[str], None] = say
 
 
-class Enough(Exception): ...
+class ReviewQuit(Exception): ...
 
 
-def review_all(ask: AskSkills, by: str, dialogue: Dialogue) -> Counter[str]:
-    """How many suggestions went which way, until there are none or the person has had enough."""
+def review_all(ask: SkillSession, by: str, dialogue: Dialogue) -> Counter[str]:
+    """Review all pending suggestions until the person quits; return the count of each outcome."""
     done: Counter[str] = Counter()
     try:
         for suggestion in _pending(ask):
             done[_Review(ask, by, dialogue, _evidence(ask, suggestion.id)).outcome()] += 1
-        dialogue.write("nothing else waits for review" if done else "nothing waits for review")
-    except (EOFError, KeyboardInterrupt, Enough):
+        dialogue.write("no more suggestions to review" if done else "no suggestions to review")
+    except (EOFError, KeyboardInterrupt, ReviewQuit):
         dialogue.write("")
     return done
 
 
-def _pending(ask: AskSkills) -> Iterator[Suggestion]:
+def _pending(ask: SkillSession) -> Iterator[Suggestion]:
     after = 0
     while page := _page(ask, after):
         yield from page
         after = page[-1].id
 
 
-def _evidence(ask: AskSkills, suggestion_id: int) -> Evidence:
+def _evidence(ask: SkillSession, suggestion_id: int) -> Evidence:
     return ask(lambda skills: skills.evidence(suggestion_id, 0, ITEMS_IN_REVIEW))
 
 
-def _page(ask: AskSkills, after: int) -> list[Suggestion]:
+def _page(ask: SkillSession, after: int) -> list[Suggestion]:
     return list(ask(lambda skills: skills.suggestions.page(after, PAGE)))
 
 
 @dataclass
 class _Review:
-    """One suggestion. What was typed once is proposed when it has to be asked again."""
+    """The review of one suggestion. Typed values become the defaults when a question is repeated."""
 
-    ask: AskSkills
+    ask: SkillSession
     by: str
     dialogue: Dialogue
     evidence: Evidence
@@ -99,21 +99,21 @@ class _Review:
 
     def outcome(self) -> str:
         if self.evidence.suggestion.state is not SuggestionState.PENDING:
-            return self._elsewhere()
-        self.dialogue.write(f"\n{evidence_card(self.evidence)}")
+            return self._decided_elsewhere()
+        self.dialogue.write(f"\n{evidence_text(self.evidence)}")
         while True:
             try:
                 if outcome := self._answer():
                     return outcome
             except Conflict as error:
-                self._complain(error)
+                self._report(error)
                 if self._is_decided():
-                    return self._elsewhere()
+                    return self._decided_elsewhere()
             except ToolscriptError as error:
-                self._complain(error)
+                self._report(error)
 
     def _answer(self) -> str:
-        """Empty when the question has to be asked again."""
+        """Return the outcome; empty if the question must be repeated."""
         actions = {"a": self._approve, "m": self._merge, "r": self._reject, "s": lambda: "skipped", "q": _quit}
         action = actions.get(self.dialogue.read(KEYS).strip().lower()[:1])
         return action() if action else ""
@@ -121,9 +121,9 @@ class _Review:
     def _approve(self) -> str:
         suggested = self.evidence.suggestion.suggested
         changes = {
-            "id": self._asked("id", skill_id_of(suggested.name)),
-            "name": self._asked("name", printable(suggested.name)[:MAX_NAME]),
-            "description": self._asked("description", printable(suggested.description)[:MAX_DESCRIPTION]),
+            "id": self._read_field("id", skill_id_of(suggested.name)),
+            "name": self._read_field("name", printable(suggested.name)[:MAX_NAME]),
+            "description": self._read_field("description", printable(suggested.description)[:MAX_DESCRIPTION]),
         }
         self.ask(lambda skills: skills.approve(self.evidence.suggestion.id, changes, self.by))
         return "approved"
@@ -131,7 +131,7 @@ class _Review:
     def _merge(self) -> str:
         near = {str(place): skill.skill.id for place, skill in enumerate(self.evidence.nearest or (), 1)}
         which = f"1 to {len(near)}, or an id" if near else "an id"
-        typed = self.dialogue.read(f"merge into ({which}; nothing: back): ").strip()
+        typed = self.dialogue.read(f"merge into ({which}; empty: back): ").strip()
         if not typed:
             return ""
         into = near.get(typed, typed)
@@ -143,28 +143,28 @@ class _Review:
         self.ask(lambda skills: skills.suggestions.reject(self.evidence.suggestion.id, self.by))
         return "rejected"
 
-    def _asked(self, name: str, proposed: str) -> str:
-        shown = self.typed.get(name, proposed)
-        self.typed[name] = self.dialogue.read(f"{name} [{shown}]: ").strip() or shown
+    def _read_field(self, name: str, proposed: str) -> str:
+        default = self.typed.get(name, proposed)
+        self.typed[name] = self.dialogue.read(f"{name} [{default}]: ").strip() or default
         return self.typed[name]
 
     def _is_decided(self) -> bool:
         suggestion = self.ask(lambda skills: skills.suggestions.find(self.evidence.suggestion.id))
         return suggestion.state is not SuggestionState.PENDING
 
-    def _elsewhere(self) -> str:
-        self.dialogue.write(f"somebody has decided about suggestion {self.evidence.suggestion.id} already")
+    def _decided_elsewhere(self) -> str:
+        self.dialogue.write(f"suggestion {self.evidence.suggestion.id} is already decided")
         return "decided elsewhere"
 
-    def _complain(self, error: ToolscriptError) -> None:
+    def _report(self, error: ToolscriptError) -> None:
         self.dialogue.write(error.message + (f"\nhint: {error.hint}" if error.hint else ""))
 
 
 def _quit() -> str:
-    raise Enough
+    raise ReviewQuit
 
 
-class Status(StrEnum):
+class State(StrEnum):
     PENDING = "pending"
     APPROVED = "approved"
     REJECTED = "rejected"
@@ -182,10 +182,10 @@ def suggestion_commands(group: typer.Typer) -> None:
 def _review(group: typer.Typer) -> None:
     @group.command()
     def review(by: By = None) -> None:
-        """Decide about suggested skills one by one, with the evidence."""
+        """Review suggested skills one by one, with the evidence."""
         if not sys.stdin.isatty():
             raise InvalidRequest(
-                "a review asks questions, and there is no terminal to ask them in",
+                "a review needs a terminal",
                 hint="use `toolscript skills suggestions`, then `toolscript skills approve|reject|merge ID`",
             )
         from toolscript.server.skills import open_skills
@@ -203,22 +203,22 @@ def _review(group: typer.Typer) -> None:
 def _read(group: typer.Typer) -> None:
     @group.command()
     def suggestions(
-        status: Annotated[Status, typer.Option(help="Only those in this state.")] = Status.PENDING,
-        after: Annotated[int, typer.Option(min=0, max=MAX_ID, help="Only those after this number.")] = 0,
+        state: Annotated[State, typer.Option(help="Only suggestions in this state.")] = State.PENDING,
+        after: Annotated[int, typer.Option(min=0, max=MAX_ID, help="Only suggestions after this number.")] = 0,
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
-        """List skills that classifiers missed."""
-        state = None if status is Status.ALL else SuggestionState(status.value)
+        """List skills that classifiers suggest."""
+        only = None if state is State.ALL else SuggestionState(state.value)
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import SuggestionPage
 
         with open_skills() as ask:
-            suggestions = list(ask(lambda skills: skills.suggestions.page(after, limit + 1, state)))
+            suggestions = list(ask(lambda skills: skills.suggestions.page(after, limit + 1, only)))
         page = SuggestionPage.of(suggestions, limit)
         show(
             page,
-            suggestions_table(suggestions[:limit]) if suggestions else "nothing waits for review",
+            suggestions_table(suggestions[:limit]) if suggestions else "there are no such suggestions",
             as_json=as_json,
         )
         if page.next and not as_json:
@@ -226,13 +226,13 @@ def _read(group: typer.Typer) -> None:
 
     @group.command()
     def suggestion(suggestion_id: SuggestionId, as_json: AsJson = False) -> None:
-        """Show one suggestion with the evidence: who asks for it, and which skills are nearest."""
+        """Show one suggestion with its evidence: the items that need it, and the nearest skills."""
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import SuggestionEvidence
 
         with open_skills() as ask:
             evidence = ask(lambda skills: skills.evidence(suggestion_id, 0, ITEMS_IN_DETAILS))
-        show(SuggestionEvidence.of_evidence(evidence), evidence_card(evidence), as_json=as_json)
+        show(SuggestionEvidence.of_evidence(evidence), evidence_text(evidence), as_json=as_json)
 
 
 def _approve(group: typer.Typer) -> None:
@@ -240,7 +240,7 @@ def _approve(group: typer.Typer) -> None:
     def approve(
         suggestion_id: SuggestionId,
         skill_id: Annotated[
-            str | None, typer.Option("--id", help="Id of the new skill; otherwise made from its name.")
+            str | None, typer.Option("--id", help="Id of the new skill. Default: derived from its name.")
         ] = None,
         name: Name = None,
         description: Description = None,
@@ -250,8 +250,8 @@ def _approve(group: typer.Typer) -> None:
         by: By = None,
         as_json: AsJson = False,
     ) -> None:
-        """Make a suggestion a skill, and have the items that ask for it classified anew."""
-        changes = fields_given(name, description, keyword, example, domain)
+        """Create the suggested skill, and classify the items that need it again."""
+        changes = skill_fields(name, description, keyword, example, domain)
         if skill_id is not None:
             changes["id"] = skill_id
         from toolscript.server.skills import open_skills
@@ -260,7 +260,7 @@ def _approve(group: typer.Typer) -> None:
         with open_skills() as ask:
             decided = ask(lambda skills: skills.approve(suggestion_id, changes, person(by)))
         data = SuggestionDecided.of(decided.suggestion, routing=str(decided.routing))
-        show(data, f"{decided.suggestion.skill_id} is a skill now", as_json=as_json)
+        show(data, f"skill {decided.suggestion.skill_id} created", as_json=as_json)
         say_if_pending(decided.routing)
         say(WORKER_HINT)
 
@@ -268,7 +268,7 @@ def _approve(group: typer.Typer) -> None:
 def _decide(group: typer.Typer) -> None:
     @group.command()
     def reject(suggestion_id: SuggestionId, by: By = None, as_json: AsJson = False) -> None:
-        """Turn a suggestion down, now and whenever it comes again."""
+        """Reject a suggestion, now and whenever it is suggested again."""
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import SuggestionShown
 
@@ -279,11 +279,13 @@ def _decide(group: typer.Typer) -> None:
     @group.command()
     def merge(
         suggestion_id: SuggestionId,
-        into: Annotated[str, typer.Argument(metavar="SKILL", help="The skill that those who ask for it get.")],
+        into: Annotated[
+            str, typer.Argument(metavar="SKILL", help="Existing skill for the items that need the suggested one.")
+        ],
         by: By = None,
         as_json: AsJson = False,
     ) -> None:
-        """Give those who ask for a suggested skill one that there is already, now and later."""
+        """Assign the items that need a suggested skill to an existing one, now and later."""
 
         async def merged(skills: "SkillManagement") -> Suggestion:
             return await skills.suggestions.merge(suggestion_id, into, person(by))

@@ -1,4 +1,4 @@
-"""sync: what comes into the catalog, from a file or from MCP servers."""
+"""`toolscript sync`: imports items into the catalog, from a file or from MCP servers."""
 
 import sys
 from collections.abc import Sequence
@@ -17,22 +17,23 @@ if TYPE_CHECKING:
     from toolscript.tools.catalog.items import ImportReport, ServerReport
 
 WAIT_SECONDS = 30.0
-HELD_HINT = "hint: `toolscript changes list --state held` shows what waits for a decision"
+HELD_HINT = "hint: `toolscript changes list --state held` lists the changes that need a decision"
 
 SyncedFile = Annotated[
     Path | None,
     typer.Argument(help="JSON lines: {id, server, name, description, input_schema, ...}. None: the MCP servers."),
 ]
 Server = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")]
-Source = Annotated[str | None, typer.Option(help="Name under which the file's items are kept (default: file).")]
+Source = Annotated[str | None, typer.Option(help="Source name of the file's items (default: file).")]
 Prune = Annotated[
     bool | None,
     typer.Option(
-        "--prune/--no-prune", help="Remove what the source no longer has. Default: yes for servers, no for a file."
+        "--prune/--no-prune",
+        help="Remove items that the source no longer has. Default: yes for servers, no for a file.",
     ),
 ]
-Watch = Annotated[bool, typer.Option("--watch", help="Stay, and follow what the servers change.")]
-Wait = Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for a server.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Keep running, and follow changes of the servers.")]
+Timeout = Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for a server.")]
 
 
 def add_sync(app: typer.Typer) -> None:
@@ -44,24 +45,24 @@ def add_sync(app: typer.Typer) -> None:
         source: Source = None,
         prune: Prune = None,
         watch: Watch = False,
-        wait: Wait = WAIT_SECONDS,
+        timeout: Timeout = WAIT_SECONDS,
         as_json: AsJson = False,
     ) -> None:
-        """Take tools, prompts and resources of MCP servers or a file into the catalog; the unchanged cost nothing.
+        """Import tools, prompts and resources of MCP servers or a file; unchanged items cost nothing.
 
-        A server that does not answer keeps what it had. Exit code 2: a server failed, or a line is no item.
+        A server that does not answer keeps its items. Exit code 2: a server failed, or a line is not an item.
         """
         if file is not None:
             _refuse(config=config, server=server, watch=watch)
             _sync_file(file, source or "file", prune=bool(prune), as_json=as_json)
             return
         if source is not None:
-            raise InvalidRequest("--source is for a file", hint="a server's items are kept under mcp:<its name>")
+            raise InvalidRequest("--source is for a file", hint="the source of a server's items is mcp:<its name>")
         chosen = _Chosen("" if config is None else str(config), server or [], prune is None or prune)
         if watch:
             _watch(chosen, as_json=as_json)
         else:
-            _sync_servers(chosen, wait, as_json=as_json)
+            _sync_servers(chosen, timeout, as_json=as_json)
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,10 @@ def _sync_servers(chosen: _Chosen, wait_seconds: float, *, as_json: bool) -> Non
 
 
 def _watch(chosen: _Chosen, *, as_json: bool) -> None:
-    """A line for each thing that happens, at once: whoever reads it in a pipe waits for it."""
+    """Print one line per event, flushed at once, for readers of a pipe."""
     from toolscript.server.sync import watch_servers
 
-    def tell(report: "ServerReport") -> None:
+    def print_report(report: "ServerReport") -> None:
         text = f"failed: {report.failed}" if report.taken is None else _counts(report.taken)
         line = f"{printable(report.server)}: {printable(text)}"
         sys.stdout.write((json_text(report.as_json()) if as_json else line) + "\n")
@@ -97,12 +98,12 @@ def _watch(chosen: _Chosen, *, as_json: bool) -> None:
         if report.taken is not None:
             _hint_at_held(report.taken.stored)
 
-    watch_servers(config=chosen.config, only=chosen.only, prune=chosen.prune, on_report=tell)
+    watch_servers(config=chosen.config, only=chosen.only, prune=chosen.prune, on_report=print_report)
 
 
-def _refuse(**given: object) -> None:
-    """Options that say which servers, where a file was given."""
-    if named := [f"--{name}" for name, value in given.items() if value]:
+def _refuse(**options: object) -> None:
+    """Refuse options that select servers when a file is given."""
+    if named := [f"--{name}" for name, value in options.items() if value]:
         raise InvalidRequest(f"{', '.join(named)}: not with a file", hint="leave the file out to sync MCP servers")
 
 

@@ -1,4 +1,4 @@
-"""`toolscript tenants`: whose documents there are, where they lie, and how they leave."""
+"""`toolscript tenants`: list, move, export and erase tenants of documents; keys and tokens."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, cast
@@ -6,19 +6,19 @@ from typing import Annotated, Any, cast
 import typer
 
 from toolscript.cli.options import AsJson
-from toolscript.cli.output import MAX_SAID, colour_wanted, printable, progress, say, show, table
+from toolscript.cli.output import MAX_MESSAGES, colour_wanted, printable, progress, say, show, table
 from toolscript.core.auth.model import Scope
 from toolscript.core.errors import InvalidRequest
 
 MAX_LISTED = 1_000
 SOME_LEFT_OUT = 2
 
-Name = Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant, as its tokens have it.")]
+Name = Annotated[str, typer.Argument(metavar="TENANT", help="Name of the tenant, as in its tokens.")]
 
 
 def tenant_commands() -> typer.Typer:
     group = typer.Typer(
-        help="Tenants of documents: list, move, export and erase them; keys and tokens to try things with.",
+        help="Tenants of documents: list, move, export and erase them; keys and tokens for trials.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -33,11 +33,11 @@ def tenant_commands() -> typer.Typer:
 def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
-        after: Annotated[str, typer.Option(metavar="TENANT", help="Begin after this one.")] = "",
-        limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Most tenants listed.")] = 100,
+        after: Annotated[str, typer.Option(metavar="TENANT", help="Start after this tenant.")] = "",
+        limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Maximum number of tenants.")] = 100,
         as_json: AsJson = False,
     ) -> None:
-        """Who has put documents: how many, where they lie, since when. In the order of their names."""
+        """List tenants in order of name: documents, chunks, shard and since when."""
         from toolscript.server.tenants import list_tenants
 
         rows = list_tenants(after=after, limit=limit)
@@ -52,20 +52,18 @@ def _move(group: typer.Typer) -> None:
     @group.command()
     def move(
         tenant: Name,
-        anew: Annotated[
-            bool, typer.Option(help="Throw away a shard of its own that is dead, and copy once more.")
-        ] = False,
+        anew: Annotated[bool, typer.Option(help="Discard a broken shard of its own, and copy again.")] = False,
         as_json: AsJson = False,
     ) -> None:
-        """Move a tenant to a shard of its own, while it is searched and written. A second run goes on.
+        """Move a tenant to a shard of its own, while it is searched and written. Resumable.
 
-        Needs a cluster of Qdrant, and TOOLSCRIPT_DOCUMENT_SHARDS.
+        Needs a Qdrant cluster, and TOOLSCRIPT_DOCUMENT_SHARDS.
         """
         from toolscript.server.tenants import move_tenant
 
         with progress() as on_progress:
             moved = move_tenant(tenant, anew=anew, on_progress=on_progress)
-        show(moved, f"{moved['passages']:,} passages are in a shard of their own", as_json=as_json)
+        show(moved, f"{moved['passages']:,} chunks are in a shard of their own", as_json=as_json)
 
 
 def _export(group: typer.Typer) -> None:
@@ -73,11 +71,11 @@ def _export(group: typer.Typer) -> None:
     def export(
         tenant: Name,
         out: Annotated[
-            str, typer.Option(metavar="FILE", help="Where to; a file that was begun is gone on with. `-`: stdout.")
+            str, typer.Option(metavar="FILE", help="Output file; a partial file is resumed. `-`: stdout.")
         ] = "-",
         as_json: AsJson = False,
     ) -> None:
-        """Write all documents of a tenant as lines of JSON, which `toolscript documents put` takes again.
+        """Write all documents of a tenant as JSON lines, for `toolscript documents put`.
 
         Exit code 2: some were left out, because they are being written.
         """
@@ -102,12 +100,12 @@ def _erase(group: typer.Typer) -> None:
     @group.command()
     def erase(
         tenant: Name,
-        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
         as_json: AsJson = False,
     ) -> None:
-        """Delete all documents of a tenant, the searches noted of it, and its name. Cannot be undone."""
+        """Delete all documents of a tenant, its logged searches, and its name. Cannot be undone."""
         if not yes:
-            typer.confirm(f"Delete everything of tenant {tenant}, for good?", abort=True, err=True)
+            typer.confirm(f"Delete everything of tenant {tenant} permanently?", abort=True, err=True)
         from toolscript.server.tenants import erase_tenant
 
         with progress() as on_progress:
@@ -118,15 +116,17 @@ def _erase(group: typer.Typer) -> None:
 def _tokens(group: typer.Typer) -> None:
     @group.command()
     def keys(
-        folder: Annotated[str, typer.Argument(metavar="DIR", help="Where to; nothing there is replaced.")],
+        folder: Annotated[
+            str, typer.Argument(metavar="DIR", help="Output folder; existing files are not replaced.")
+        ],
         as_json: AsJson = False,
     ) -> None:
-        """Make a key to sign tokens with, and the key set that TOOLSCRIPT_JWT_KEYS names."""
+        """Generate a signing key for tokens, and the key set for TOOLSCRIPT_JWT_KEYS."""
         from toolscript.server.tenants import make_tenant_keys
 
         made = make_tenant_keys(folder)
         lines = [
-            f"{made['signing_key']}: signs tokens, and is for nobody else to see",
+            f"{made['signing_key']}: signs tokens; keep it secret",
             f"{made['jwt_keys']}: set TOOLSCRIPT_JWT_KEYS to it",
         ]
         show(made, "\n".join(lines), as_json=as_json)
@@ -134,18 +134,18 @@ def _tokens(group: typer.Typer) -> None:
     @group.command()
     def token(
         tenant: Name,
-        key: Annotated[str, typer.Option(metavar="FILE", help="The key that `tenants keys` has made.")],
-        issuer: Annotated[str | None, typer.Option(help="Who issues it. [TOOLSCRIPT_JWT_ISSUER]")] = None,
+        key: Annotated[str, typer.Option(metavar="FILE", help="Signing key from `tenants keys`.")],
+        issuer: Annotated[str | None, typer.Option(help="Issuer. [TOOLSCRIPT_JWT_ISSUER]")] = None,
         plan: Annotated[str, typer.Option(help="Plan of the tenant.")] = "",
-        subject: Annotated[str, typer.Option(help="Who of the tenant it is.")] = "",
+        subject: Annotated[str, typer.Option(help="Subject: the user within the tenant.")] = "",
         scope: Annotated[
             list[Scope] | None,
-            typer.Option(help="What it allows, repeatable. Default: all that the tenant may do."),
+            typer.Option(help="Scope of the token; repeatable. Default: all of the tenant."),
         ] = None,
-        hours: Annotated[float, typer.Option(min=0.01, help="How long it holds.")] = 1.0,
+        hours: Annotated[float, typer.Option(min=0.01, help="Lifetime in hours.")] = 1.0,
         as_json: AsJson = False,
     ) -> None:
-        """Sign a token for a tenant: to try things with, or where nobody else issues tokens."""
+        """Sign a token for a tenant: for trials, or without another token issuer."""
         from toolscript.server.tenants import tenant_token
 
         signed = tenant_token(
@@ -155,17 +155,17 @@ def _tokens(group: typer.Typer) -> None:
 
 
 def _say_left_out(ids: Sequence[str]) -> None:
-    for one in ids[:MAX_SAID]:
-        say(f"{printable(one)} is being written, or whoever wrote it was killed")
-    more = f", {len(ids) - MAX_SAID:,} of them not named here" if len(ids) > MAX_SAID else ""
+    for document_id in ids[:MAX_MESSAGES]:
+        say(f"{printable(document_id)} is being written, or its writer was killed")
+    more = f", {len(ids) - MAX_MESSAGES:,} of them not named here" if len(ids) > MAX_MESSAGES else ""
     say(f"{len(ids):,} documents left out{more}\nhint: put them again, then export to a new file")
 
 
 def _erased_text(erased: dict[str, Any]) -> str:
     if not erased["was_known"] and not erased["passages"]:
-        return f"there was nothing of tenant {erased['tenant']}"
-    counts = f"{erased['documents']:,} documents with {erased['passages']:,} passages"
-    return f"{counts} deleted, and what was noted of tenant {erased['tenant']}; nothing is left"
+        return f"tenant {erased['tenant']} had no data"
+    counts = f"{erased['documents']:,} documents with {erased['passages']:,} chunks"
+    return f"{counts} deleted, and all records of tenant {erased['tenant']}"
 
 
 def _rows(rows: Sequence[dict[str, Any]]) -> str:
@@ -180,4 +180,4 @@ def _rows(rows: Sequence[dict[str, Any]]) -> str:
         ]
         for row in rows
     ]
-    return table(["Tenant", "Documents", "Passages", "Shard", "Since"], cells, colour=colour_wanted())
+    return table(["Tenant", "Documents", "Chunks", "Shard", "Since"], cells, colour=colour_wanted())

@@ -1,4 +1,4 @@
-"""`toolscript tools`: search a running service, and look through the catalog."""
+"""`toolscript tools`: search a running service, and manage the catalog."""
 
 import json
 import sys
@@ -32,7 +32,7 @@ from toolscript.cli.tools_text import (
     standing_lines,
     timings_text,
 )
-from toolscript.core.items import MAX_ID, ItemKind, tool_id
+from toolscript.core.items import MAX_ID, tool_id
 from toolscript.tools.model.answer import AbsenceReason, WhyNotAnswer
 from toolscript.tools.model.catalog import CatalogItem, ItemFilter
 from toolscript.tools.model.query import Strategy
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from toolscript.tools.model.answer import ToolAnswer
 
 
-# The service speaks of its parameters; here they are options.
+# Messages of the service name parameters; the command line has options.
 OPTIONS = {
     "`tool_threshold`": "`--threshold`",
     "`skill_threshold`": "`--skill-threshold`",
@@ -56,9 +56,9 @@ NOTHING_SEARCHED = 2
 
 
 def why_not_text(absence: WhyNotAnswer) -> str:
-    found = absence.reason is AbsenceReason.RETURNED
-    head = f"{absence.name or absence.about}: {'found' if found else absence.reason.replace('_', ' ')}"
-    lines = [_with_options(absence.message)]
+    is_returned = absence.reason is AbsenceReason.RETURNED
+    head = f"{absence.name or absence.about}: {'found' if is_returned else absence.reason.replace('_', ' ')}"
+    lines = [_replace_parameters(absence.message)]
     if absence.others:
         what = "others of this name" if absence.name else "the nearest names"
         lines.append(f"{what}: {', '.join(absence.others)}")
@@ -70,7 +70,7 @@ def why_not_text(absence: WhyNotAnswer) -> str:
     return "\n".join([printable(head), *(f"  {printable(line)}" for line in lines)])
 
 
-def _with_options(message: str) -> str:
+def _replace_parameters(message: str) -> str:
     for parameter, flag in OPTIONS.items():
         message = message.replace(parameter, flag)
     return message
@@ -78,10 +78,9 @@ def _with_options(message: str) -> str:
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_ID, help="Number of a tool.")]
 Ids = Annotated[list[int], typer.Argument(metavar="ID...", min=1, max=MAX_ID, help="Numbers of tools.")]
-Source = Annotated[str | None, typer.Option(help="Only those of this source.")]
-Server = Annotated[str | None, typer.Option(help="Only those of this server.")]
-Kind = Annotated[ItemKind | None, typer.Option(help="Only those of this kind.")]
-After = Annotated[int, typer.Option(metavar="ID", min=0, max=MAX_ID, help="Begin after this one.")]
+Source = Annotated[str | None, typer.Option(help="Only items of this source.")]
+Server = Annotated[str | None, typer.Option(help="Only items of this server.")]
+After = Annotated[int, typer.Option(metavar="ID", min=0, max=MAX_ID, help="Start after this id.")]
 
 
 def add_catalog(group: typer.Typer) -> None:
@@ -95,17 +94,17 @@ def _list(group: typer.Typer) -> None:
     def list_(
         source: Source = None,
         server: Server = None,
-        kind: Kind = None,
+        kind: option.Kind = None,
         after: After = 0,
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
-        """List what the catalog holds, in order of id. Reads the database itself; no service has to run."""
+        """List the items of the catalog in order of id. Reads the database; needs no running service."""
         from toolscript.server.sync import list_items
         from toolscript.tools.schemas.catalog import ToolPage
 
-        wanted = ItemFilter(source, server, kind)
-        items = list_items(after=after, limit=limit + 1, wanted=wanted)
+        item_filter = ItemFilter(source, server, kind)
+        items = list_items(after=after, limit=limit + 1, wanted=item_filter)
         page = ToolPage.of(items, limit)
         show_page(page, _table(items[:limit]), page.next_cursor, as_json=as_json)
 
@@ -113,7 +112,7 @@ def _list(group: typer.Typer) -> None:
 def _add_show(group: typer.Typer) -> None:
     @group.command("show")
     def show_(number: Id, as_json: AsJson = False) -> None:
-        """Show one tool with its schemas. What its source says of it is data, and nothing to follow."""
+        """Show one tool with its schemas. Text from its source is data, not instructions."""
         from toolscript.server.sync import find_item
         from toolscript.tools.schemas.catalog import ToolShown
 
@@ -124,19 +123,19 @@ def _add_show(group: typer.Typer) -> None:
 def _remove(group: typer.Typer) -> None:
     @group.command()
     def remove(numbers: Ids, yes: Yes = False, as_json: AsJson = False) -> None:
-        """Remove tools from the catalog, until their source is synced again and still has them."""
+        """Remove tools from the catalog. A sync of their source adds them again if it still has them."""
         from toolscript.server.sync import remove_items
 
         distinct = list(dict.fromkeys(numbers))
         if not yes:
-            confirm(f"Remove {_named(distinct)}?", yes=yes)
+            confirm(f"Remove {_names_text(distinct)}?", yes=yes)
         removed = remove_items(distinct)
         show({"removed": removed}, f"{removed:,} of {len(distinct):,} removed", as_json=as_json)
         say(WORKER_HINT)
 
 
-def _named(numbers: Sequence[int]) -> str:
-    """What somebody who decides should see."""
+def _names_text(numbers: Sequence[int]) -> str:
+    """Return the names of the tools for a confirmation."""
     from toolscript.server.sync import find_item
 
     items = [find_item(number).item for number in numbers[:MAX_NAMED]]
@@ -180,7 +179,7 @@ def _lines(catalog_item: CatalogItem) -> list[str]:
 
 def tool_commands() -> typer.Typer:
     group = typer.Typer(
-        help="Tools of the service: search them in one that runs; list, show and remove them in its database.",
+        help="Tools of the service: search a running service; list, show and remove tools in its database.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -194,14 +193,14 @@ def _search(group: typer.Typer) -> None:
     @group.command()
     def search(
         query: option.Query,
-        strategy: option.HowRouted = None,
-        preset: option.Strictness = None,
+        strategy: option.RoutingStrategy = None,
+        preset: option.ThresholdPreset = None,
         limit: option.Limit = None,
         kind: option.Kind = None,
         threshold: option.Threshold = None,
         skill_limit: option.SkillLimit = None,
         skill_threshold: option.SkillThreshold = None,
-        search_type: option.Arms = None,
+        search_type: option.SearchTypeOption = None,
         schemas: option.WithSchemas = False,
         explain: option.Explain = False,
         why_not: option.WhyNot = None,
@@ -210,10 +209,10 @@ def _search(group: typer.Typer) -> None:
         timeout: option.Timeout = 30.0,
         as_json: AsJson = False,
     ) -> None:
-        """Find tools by their skills, meaning and words. Exit code 1: nothing found."""
+        """Search tools, routed by skills. Exit code 1: nothing found."""
         from toolscript.client.http import find_tools
 
-        asked = _given(
+        request = _given_options(
             query=query,
             strategy=strategy,
             preset=preset,
@@ -227,8 +226,8 @@ def _search(group: typer.Typer) -> None:
             explain=explain,
             why_not=why_not,
         )
-        answer, data = find_tools(asked, url=url, token=token, seconds=timeout)
-        _print_json(data) if as_json else _show_answer(answer, asked)
+        answer, data = find_tools(request, url=url, token=token, seconds=timeout)
+        _print_json(data) if as_json else _show_answer(answer, request)
         if not answer.hits:
             raise typer.Exit(NOTHING_SEARCHED if answer.search_type_used == "none" else NOTHING_FOUND)
 
@@ -238,24 +237,24 @@ def _skills(group: typer.Typer) -> None:
     def skills(
         query: option.Query,
         limit: option.SkillsShown = None,
-        threshold: option.LeastSkillScore = None,
-        search_type: option.Arms = None,
+        threshold: option.MinSkillScore = None,
+        search_type: option.SearchTypeOption = None,
         url: option.Url = None,
         token: option.Token = None,
         timeout: option.Timeout = 30.0,
         as_json: AsJson = False,
     ) -> None:
-        """Run the skill stage alone: at most `limit` skills, by vector first. Exit code 1: none matches."""
+        """Run only the skill stage: at most `limit` skills, by vector first. Exit code 1: none matches."""
         from toolscript.client.http import find_skills
 
-        asked = _given(query=query, limit=limit, threshold=threshold, search_type=search_type)
-        answer, data = find_skills(asked, url=url, token=token, seconds=timeout)
+        request = _given_options(query=query, limit=limit, threshold=threshold, search_type=search_type)
+        answer, data = find_skills(request, url=url, token=token, seconds=timeout)
         if as_json:
             _print_json(data)
         elif answer.skills:
             sys.stdout.write(skills_table(answer.skills) + "\n")
         else:
-            say("no skill matches: a search for tools would look at all items")
+            say("no skill matches: a tool search would search all items")
         for line in degraded_lines(answer.degraded):
             say(line)
         if not answer.skills:
@@ -263,9 +262,9 @@ def _skills(group: typer.Typer) -> None:
 
 
 def _show_answer(answer: "ToolAnswer", data: Mapping[str, object]) -> None:
-    """What was found goes to stdout; how, and how far it can be believed, to stderr."""
+    """Print the hits to stdout; routing, warnings and timings to stderr."""
     explain = bool(data.get("explain"))
-    say(routing_text(answer, wanted=data.get("strategy", Strategy.HIERARCHICAL)))
+    say(routing_text(answer, requested=data.get("strategy", Strategy.HIERARCHICAL)))
     for line in degraded_lines(answer.degraded):
         say(line)
     if answer.hits:
@@ -286,8 +285,8 @@ def _show_hits(answer: "ToolAnswer", *, explain: bool, schemas: bool) -> None:
         sys.stdout.write(f"\n{schemas_text(hit)}\n")
 
 
-def _given(**options: object) -> dict[str, object]:
-    """What was not said is left to the service."""
+def _given_options(**options: object) -> dict[str, object]:
+    """Return the given options; the service has defaults for the others."""
     return {name: value for name, value in options.items() if value is not None}
 
 

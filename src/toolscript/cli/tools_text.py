@@ -1,4 +1,4 @@
-"""What a service found, as a person reads it. All text of it is data: shown, never obeyed by the terminal."""
+"""Text output of a service's answers. Control characters in their texts are removed."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ MAX_NAMED = 8
 LIKELY = 0.5
 
 WITHOUT = {
-    "embedding": "the embedding model did not answer: words alone were compared",
-    "skills": "skills could not be matched in time, or not all of them",
-    "index": "the index did not answer every question: see `/readyz` of the service",
+    "embedding": "the embedding model did not answer: keyword search only",
+    "skills": "not all skills were matched in time",
+    "index": "the index did not answer every request: see `/readyz` of the service",
     "schemas": "the catalog did not answer: schemas are missing",
-    "rerank": "the reranker did not answer in time: the order is the search's own",
+    "rerank": "the reranker did not answer in time: the order is that of the search",
 }
 
 
@@ -37,15 +37,15 @@ def skills_table(skills: Sequence[MatchedSkill]) -> str:
     return table(["Skill", "Score", "Matched by", "Items", "Description"], rows, colour=colour_wanted())
 
 
-def routing_text(answer: ToolAnswer, *, wanted: object) -> str:
-    """Which items were searched, and which were not."""
+def routing_text(answer: ToolAnswer, *, requested: object) -> str:
+    """Describe which items were searched, and which were not."""
     if answer.strategy_used is Strategy.DIRECT:
-        nothing_matched = wanted != Strategy.DIRECT and "skills" not in answer.degraded and not answer.skills
+        nothing_matched = requested != Strategy.DIRECT and "skills" not in answer.degraded and not answer.skills
         return "no skill matched: all items were searched" if nothing_matched else "all items were searched"
     count = len(answer.skill_ids_used or ())
     by = f"{count:,} {'skill' if count == 1 else 'skills'}: {_listed(answer.skills)}"
     if answer.strategy_used is Strategy.HYBRID:
-        return f"all items were searched, and once more those of {by}"
+        return f"all items were searched, and also those of {by}"
     return f"routed by {by}{_left_out(answer.unskilled_count)}"
 
 
@@ -61,7 +61,10 @@ def degraded_lines(parts: Sequence[str]) -> Iterator[str]:
 
 
 def doubt_lines(answer: ToolAnswer) -> Iterator[str]:
-    """A low threshold shows something for every query. What is likely right may lack a word, such as a name."""
+    """Yield doubts about the best hit: a low threshold returns hits for every query.
+
+    A likely hit needs no warning about unmatched words, such as a name.
+    """
     if answer.good_match and (answer.hits[0].confidence or 0.0) >= LIKELY:
         return
     guess = "no good match: the best of these is a guess" if answer.good_match is False else ""
@@ -78,7 +81,7 @@ def nothing_found_lines(answer: ToolAnswer) -> Iterator[str]:
     for miss in answer.near_misses:
         sure = "" if miss.confidence is None else f", confidence {miss.confidence:.2f}"
         yield f"  nearest: {printable(_name(miss))} (score {miss.score:.2f}{sure}): {_short(miss.description)}"
-    # With nothing to look at, the words are not to blame.
+    # Without near misses, the words are not the cause.
     if answer.near_misses and (unmatched := _unmatched(answer)):
         yield f"  {unmatched}"
     if answer.near_misses:
@@ -95,16 +98,16 @@ def explained_text(hit: ToolHit, matched: Sequence[MatchedSkill]) -> str:
 
 
 def standing_lines(explanation: Explanation) -> Iterator[str]:
-    near, worded = explanation.similarity, explanation.word_score
+    similarity, word_score = explanation.similarity, explanation.word_score
     facts = [
         f"place {explanation.place}" if explanation.place else "",
-        f"similarity {'-' if near is None else f'{near:.3f}'}",
-        f"words {'-' if worded is None else f'{worded:.2f}'}",
+        f"similarity {'-' if similarity is None else f'{similarity:.3f}'}",
+        f"words {'-' if word_score is None else f'{word_score:.2f}'}",
     ]
     yield ", ".join(filter(None, facts))
     if explanation.parts:
         parts = sorted(explanation.parts.items(), key=lambda part: -abs(part[1]))
-        yield f"standing: {', '.join(f'{name} {value:+.2f}' for name, value in parts)}"
+        yield f"score: {', '.join(f'{name} {value:+.2f}' for name, value in parts)}"
 
 
 def schemas_text(hit: ToolHit) -> str:
@@ -130,9 +133,12 @@ def timings_text(timings: Timings) -> str:
 
 
 def _way(skill_ids: Sequence[str], explanation: Explanation, matched: Sequence[MatchedSkill]) -> str:
-    how = {skill.id: _how(skill) for skill in matched if skill.id in explanation.matched_skills}
-    named = [f"{skill} ({how[skill]})" if skill in how else f"{skill} (not matched)" for skill in skill_ids]
-    return f"skills: {', '.join(named) or 'none'}" if matched else f"skills: {', '.join(skill_ids) or 'none'}"
+    match_texts = {skill.id: _how(skill) for skill in matched if skill.id in explanation.matched_skills}
+    described = [
+        f"{skill} ({match_texts[skill]})" if skill in match_texts else f"{skill} (not matched)"
+        for skill in skill_ids
+    ]
+    return f"skills: {', '.join(described) or 'none'}" if matched else f"skills: {', '.join(skill_ids) or 'none'}"
 
 
 def _listed(skills: Sequence[MatchedSkill]) -> str:

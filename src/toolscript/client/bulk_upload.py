@@ -1,4 +1,4 @@
-"""Documents in a running service: search, show, remove, and a bulk upload that can be resumed."""
+"""Documents in a running service: search, show, remove, and a resumable bulk upload."""
 
 import hashlib
 import json
@@ -27,24 +27,24 @@ MAX_IN_REQUEST = 200
 MAX_REQUEST_BYTES = 1024 * 1024
 MAX_TRIES = 8
 FIRST_PAUSE, MAX_PAUSE = 0.5, 30.0
-# However long a service asks to be left alone.
+# Upper limit for the pause that a service requests.
 MAX_WAIT = 300.0
 TASK = "sending documents"
 
-# Why it pauses, and for how many seconds.
+# The reason of a pause, and its seconds.
 OnWait = Callable[[ToolscriptError, float], None]
 
-# What may be different a moment later.
-PASSING = (Unavailable, TooManyRequests)
+# Errors worth a retry.
+TRANSIENT = (Unavailable, TooManyRequests)
 
-# In place of a file's name: one of the installation's own.
+# In place of a file name: a state file in the data folder.
 DEFAULT_STATE = "default"
 MAX_REMOVED_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
 class UploadState:
-    """Everything up to `place` was acknowledged; None at the beginning."""
+    """Everything up to `place` is acknowledged; None at the beginning."""
 
     began_at: float = field(default_factory=time.time)
     place: Place | None = None
@@ -52,14 +52,14 @@ class UploadState:
 
 
 class UploadStateFile:
-    """`run` is what is sent and to whom: a state of another run is none of this one."""
+    """`run` identifies the paths and the service: a state of another run is refused."""
 
     def __init__(self, path: Path, run: Sequence[str]) -> None:
         self._path = path
         self._run = list(run)
 
     def load(self) -> UploadState:
-        """Refuses what is not certainly ours: it would be overwritten."""
+        """Load the state. Refuse a file that is not certainly ours: it would be overwritten."""
         try:
             data = json.loads(self._path.read_text("utf-8"))
         except FileNotFoundError:
@@ -67,15 +67,15 @@ class UploadStateFile:
         except OSError as error:
             raise SetupError(f"cannot read {self._path}: {error.strerror}") from None
         except (ValueError, RecursionError):
-            raise self._foreign("holds no state of sending documents") from None
+            raise self._foreign("is not a state file of an upload") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise self._foreign("holds no state of sending documents")
+            raise self._foreign("is not a state file of an upload")
         if data.get("run") != self._run:
-            raise self._foreign("is the state of other documents, or of another service")
+            raise self._foreign("is the state of another upload, or of another service")
         try:
             return _state(data)
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise self._foreign("holds no state of sending documents") from None
+            raise self._foreign("is not a state file of an upload") from None
 
     def save(self, state: UploadState) -> None:
         report = state.report
@@ -107,14 +107,14 @@ def _state(data: Any) -> UploadState:
     named = [(str(where), str(reason)) for where, reason in data["named"]]
     report = UploadReport(outcomes, int(data["skipped"]), named)
     report.sent_before = report.done
-    at = data["place"]
-    steps = tuple(str(step) for step in at["steps"])
-    place = Place(int(at["path"]), steps, int(at["offset"]), int(at["line"]))
+    saved = data["place"]
+    steps = tuple(str(step) for step in saved["steps"])
+    place = Place(int(saved["path"]), steps, int(saved["offset"]), int(saved["line"]))
     return UploadState(float(data["began_at"]), place, report)
 
 
 def _write_whole(path: Path, data: object) -> None:
-    """As it was or as it is now, whoever dies meanwhile."""
+    """Write atomically: after a crash the file has its old or its new content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -129,18 +129,18 @@ def _write_whole(path: Path, data: object) -> None:
 
 @dataclass(frozen=True)
 class UploadHooks:
-    """How documents are sent, how it is remembered how far that has come, and how time passes."""
+    """How an upload sends documents, saves its state, reports progress and waits."""
 
     send: Callable[[Sequence[bytes]], PutAnswer]
-    remember: Callable[[UploadState], None]
+    save_state: Callable[[UploadState], None]
     on_progress: OnProgress
     on_wait: OnWait
     pause: Callable[[float], None] = time.sleep
 
 
 class BulkUpload:
-    def __init__(self, ways: UploadHooks, state: UploadState, total: int | None) -> None:
-        self._ways = ways
+    def __init__(self, hooks: UploadHooks, state: UploadState, total: int | None) -> None:
+        self._hooks = hooks
         self._state = state
         self._total = total
         self._batch: list[bytes] = []
@@ -150,63 +150,63 @@ class BulkUpload:
         return self._state.report
 
     def send(self, found: Iterable[Found]) -> UploadReport:
-        """What was acknowledged is remembered before anything else is sent."""
+        """Send documents in batches; save the state after each acknowledged batch, before the next."""
         self._show()
         place: Place | None = None
-        for one in found:
-            line = _line(one) if isinstance(one, FoundDocument) else b""
+        for item in found:
+            line = _line(item) if isinstance(item, FoundDocument) else b""
             if self._batch and not self._fits(line):
                 self._flush(place)
-            place = one.place
-            if isinstance(one, FoundDocument):
+            place = item.place
+            if isinstance(item, FoundDocument):
                 self._batch.append(line)
             else:
-                (self.report.refuse if one.refused else self.report.skip)(one.where, one.reason)
+                (self.report.refuse if item.refused else self.report.skip)(item.where, item.reason)
         self._flush(place)
         return self.report
 
     def _fits(self, line: bytes) -> bool:
-        size = sum(len(one) for one in self._batch) + len(line)
+        size = sum(len(queued) for queued in self._batch) + len(line)
         return len(self._batch) < MAX_IN_REQUEST and size <= MAX_REQUEST_BYTES
 
     def _flush(self, place: Place | None) -> None:
         batch, self._batch = self._batch, []
         tries = 0
         while batch:
-            left, problem = self._sent(batch)
+            left, problem = self._send_batch(batch)
             tries = 1 if len(left) < len(batch) else tries + 1
-            if problem is not None and (tries >= MAX_TRIES or not isinstance(problem, PASSING)):
+            if problem is not None and (tries >= MAX_TRIES or not isinstance(problem, TRANSIENT)):
                 raise problem
             batch = left
             if problem is not None:
                 self._wait(problem, tries)
         if place is not None:
             self._state = replace(self._state, place=place)
-            self._ways.remember(self._state)
+            self._hooks.save_state(self._state)
         self._show()
 
-    def _sent(self, batch: Sequence[bytes]) -> tuple[list[bytes], ToolscriptError | None]:
-        """Those without an answer, and why they have none."""
+    def _send_batch(self, batch: Sequence[bytes]) -> tuple[list[bytes], ToolscriptError | None]:
+        """Send a batch; return the documents without a result, and the reason."""
         try:
-            answer = self._ways.send(batch)
+            answer = self._hooks.send(batch)
         except ToolscriptError as error:
             return list(batch), error
         for number in sorted(answer.results):
             self.report.took(answer.results[number])
         left = [line for number, line in enumerate(batch, 1) if number not in answer.results]
-        nothing_said = Unavailable("the service did not say what became of all documents") if left else None
-        return left, answer.stopped or nothing_said
+        incomplete = Unavailable("the service did not return a result for every document") if left else None
+        return left, answer.stopped or incomplete
 
     def _wait(self, problem: ToolscriptError, tries: int) -> None:
-        """As long as the service asks for; else longer and longer, and not all senders at the same moment."""
-        told = problem.details.get("retry_after_seconds")
+        """Wait as long as the service requests, else with exponential backoff and jitter."""
+        requested = problem.details.get("retry_after_seconds")
         default = min(MAX_PAUSE, FIRST_PAUSE * 2 ** (tries - 1)) * random.uniform(0.5, 1.0)  # noqa: S311
-        seconds = min(MAX_WAIT, float(told)) if isinstance(told, int | float) else default
-        self._ways.on_wait(problem, seconds)
-        self._ways.pause(seconds)
+        seconds = min(MAX_WAIT, float(requested)) if isinstance(requested, int | float) else default
+        self._hooks.on_wait(problem, seconds)
+        self._hooks.pause(seconds)
 
     def _show(self) -> None:
-        self._ways.on_progress(Progress(TASK, self.report.done, self._total))
+        self._hooks.on_progress(Progress(TASK, self.report.done, self._total))
 
 
 def _line(document: FoundDocument) -> bytes:
@@ -214,10 +214,10 @@ def _line(document: FoundDocument) -> bytes:
 
 
 def find_documents(
-    asked: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
+    request: Mapping[str, object], *, url: str | None, token: str | None, seconds: float
 ) -> dict[str, Any]:
-    """What is asked and answered has the names of the API."""
-    return _client(_settings(url, token), seconds).search(asked)
+    """Search documents; request and response have the field names of the API."""
+    return _client(_settings(url, token), seconds).search(request)
 
 
 def show_document(document_id: str, *, url: str | None, token: str | None, seconds: float) -> dict[str, Any]:
@@ -231,8 +231,8 @@ def remove_documents(
     whole: dict[str, list[str]] = {"deleted": [], "missing": []}
     for index in range(0, len(ids), MAX_REMOVED_AT_ONCE):
         answer = client.remove(ids[index : index + MAX_REMOVED_AT_ONCE])
-        for name, found in whole.items():
-            found += [str(one) for one in answer.get(name, [])]
+        for name, removed in whole.items():
+            removed += [str(id_) for id_ in answer.get(name, [])]
     return whole
 
 
@@ -246,20 +246,20 @@ def put_documents(
     on_progress: OnProgress,
     on_wait: OnWait,
 ) -> UploadReport:
-    """With `resume` it goes on where an earlier one was ended, and remembers how far it has come."""
+    """Upload documents. With `resume`, continue an earlier upload and save the state of this one."""
     settings = _settings(url, token)
     client = _client(settings, seconds)
     file = None if resume is None else _state_file(resume, [client.place, *names_of(paths)])
     state = UploadState() if file is None else file.load()
     files = DocumentFiles(paths, state.place, state.began_at)
-    ways = UploadHooks(client.put, _forget if file is None else file.save, on_progress, on_wait)
-    report = BulkUpload(ways, state, files.count()).send(files.read())
+    hooks = UploadHooks(client.put, _discard_state if file is None else file.save, on_progress, on_wait)
+    report = BulkUpload(hooks, state, files.count()).send(files.read())
     if file is not None:
         file.remove()
     return report
 
 
-def _forget(_: UploadState) -> None: ...
+def _discard_state(_: UploadState) -> None: ...
 
 
 def _state_file(resume: str, run: Sequence[str]) -> UploadStateFile:

@@ -1,4 +1,4 @@
-"""A tenant's documents in a service in another process."""
+"""HTTP client for a tenant's documents in a running service."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from toolscript.client.http import SERVICE
 from toolscript.core.errors import ToolscriptError, Unavailable
-from toolscript.core.http_client import Answer, address_of, granted, not_one
+from toolscript.core.http_client import Answer, address_of, request_or_raise, unexpected_peer
 from toolscript.core.text import readable
 from toolscript.documents.model.document import PutOutcome, PutResult
 
@@ -20,14 +20,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class PutAnswer:
-    """What became of the lines that were sent, by their numbers from 1; `stopped`: why not all have an answer."""
+    """Results by line number, from 1; `stopped` is the reason if not all lines have one."""
 
     results: Mapping[int, PutResult]
     stopped: ToolscriptError | None = None
 
 
 class DocumentsClient:
-    """What is asked and answered has the names of the API."""
+    """Requests and responses have the field names of the API."""
 
     def __init__(self, url: str, *, token: str, seconds: float = 30.0) -> None:
         self._address = address_of(url, SERVICE)
@@ -36,21 +36,21 @@ class DocumentsClient:
 
     @property
     def place(self) -> str:
-        """Where it is, without a password."""
+        """Return the URL of the service without credentials."""
         return f"{self._address.scheme}://{self._address.place}{self._address.path}"
 
-    def search(self, asked: Mapping[str, object]) -> Json:
-        return self._object(self._ask("POST", SEARCH, dict(asked)), "hits")
+    def search(self, request: Mapping[str, object]) -> Json:
+        return self._object(self._request("POST", SEARCH, dict(request)), "hits")
 
     def document(self, document_id: str) -> Json:
-        return self._object(self._ask("GET", _path(document_id)), "text")
+        return self._object(self._request("GET", _path(document_id)), "text")
 
     def remove(self, ids: Sequence[str]) -> Json:
-        return self._object(self._ask("DELETE", DOCUMENTS, {"ids": [readable(one) for one in ids]}), "deleted")
+        return self._object(self._request("DELETE", DOCUMENTS, {"ids": [readable(id_) for id_ in ids]}), "deleted")
 
     def put(self, lines: Sequence[bytes]) -> PutAnswer:
-        """Each line a document, as JSON."""
-        answer = self._ask("PUT", DOCUMENTS, b"\n".join(lines), content_type=LINES)
+        """Put documents; each line is one as JSON."""
+        answer = self._request("PUT", DOCUMENTS, b"\n".join(lines), content_type=LINES)
         try:
             *results, last = [json.loads(line) for line in answer.body.splitlines()]
             error = last.get("error")
@@ -59,10 +59,12 @@ class DocumentsClient:
                 None if error is None else Unavailable(str(error["message"]), hint=_hint(error)),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-            raise not_one(SERVICE, self._address) from problem
+            raise unexpected_peer(SERVICE, self._address) from problem
 
-    def _ask(self, method: str, path: str, body: object = None, **how: Any) -> Answer:
-        return granted(SERVICE, self._address, method, path, body, token=self._token, seconds=self._seconds, **how)
+    def _request(self, method: str, path: str, body: object = None, **how: Any) -> Answer:
+        return request_or_raise(
+            SERVICE, self._address, method, path, body, token=self._token, seconds=self._seconds, **how
+        )
 
     def _object(self, answer: Answer, expected: str) -> Json:
         try:
@@ -71,11 +73,11 @@ class DocumentsClient:
                 return data
         except (ValueError, RecursionError):
             pass
-        raise not_one(SERVICE, self._address)
+        raise unexpected_peer(SERVICE, self._address)
 
 
 def _path(document_id: str) -> str:
-    """What is a step of a path and nothing else, whoever hands it on."""
+    """Return the path with the id as exactly one step, also through proxies that normalise `.` and `..`."""
     step = quote(readable(document_id), safe="")
     return f"{DOCUMENTS}/{step.replace('.', '%2E') if step in ('.', '..') else step}"
 

@@ -1,4 +1,4 @@
-"""What a person decides who asks a service. Read without the service's own settings, whose library is slow."""
+"""Settings of clients of a service. Read without the service's own settings, which are slow to import."""
 
 import os
 from collections.abc import Mapping
@@ -24,31 +24,31 @@ class ClientSettings:
         repr=False,
         metadata={
             "accepts": "secret text",
-            "description": "What a service is shown by commands that ask it: a token of a tenant, or its admin's.",
+            "description": "Token that commands send to a service: that of a tenant, or of its admin.",
         },
     )
 
     def __post_init__(self) -> None:
-        """A token has to fit into a header. Its value stays out of the message."""
+        """Check that the token fits into a header. The message does not contain it."""
         if not (self.token.isascii() and self.token.isprintable()):
             raise SetupError("TOOLSCRIPT_TOKEN cannot be used: expected printable ASCII")
 
     @property
     def address(self) -> str:
-        return self.service_url or _where_serve_listens()
+        return self.service_url or _default_address()
 
 
 def load_client_settings(overrides: Mapping[str, str | None] | None = None) -> ClientSettings:
-    """Flag beats environment beats default."""
-    given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    named = {
+    """Load the settings: flags before environment before defaults."""
+    flags = {name: value for name, value in (overrides or {}).items() if value is not None}
+    environment = {
         field.name: os.environ.get(f"TOOLSCRIPT_{field.name.upper()}", "").strip()
         for field in fields(ClientSettings)
     }
-    return ClientSettings(**{**named, **given})
+    return ClientSettings(**{**environment, **flags})
 
 
-def _where_serve_listens() -> str:
+def _default_address() -> str:
     if socket := os.environ.get("TOOLSCRIPT_SOCKET", "").strip():
         return f"unix:{socket}"
     host, port = os.environ.get("TOOLSCRIPT_HOST", "").strip(), os.environ.get("TOOLSCRIPT_PORT", "").strip()

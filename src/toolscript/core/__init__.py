@@ -1,1 +1,1 @@
-"""What all capabilities share: values, text, retrieval and the adapters of the engines."""
+"""Code that all capabilities share: values, text, retrieval and the adapters of the engines."""

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""JSON files that are replaced atomically."""
 
 import json
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 
-def write_whole(path: Path, data: object) -> None:
-    """A reader sees the file as it was or as it is now, whenever it looks and whoever dies."""
+def write_json_atomically(path: Path, data: object) -> None:
+    """Write JSON atomically: a reader sees the old file or the new one, even if this process dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
@@ -22,14 +22,14 @@ def write_whole(path: Path, data: object) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def read_whole(path: Path) -> Any:
-    """What `write_whole` wrote; ValueError when it is something else."""
+def read_json(path: Path) -> Any:
+    """Read JSON that `write_json_atomically` wrote; raise ValueError for anything else."""
     try:
         return json.loads(path.read_text("utf-8"))
     except RecursionError:
-        raise ValueError("nested without end") from None
+        raise ValueError("nested too deeply") from None
 
 
 def set_aside(path: Path, label: str) -> None:
-    """Out of the way, and kept for whoever wants to look at it."""
+    """Rename the file out of the way and keep it for inspection."""
     path.replace(path.with_name(f"{path.name}.{label}"))

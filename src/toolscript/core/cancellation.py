@@ -1,10 +1,10 @@
-"""Work that was cancelled ends, even where a driver has lost the cancellation on its way up."""
+"""Cancellation that survives a driver which swallows `CancelledError`."""
 
 import asyncio
 
 
 def raise_if_cancelled() -> None:
-    """For loops: whoever was told to stop while a driver was at work may never have heard of it."""
+    """Call it in loops: a task cancelled during a driver call may never see the exception."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError

@@ -1,35 +1,35 @@
 """The error tree, and the table of status, code and exit code for every class of it.
 
 ToolscriptError
-├── InvalidRequest          what the caller sent cannot be understood
-│   └── BlankQuery          ... because there is nothing in it
-├── NotFound                what the caller named does not exist
-├── Conflict                what the caller wants was decided or taken already
-├── Unauthorized            the caller did not show the token that is asked for
-├── Forbidden               the caller may not ask this, or not from where it asks
-│   └── PlanExceeded        ... because its plan does not go so far
-├── FileSkipped             nothing is taken from a file, and why
-├── TooManyRequests         the caller has asked as often as it may, for now
+├── InvalidRequest          the request cannot be understood
+│   └── BlankQuery          ... because the query is blank
+├── NotFound                the named thing does not exist
+├── Conflict                the requested change was decided or taken already
+├── Unauthorized            the client did not send the required token
+├── Forbidden               the client may not do this, or not from its address
+│   └── PlanExceeded        ... because its plan does not allow it
+├── FileSkipped             a file is not ingested; the message gives the reason
+├── TooManyRequests         the client has reached its rate limit
 ├── SetupError              this installation is not ready; the hint is the command that makes it so
 │   ├── ConfigInvalid       a config file cannot be used as it is
 │   ├── ModelMismatch       the index was built by another model or layout than the one in use
 │   └── ModelNotFound       the embedding model cannot be loaded
-│       └── ModelUnknown    ... because nobody knows one of this name
-├── Unavailable             a part we depend on did not answer in time, or at all
+│       └── ModelUnknown    ... because no model has this name
+├── Unavailable             a dependency did not answer in time, or at all
 │   ├── EmbedderUnavailable
 │   ├── IndexUnavailable
-│   ├── IndexReplaced       another version of an index is live now, and this one is not written to
+│   ├── IndexReplaced       another index version is live now; this one takes no writes
 │   ├── CatalogUnavailable
 │   ├── LibraryUnavailable
 │   ├── ServerUnavailable   an MCP server is not connected, or did not answer
-│   ├── Overloaded          ... because this service has more to do than it can
+│   ├── Overloaded          ... because this service is at its limit
 │   └── NotReady            the gateway has no tools yet
-└── Rejected                a part answered, and refused what we sent or sent nonsense
+└── Rejected                a dependency answered, and refused the request or sent nonsense
     ├── EmbedderRejected
     ├── IndexRejected
     ├── CatalogRejected
     ├── LibraryRejected
-    └── ServerRejected      an MCP server refused a call, or its answer is no answer
+    └── ServerRejected      an MCP server refused a call, or its response is invalid
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ from dataclasses import dataclass
 
 
 class ToolscriptError(Exception):
-    """Carries what happened (`message`), what to do next (`hint`) and facts for a machine (`details`)."""
+    """Base of all errors: `message` describes the failure, `hint` the next step, `details` facts for programs."""
 
     def __init__(self, message: str, *, hint: str = "", details: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
@@ -95,7 +95,7 @@ class EmbedderUnavailable(Unavailable): ...
 
 
 class IndexReplaced(Unavailable):
-    """Another version of an index has become live: nothing may be written to this one any more."""
+    """Another index version has become live: this one takes no more writes."""
 
 
 class IndexUnavailable(Unavailable): ...

@@ -1,4 +1,4 @@
-"""Files that appear, change and vanish in folders, told a moment after it has become quiet there."""
+"""Watch folders for files that appear, change or vanish; changes are reported once the folder is quiet."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -7,14 +7,14 @@ from pathlib import Path
 
 from toolscript.core.errors import SetupError
 
-QUIET_MS, PATIENCE_MS, LOOK_MS = 200, 2_000, 200
-# So many that looking at everything is quicker than looking at each.
+QUIET_MS, PATIENCE_MS, POLL_MS = 200, 2_000, 200
+# Beyond this, scanning everything is faster than checking each path.
 MAX_NAMED = 10_000
 NO_WATCH = "allow more (fs.inotify.max_user_watches), or run the command without --watch now and then"
 
 
 class FolderChanges:
-    """What has changed since somebody last asked. Whoever is slow hears of it once, however often it changed."""
+    """Paths changed since the last `next()`. A slow reader gets each path once, however often it changed."""
 
     def __init__(self) -> None:
         self._changed: dict[str, None] = {}
@@ -22,7 +22,7 @@ class FolderChanges:
         self._failure = ""
 
     async def next(self) -> list[str]:
-        """Paths that are there or were; an empty list: too many to name."""
+        """Wait for changes and return their paths, vanished ones included; an empty list: too many to name."""
         await self._news.wait()
         self._news.clear()
         if self._failure:
@@ -41,18 +41,18 @@ class FolderChanges:
 
 @asynccontextmanager
 async def watched(paths: Sequence[str]) -> AsyncIterator[FolderChanges]:
-    """Folders with all that is in them, and single files. Entered when nothing that happens is missed any more."""
+    """Watch folders recursively, and single files. Enters once no change can be missed."""
     folders = await asyncio.to_thread(lambda: [path for path in paths if Path(path).is_dir()])
     files = frozenset(paths) - {*folders}
-    # A file that is replaced is another one: only its folder hears of both.
-    beside = sorted({Path(path).parent.as_posix() for path in files})
+    # A replaced file is a new inode: only a watch on its folder sees both.
+    parents = sorted({Path(path).parent.as_posix() for path in files})
     changes = FolderChanges()
     watches = [_Watch(changes, folders, None)] if folders else []
-    watches += [_Watch(changes, beside, files)] if beside else []
+    watches += [_Watch(changes, parents, files)] if parents else []
     tasks = [asyncio.create_task(watch.run()) for watch in watches]
     try:
         for watch in watches:
-            await watch.begun.wait()
+            await watch.started.wait()
         yield changes
     finally:
         for task in tasks:
@@ -65,25 +65,25 @@ class _Watch:
         self._changes = changes
         self._folders = folders
         self._only = only
-        self.begun = asyncio.Event()
+        self.started = asyncio.Event()
 
     async def run(self) -> None:
         try:
-            async with aclosing(self._told()) as told:
-                async for paths in told:
-                    self.begun.set()
+            async with aclosing(self._changed_paths()) as changed_paths:
+                async for paths in changed_paths:
+                    self.started.set()
                     self._note(paths)
         except (OSError, RuntimeError, ImportError) as error:
             self._changes.fail(str(error))
-            self.begun.set()
+            self.started.set()
 
     def _note(self, paths: set[str]) -> None:
-        wanted = sorted(paths if self._only is None else paths & self._only)
-        if wanted:
-            self._changes.note(wanted)
+        watched_paths = sorted(paths if self._only is None else paths & self._only)
+        if watched_paths:
+            self._changes.note(watched_paths)
 
-    async def _told(self) -> AsyncGenerator[set[str], None]:
-        """Now and then of nothing: whoever hears that knows that it has begun."""
+    async def _changed_paths(self) -> AsyncGenerator[set[str], None]:
+        """Yield batches of changed paths. Empty batches (timeouts) show the reader that the watch has started."""
         from watchfiles import awatch
 
         roots = [Path(folder) for folder in self._folders]
@@ -93,18 +93,18 @@ class _Watch:
                 watch_filter=lambda _, path: not is_hidden(Path(path), roots),
                 debounce=PATIENCE_MS,
                 step=QUIET_MS,
-                rust_timeout=LOOK_MS,
+                rust_timeout=POLL_MS,
                 yield_on_timeout=True,
                 recursive=self._only is None,
                 ignore_permission_denied=True,
             )
         ) as changes:
-            async for some in changes:
-                yield {Path(path).as_posix() for _, path in some}
+            async for batch in changes:
+                yield {Path(path).as_posix() for _, path in batch}
 
 
 def is_hidden(path: Path, roots: Sequence[Path]) -> bool:
-    """Below a root; where that lies is its own affair."""
+    """Return whether a part of the path below its root is hidden; the root's own path does not count."""
     return all(
         any(part.startswith(".") for part in path.relative_to(root).parts)
         for root in roots

@@ -1,4 +1,4 @@
-"""Alive, ready, and ready in part: three different things."""
+"""Health: alive, ready, and degraded are three different states."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 @dataclass(frozen=True)
 class PartHealth:
-    """`needed`: without this part no search can be answered."""
+    """Health of a dependency. `needed`: no search works without it."""
 
     ok: bool
     needed: bool
@@ -31,7 +31,7 @@ class Health:
 
 class PartShown(BaseModel):
     ok: bool
-    note: str = Field(description="What is wrong with it; empty when nothing is.")
+    note: str = Field(description="The problem; empty when there is none.")
 
 
 class HealthShown(BaseModel):
@@ -52,8 +52,8 @@ def health_routes(check_health: CheckHealth) -> APIRouter:
     @router.get(
         "/readyz",
         response_model=HealthShown,
-        responses={503: {"model": HealthShown, "description": "It cannot."}},
-        summary="Can it answer searches, and with all of its parts?",
+        responses={503: {"model": HealthShown, "description": "A required part is down."}},
+        summary="Can the service answer searches, and are all of its parts up?",
     )
     async def readyz() -> JSONResponse:
         health = await check_health()

@@ -1,4 +1,4 @@
-"""One request and its answer. What is no answer is an error of ours, that names whom it was sent to."""
+"""A minimal HTTP client. Every failure is a Toolscript error that names the peer."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ from toolscript.core.errors import (
     Unavailable,
 )
 
-# What a status says of a request, whoever refuses it.
+# The error class for each status of a refused request.
 REFUSALS: Mapping[int, type[ToolscriptError]] = {
     400: InvalidRequest,
     401: Unauthorized,
@@ -37,7 +37,7 @@ UNIX = "unix:"
 
 @dataclass(frozen=True)
 class Peer:
-    """Whom a client talks to: `address` as an example of one, `hint` for when nobody answers there."""
+    """The kind of service a client talks to: `address` is an example, `hint` helps when it does not respond."""
 
     name: str
     address: str
@@ -46,7 +46,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Address:
-    """`place` is what messages say of it: a password may stand in an address."""
+    """A parsed address; of a Unix socket, `host` is the file. Messages show `place`: a URL may hold a password."""
 
     scheme: str
     host: str
@@ -57,6 +57,8 @@ class Address:
 
 @dataclass(frozen=True)
 class Answer:
+    """A response, whatever its status; the names of `headers` are in lower case."""
+
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +66,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The one shape of errors, read; all of it empty where something else came."""
+    """A parsed error envelope; all fields are empty when the body is something else."""
 
     code: str = ""
     message: str = ""
@@ -73,7 +75,7 @@ class Refusal:
 
 
 class _SocketConnection(http.client.HTTPConnection):
-    """To a Unix socket; its path stands for the host."""
+    """A connection to a Unix socket."""
 
     def __init__(self, path: str, *, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)
@@ -86,6 +88,7 @@ class _SocketConnection(http.client.HTTPConnection):
 
 
 def address_of(url: str, peer: Peer) -> Address:
+    """Parse an http://, https:// or unix: URL; raise InvalidRequest for anything else."""
     if url.startswith(UNIX) and url != UNIX:
         path = str(Path(url.removeprefix(UNIX)).expanduser())
         return Address("unix", path, None, "", path)
@@ -110,17 +113,20 @@ def exchange(
     seconds: float,
     content_type: str = JSON,
 ) -> Answer:
-    """`seconds` bounds every wait for the other side. A body of bytes is sent as it is, any other as JSON."""
+    """Send one request on a new connection, and return the response; raise Unavailable if there is none.
+
+    `seconds` bounds each wait, not the whole exchange. A body of bytes is sent unchanged, any other as JSON.
+    """
     headers = {"Content-Type": content_type} if body is not None else {}
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    sent = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+    content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
     connection = _connection(to, seconds)
     try:
-        connection.request(method, to.path + path, sent, headers)
+        connection.request(method, to.path + path, content, headers)
         response = connection.getresponse()
-        named = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, response.read(), named)
+        response_headers = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, response.read(), response_headers)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         raise Unavailable(f"the {peer.name} at {to.place} does not answer: {error}", hint=peer.hint) from error
     finally:
@@ -130,11 +136,12 @@ def exchange(
 def _connection(to: Address, seconds: float) -> http.client.HTTPConnection:
     if to.scheme == "unix":
         return _SocketConnection(to.host, timeout=seconds)
-    kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
-    return kind(to.host, to.port, timeout=seconds)
+    connection_class = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
+    return connection_class(to.host, to.port, timeout=seconds)
 
 
 def refusal_in(answer: Answer) -> Refusal:
+    """Parse the error envelope in the body of a response."""
     try:
         body = json.loads(answer.body)["error"]
         details = dict(body["details"])
@@ -143,36 +150,42 @@ def refusal_in(answer: Answer) -> Refusal:
         return Refusal()
 
 
-def granted(peer: Peer, to: Address, method: str, path: str, body: object = None, **how: Any) -> Answer:
-    """The same, where a refusal is an error."""
+def request_or_raise(
+    peer: Peer, to: Address, method: str, path: str, body: object = None, **options: Any
+) -> Answer:
+    """Like `exchange`, whose keyword arguments are `options`, but raise an error for status 400 or higher."""
     try:
-        answer = exchange(peer, to, method, path, body, **how)
+        answer = exchange(peer, to, method, path, body, **options)
     except Unavailable as error:
         if isinstance(error.__cause__, TimeoutError):
             error.hint = "--timeout gives it longer"
         raise
     if answer.status >= 400:
-        raise _refused(peer, to, answer)
+        raise _refusal_error(peer, to, answer)
     return answer
 
 
-def _refused(peer: Peer, to: Address, answer: Answer) -> ToolscriptError:
+def _refusal_error(peer: Peer, to: Address, answer: Answer) -> ToolscriptError:
     refusal = refusal_in(answer)
-    wait = answer.headers.get("retry-after", "")
-    details = {**refusal.details, **({"retry_after_seconds": int(wait)} if _is_count(wait) else {})}
+    retry_after = answer.headers.get("retry-after", "")
+    wait = {"retry_after_seconds": int(retry_after)} if _is_seconds(retry_after) else {}
+    details = {**refusal.details, **wait}
     if not refusal.code:
-        return not_one(peer, to)
-    kind = REFUSALS.get(answer.status, Unavailable)
-    request = answer.headers.get(REQUEST_ID_HEADER, "")
-    logged = f"the {peer.name}'s log has it as request {request}" if answer.status >= 500 and request else ""
+        return unexpected_peer(peer, to)
+    error_class = REFUSALS.get(answer.status, Unavailable)
+    request_id = answer.headers.get(REQUEST_ID_HEADER, "")
+    log_hint = f"see request {request_id} in the {peer.name}'s log" if answer.status >= 500 and request_id else ""
     message = f"the {peer.name} answered {answer.status} {refusal.code}: {refusal.message}"
-    return kind(message, hint=refusal.hint or logged, details=details)
+    return error_class(message, hint=refusal.hint or log_hint, details=details)
 
 
-def _is_count(text: str) -> bool:
+def _is_seconds(text: str) -> bool:
+    """Return whether a Retry-After is a number of seconds, and a sensible one; it may also be a date."""
     return text.isascii() and text.isdigit() and len(text) < 6
 
 
-def not_one(peer: Peer, to: Address) -> Unavailable:
-    """Somebody answers, and not as this peer would."""
-    return Unavailable(f"what answers at {to.place} is no {peer.name}, or one of another version", hint=peer.hint)
+def unexpected_peer(peer: Peer, to: Address) -> Unavailable:
+    """Return the error for a response that does not look like this peer's."""
+    return Unavailable(
+        f"the server at {to.place} is not a {peer.name}, or it runs another version", hint=peer.hint
+    )

@@ -1,4 +1,4 @@
-"""Reads an item from plain JSON data, and says what is wrong with it when that fails."""
+"""Parse an item from plain JSON data; errors name the invalid field."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ def item_from_json(data: object) -> Item:
 
 
 def catalog_item_from_json(data: object) -> Item:
-    """For a catalog of many people's servers: a name that could pass for another's is refused."""
+    """Parse an item for a shared catalog: reject a server name that could pass for another's."""
     item = item_from_json(data)
     if why := why_misleading(item.server):
         raise InvalidRequest(f"server {why}", hint="give the server another name")
@@ -43,7 +43,7 @@ def catalog_item_from_json(data: object) -> Item:
 
 
 def storable(value: object, depth: int = 0) -> object:
-    """The same JSON value with only what a database can hold in it; refused when nested without end."""
+    """Return the JSON value with only what a database can store; raise when it is nested too deeply."""
     if depth > MAX_DEPTH:
         raise InvalidRequest(f"nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, str):
@@ -57,9 +57,9 @@ def storable(value: object, depth: int = 0) -> object:
 
 
 def _natural_key(server: str, kind: ItemKind, name: str) -> str:
-    """As a JSON list: `a` with `b__c` and `a__b` with `c` stay two items."""
+    """Return a JSON list: `a` with `b__c` and `a__b` with `c` stay two items."""
     key = json.dumps([kind, server, name], ensure_ascii=False)
-    # What is unique is indexed, and an index entry has room for little more than this.
+    # The key has a unique index, and an index entry holds little more than this.
     return key if len(key) <= MAX_NAME else hashlib.sha256(key.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What of an item is embedded, and what of it the word arm indexes, field by field."""
+"""The text of an item to embed, and its sparse vector (BM25F), field by field."""
 
 import base64
 import string
@@ -21,26 +21,26 @@ MAX_FIELD_TEXT = 20_000
 MAX_PARAMETERS = 200
 K1 = 0.9
 
-# What each letter stands for in the base of 85, and each of five places.
+# The value of each base-85 digit, and of each of the five places.
 _LETTERS = string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
 _DIGITS = np.zeros(256, dtype=np.int64)
 _DIGITS[list(_LETTERS.encode())] = range(85)
 _POWERS = 85 ** np.arange(4, -1, -1, dtype=np.int64)
 
-# How much the name and the server's name count in an item's vector, beside the text of it.
+# Weights of the name and the server's name in an item's vector; its text has weight 1.
 NAME_SHARE = SERVER_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class Field:
-    """BM25F: how much a word counts here, and against which usual length."""
+    """BM25F parameters of a field: weight, length penalty and average length."""
 
     weight: float
     length_penalty: float
     usual_length: float
 
 
-# Usual lengths are constants of real catalogs rather than live averages: a weight once indexed stays true.
+# Average lengths are constants from real catalogs rather than live averages: an indexed weight stays valid.
 FIELDS: Mapping[str, Field] = {
     "server": Field(1.0, 0.3, 3.0),
     "name": Field(2.0, 0.3, 4.0),
@@ -59,33 +59,33 @@ DOCUMENT_FIELDS: Mapping[str, Field] = {
 
 
 def embedded_views(item: Item) -> list[tuple[float, str]]:
-    """The texts an item's vector is mixed from: a long description must not drown its name."""
+    """Return the weighted texts of an item's vector: a long description must not drown the name."""
     views = [
         (1.0, embedded_text(item)),
-        (NAME_SHARE, _spoken_name(item)),
+        (NAME_SHARE, _readable_name(item)),
         (SERVER_SHARE, split_identifier(item.server)),
     ]
     return [(share, text) for share, text in views if text]
 
 
 def embedded_text(item: Item) -> str:
-    """The name as words, the description and the parameters' names: what the dense arm knows."""
+    """Return the text for dense retrieval: the name as words, the description and the parameters' names."""
     parameters = ", ".join(split_identifier(name) for name, _ in _parameters(item.input_schema))
-    text = f"{_spoken_name(item)}. {item.description}"
+    text = f"{_readable_name(item)}. {item.description}"
     return f"{text[:MAX_EMBEDDED]} {parameters}".strip()[:MAX_EMBEDDED]
 
 
-def _spoken_name(item: Item) -> str:
+def _readable_name(item: Item) -> str:
     return item.name if item.is_document else split_identifier(item.name)
 
 
 def item_terms(item: Item) -> dict[int, float]:
-    """The item as a sparse vector: BM25F saturation per term; the engine adds the rarity of each word."""
+    """Return the item as a sparse vector: BM25F saturation per term; the engine applies the IDF."""
     return terms_of_words(item, item_words(item))
 
 
 def terms_of_words(item: Item, words: Mapping[str, list[str]]) -> dict[int, float]:
-    """The same of an item whose words have been taken apart already."""
+    """Return the same for an item that is already split into words."""
     return terms_of_fields(words, DOCUMENT_FIELDS if item.is_document else FIELDS)
 
 
@@ -93,13 +93,15 @@ def terms_of_fields(
     words_by_field: Mapping[str, list[str]], fields: Mapping[str, Field] = FIELDS
 ) -> dict[int, float]:
     mass = _mass_of_fields(words_by_field, fields)
-    by_stem, by_surface = (_saturated((terms_of_word(word)[at], one) for word, one in mass) for at in (0, 1))
+    by_stem, by_surface = (
+        _saturated((terms_of_word(word)[form], weight) for word, weight in mass) for form in (0, 1)
+    )
     return by_surface | by_stem
 
 
 def stem_terms_of_fields(words_by_field: Mapping[str, list[str]], fields: Mapping[str, Field]) -> dict[int, float]:
-    """The same by stems alone: over long texts a surface form adds nothing to its stem."""
-    return _saturated((terms_of_word(word)[0], one) for word, one in _mass_of_fields(words_by_field, fields))
+    """Return the same with stems only: in long texts a surface form adds nothing to its stem."""
+    return _saturated((terms_of_word(word)[0], weight) for word, weight in _mass_of_fields(words_by_field, fields))
 
 
 def _mass_of_fields(
@@ -119,12 +121,12 @@ def stems_of_words(words_by_field: Mapping[str, list[str]]) -> frozenset[int]:
 
 
 def pack_stems(stems: Iterable[int]) -> str:
-    """Small enough to lie beside every vector."""
+    """Pack stems into a string small enough for every point's payload."""
     return base64.b85encode(array("I", sorted(stems)).tobytes()).decode()
 
 
 def unpack_stems(packed: str) -> frozenset[int]:
-    """As `base64.b85decode`, which takes eight times as long: every four bytes are one stem."""
+    """Unpack stems, four bytes each. `base64.b85decode` gives the same in eight times the time."""
     digits = _DIGITS[np.frombuffer(packed.encode("ascii"), dtype=np.uint8)].reshape(-1, 5)
     return frozenset(array("I", (digits @ _POWERS).astype(">u4").tobytes()))
 
@@ -137,7 +139,7 @@ def _saturated(mass: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 
 def item_words(item: Item) -> dict[str, list[str]]:
-    """The words of each field, in order."""
+    """Return the words of each field, in order."""
     parameters = list(_parameters(item.input_schema))
     return {
         "server": words_of(item.server),

@@ -10,23 +10,23 @@ from enum import StrEnum
 from functools import cached_property
 
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.text import has_unseen, readable
+from toolscript.core.text import has_invisible, readable
 
 SKILL_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 MIN_CONFIDENCE = 0.5
 MAX_ASSIGNMENTS = 3
-MAX_BY_HAND = 10
+MAX_MANUAL_ASSIGNMENTS = 10
 MAX_REASON = 300
 
 JsonObject = Mapping[str, object]
 
-# Numbers of items, and of whatever else has one, have 64 bits.
+# Ids of items, and all other numeric ids, have 64 bits.
 MAX_ID = 2**63 - 1
 
 SEPARATOR = "__"
 CLIENT_PREFIX = "mcp__toolscript__"
 
-# Their letters look like Latin ones. A name in one of them alone is a name like any other.
+# Scripts with letters that look Latin. A name written in only one of them is fine.
 LOOK_ALIKE_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH LATIN", "MATHEMATICAL")
 INVISIBLE = frozenset({"Cf", "Co", "Cs"})
 
@@ -42,7 +42,7 @@ class AssignedBy(StrEnum):
 
 @dataclass(frozen=True)
 class Assignment:
-    """An item is in a skill, as sure as this, because somebody said so."""
+    """An item's membership in a skill, with its confidence and its source."""
 
     skill_id: str
     confidence: float
@@ -51,16 +51,17 @@ class Assignment:
 
     @property
     def weight(self) -> int:
-        """The confidence in ten-thousandths: whole numbers can be added up and taken away without a rest."""
+        """The confidence in ten-thousandths: integers add and subtract without rounding errors."""
         return round(self.confidence * 10_000)
 
 
-def valid_assignments(given: Sequence[Assignment], known: frozenset[str]) -> tuple[Assignment, ...]:
-    """What a classifier may say: known skills, each once, sure enough, the best few, best first."""
+def valid_assignments(assignments: Sequence[Assignment], skill_ids: frozenset[str]) -> tuple[Assignment, ...]:
+    """Return the usable assignments of a classifier: existing skills, each once, at least MIN_CONFIDENCE,
+    at most MAX_ASSIGNMENTS, best first."""
     best: dict[str, Assignment] = {}
-    for assignment in given:
+    for assignment in assignments:
         kept = best.get(assignment.skill_id)
-        if assignment.skill_id in known and (kept is None or kept.confidence < assignment.confidence):
+        if assignment.skill_id in skill_ids and (kept is None or kept.confidence < assignment.confidence):
             best[assignment.skill_id] = assignment
     sure = [_tidy(assignment) for assignment in best.values() if MIN_CONFIDENCE <= assignment.confidence <= 1.0]
     return tuple(
@@ -80,7 +81,7 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """What a source says about one item. `key` names it within its source."""
+    """An item as its source defines it. `key` identifies it within its source."""
 
     key: str
     kind: ItemKind
@@ -94,12 +95,12 @@ class Item:
 
     @property
     def is_document(self) -> bool:
-        """A text of its own, which no server offers."""
+        """Whether the item is a stand-alone text that no server offers."""
         return not self.server
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes exactly when something that is stored, searched or handed out changes."""
+        """A hash that changes exactly when something stored, searched or returned changes."""
         parts = (
             self.kind,
             self.server,
@@ -118,7 +119,7 @@ class Item:
 class StoredItem:
     """An item of the catalog. `version` grows with every change of any item.
 
-    `assignments` has the primary skill first; `needs_skills` until a classifier has looked at it as it is.
+    `assignments` has the primary skill first; `needs_skills` is true until a classifier has seen this version.
     """
 
     id: int
@@ -139,7 +140,7 @@ class StoredItem:
 
 @dataclass(frozen=True)
 class Schemas:
-    """What is loaded only for the items an answer returns."""
+    """The schemas of an item, loaded only for the items of a response."""
 
     input_schema: JsonObject | None = None
     output_schema: JsonObject | None = None
@@ -148,7 +149,7 @@ class Schemas:
 
 @dataclass(frozen=True)
 class StoreReport:
-    """What one batch did to the catalog; each item is counted once. `held` ones wait for a person."""
+    """The effect of a batch on the catalog; each item counts once. `held` items wait for approval."""
 
     added: int = 0
     changed: int = 0
@@ -166,7 +167,7 @@ class StoreReport:
 
 @dataclass(frozen=True)
 class RefusedItem:
-    """Something in a source that is not an item, where it stands and why."""
+    """An entry of a source that is not a valid item: its place and the reason."""
 
     where: str
     reason: str
@@ -177,33 +178,33 @@ def tool_id(server: str, name: str) -> str:
 
 
 def split_tool_id(text: str) -> tuple[str, str]:
-    """Server and tool. The prefix a client puts before the names of our own endpoint is taken off."""
+    """Return server and tool name, without the prefix that clients add to names of this MCP endpoint."""
     server, separator, name = readable(text).removeprefix(CLIENT_PREFIX).partition(SEPARATOR)
     if not (server and separator and name):
         raise InvalidRequest(
             f"{text[:200]!r} is not the name of a tool",
-            hint="write server__tool, as a search names it",
+            hint="write server__tool, as search results do",
         )
     return server, name
 
 
-def is_wanted(server: str, name: str, wanted: Collection[str]) -> bool:
-    """Whether a filter of servers and `server__tool` names lets a tool through; an empty one lets all."""
-    return not wanted or server in wanted or tool_id(server, name) in wanted
+def is_allowed(server: str, name: str, allowed: Collection[str]) -> bool:
+    """Return whether a filter of servers and `server__tool` names allows a tool; an empty one allows all."""
+    return not allowed or server in allowed or tool_id(server, name) in allowed
 
 
 def why_misleading(name: str) -> str:
-    """Empty for a name that is fine."""
+    """Return why a server name is misleading; empty if it is fine."""
     if "__" in name or name.endswith("_"):
         return "must not have `__` in it or `_` at its end: a tool is called server__tool"
     hidden = [char for char in name if unicodedata.category(char) in INVISIBLE]
     if hidden:
-        return f"has a character that nobody sees: U+{ord(hidden[0]):04X}"
+        return f"has an invisible character: U+{ord(hidden[0]):04X}"
     return mixed_scripts(name)
 
 
 def mixed_scripts(name: str) -> str:
-    """Which of its letters looks like a Latin one among Latin ones; empty: none does."""
+    """Return which letter imitates a Latin one among Latin letters; empty if none does."""
     letters = [char for char in name if char.isalpha()]
     if not any(char.isascii() for char in letters):
         return ""
@@ -215,17 +216,17 @@ def mixed_scripts(name: str) -> str:
 
 
 def why_hidden(item: Item) -> str:
-    """Empty for an item that can be shown and called as it is."""
-    if has_unseen(item.name) or any(char in item.name for char in "\r\n\t"):
-        return f"its name has a character that nobody sees: {ascii(item.name)[:80]}"
+    """Return why an item must be hidden; empty if it can be shown and called."""
+    if has_invisible(item.name) or any(char in item.name for char in "\r\n\t"):
+        return f"its name has an invisible character: {ascii(item.name)[:80]}"
     if why := mixed_scripts(item.name):
         return f"its name {why}"
-    hidden = next((one for one in _sent_back(item.input_schema) if has_unseen(one)), None)
-    return "" if hidden is None else f"its arguments have a character that nobody sees: {ascii(hidden)[:80]}"
+    hidden = next((text for text in _sent_back(item.input_schema) if has_invisible(text)), None)
+    return "" if hidden is None else f"its arguments have an invisible character: {ascii(hidden)[:80]}"
 
 
 def _sent_back(schema: object) -> Iterator[str]:
-    """Names of arguments, and values that an argument may have."""
+    """Yield the names of arguments, and the values an argument may have: a client sends them back."""
     if isinstance(schema, list | tuple):
         for inner in schema:
             yield from _sent_back(inner)
@@ -235,7 +236,7 @@ def _sent_back(schema: object) -> Iterator[str]:
         if key in _SENT_BACK:
             yield from _texts(inner)
         elif key in _NAMES and isinstance(inner, Mapping):
-            # What is called like a keyword here is an argument's name.
+            # A key named like a JSON Schema keyword is an argument's name here.
             yield from map(str, inner)
             yield from _sent_back([*inner.values()])
         else:

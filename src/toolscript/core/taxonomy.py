@@ -1,4 +1,4 @@
-"""A skill is a category that people manage, by which tool search is routed."""
+"""Skills: categories of items, managed by people, that route tool search."""
 
 import hashlib
 import re
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from toolscript.core.retrieval.model import Vector
 
 
-# As much as of an item: what embeds the one embeds the other.
+# The same as for an item: the same model embeds both.
 MAX_TEXT = 2_000
 
-# Beyond this it does not matter to a reviewer how many more there are, and counting them all would take its time.
+# Beyond this the exact number does not matter to a reviewer, and counting would be slow.
 MAX_COUNTED = 1_000
 
 
@@ -33,7 +33,7 @@ class Skill:
 
     @property
     def text(self) -> str:
-        """What is embedded of a skill: what it is called, what it covers, how its items are called."""
+        """The text to embed: name, description and the names of example items."""
         parts = (self.name, self.description, ", ".join(self.examples))
         return ". ".join(part for part in parts if part)[:MAX_TEXT]
 
@@ -43,13 +43,13 @@ class Skill:
 
 
 def skill_point_id(skill_id: str) -> int:
-    """An engine wants a number."""
+    """Return the point id of a skill: Qdrant needs a number."""
     return int.from_bytes(hashlib.sha256(skill_id.encode()).digest()[:8]) >> 1
 
 
 @dataclass(frozen=True)
 class SkillEntry:
-    """A skill of the taxonomy. `tool_count` is how many active items are in it."""
+    """A skill of the taxonomy with the number of its active items."""
 
     skill: Skill
     tool_count: int
@@ -59,26 +59,26 @@ class SkillEntry:
 
 @dataclass(frozen=True)
 class SuggestedSkill:
-    """A skill that a classifier misses."""
+    """A skill that a classifier suggests because no existing one fits."""
 
     name: str
     description: str = ""
 
     @property
     def key(self) -> str:
-        """Equal for suggestions that differ only in how they are written."""
+        """A key that is equal for suggestions that differ only in case and punctuation."""
         return "_".join(re.findall(r"\w+", self.name.casefold()))
 
 
 def skill_id_of(name: str) -> str:
-    """An id made from a name; empty when nothing of the name can be in one."""
+    """Return an id for a name; empty if the name has no usable character."""
     plain = "_".join(re.findall(r"[a-z0-9]+", name.casefold()))
     return plain.lstrip("0123456789_")[:64].rstrip("_")
 
 
 @dataclass(frozen=True)
 class Unclassified:
-    """An item a classifier is asked about, with its vector."""
+    """An item to classify, with its vector."""
 
     item: Item
     vector: "Vector"
@@ -86,7 +86,7 @@ class Unclassified:
 
 @dataclass(frozen=True)
 class Classification:
-    """What a classifier says of one item: the skills it is in, or which one is missing."""
+    """The result of classifying an item: its skills, or a suggestion for a missing one."""
 
     assignments: tuple[Assignment, ...] = ()
     suggestion: SuggestedSkill | None = None
@@ -94,7 +94,7 @@ class Classification:
 
 @dataclass(frozen=True)
 class Classified:
-    """A classification of an item as it was at this version."""
+    """The classification of an item at this version."""
 
     item_id: int
     version: int
@@ -123,9 +123,9 @@ class SuggestionState(StrEnum):
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A skill that items asked for. A decided one is a rule: `skill_id` is what those who ask for it get.
+    """A suggested skill. A decided one is a rule: items with this suggestion get `skill_id`.
 
-    `asked_by` is how many items ask, MOST_COUNTED where they are more.
+    `asked_by` is the number of items with this suggestion, at most MAX_COUNTED.
     """
 
     id: int
@@ -140,7 +140,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """Who decided what, when."""
+    """An entry of the audit log: actor, action, subject and time."""
 
     at: datetime
     actor: str

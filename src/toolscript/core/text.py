@@ -1,14 +1,14 @@
-"""Text from outside, made safe to store, to send, and to be read by people and models; and a part of it."""
+"""Text from outside, made safe to store, to send, and to show to people and models; and chunks of text."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# A NUL or a lone surrogate is legal in JSON and in no database: made visible instead of refused.
+# A NUL or a lone surrogate is legal in JSON, but no database stores it: replaced instead of refused.
 _UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 
-# What is not seen, or turns the direction of what is: control characters but for tab and line feed, format and
-# private-use characters, fillers, variation selectors and tags, each of which has carried hidden words.
+# Invisible characters, and those that change the text direction: control characters except tab and line feed,
+# format and private-use characters, fillers, variation selectors and tags. Each has been used to hide words.
 _UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2"
     "\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164"
@@ -18,10 +18,10 @@ _UNSEEN = re.compile(
 )
 _JOINERS = ("\u200c", "\u200d")
 _PICTURE_STYLES = ("\ufe0e", "\ufe0f")
-# In languages and emoji that need them, one of these stands between two characters of its own kind.
+# Languages and emoji that need a joiner have it between two of their characters; a style follows one.
 _TAKES_STYLE = "0123456789#*"
 _SPELT_OUT = 4
-DEEPEST = 200
+MAX_JSON_DEPTH = 200
 
 
 def readable(text: str) -> str:
@@ -29,23 +29,23 @@ def readable(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The same text with what nobody would see written out: `[U+202E]`, or how many where there are many."""
+    """Return the text with invisible characters spelled out: `[U+202E]`, or their number if there are many."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if text.isascii() and text.isprintable():
         return text
-    return _UNSEEN.sub(lambda match: _written_out(match, text), text)
+    return _UNSEEN.sub(lambda match: _spell_out(match, text), text)
 
 
-def has_unseen(text: str) -> bool:
-    """Line ends of any kind are seen."""
+def has_invisible(text: str) -> bool:
+    """Return whether the text has invisible characters; line ends of any kind are visible."""
     return visible(text) != text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def visible_json(value: object, depth: int = 0) -> object:
-    """The same in every text of a JSON value, names of fields included. What is nested without end is cut off."""
+    """Apply `visible` to every string of a JSON value, keys included; cut off what is nested too deeply."""
     if isinstance(value, str):
         return visible(value)
-    if isinstance(value, Mapping | list | tuple) and depth == DEEPEST:
+    if isinstance(value, Mapping | list | tuple) and depth == MAX_JSON_DEPTH:
         return "[nested deeper than this]"
     if isinstance(value, Mapping):
         return {visible(str(key)): visible_json(inner, depth + 1) for key, inner in value.items()}
@@ -54,7 +54,7 @@ def visible_json(value: object, depth: int = 0) -> object:
     return value
 
 
-def _written_out(match: re.Match[str], text: str) -> str:
+def _spell_out(match: re.Match[str], text: str) -> str:
     unseen = match[0]
     if len(unseen) == 1 and _belongs(
         unseen, text[max(0, match.start() - 1) : match.start()], text[match.end() : match.end() + 1]
@@ -62,7 +62,7 @@ def _written_out(match: re.Match[str], text: str) -> str:
         return unseen
     if len(unseen) > _SPELT_OUT:
         return f"[{len(unseen)} invisible characters]"
-    return "".join(f"[U+{ord(one):04X}]" for one in unseen)
+    return "".join(f"[U+{ord(char):04X}]" for char in unseen)
 
 
 def _belongs(unseen: str, before: str, after: str) -> bool:
@@ -72,8 +72,8 @@ def _belongs(unseen: str, before: str, after: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Passage:
-    """A piece of a document's text, from `start` to before `end`."""
+class TextChunk:
+    """A chunk of a document's text, from `start` up to but excluding `end`."""
 
     number: int
     start: int

@@ -8,18 +8,18 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def in_batches(many: Iterable[T], size: int) -> Iterator[list[T]]:
-    """None of them empty."""
+def in_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield the items in batches of at most `size`; no batch is empty."""
     if size < 1:
-        raise ValueError("a batch has at least one")
-    rest = iter(many)
+        raise ValueError("a batch must hold at least one item")
+    rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
 
 
 @dataclass(frozen=True)
 class Progress:
-    """`total` is None while nobody knows it."""
+    """The progress of a task. `total` is None while it is unknown."""
 
     task: str
     done: int
@@ -30,12 +30,12 @@ OnProgress = Callable[[Progress], None]
 
 
 def silent(_: Progress) -> None:
-    """For work that nobody watches."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class IndexStatus:
-    """`state` is live, building or previous; `under_way` says what is yet to be done in it, if anything."""
+    """The status of an index version. `state`: live, building or previous; `under_way`: remaining work, if any."""
 
     product: str
     collection: str
@@ -48,7 +48,7 @@ class IndexStatus:
 
 @dataclass(frozen=True)
 class Revision:
-    """One migration. `oldest_code`: programs whose last migration is this one or later can run on its schema."""
+    """A migration. `oldest_code`: programs whose last migration is this one or later can run on its schema."""
 
     id: str
     title: str
@@ -57,9 +57,9 @@ class Revision:
 
 @dataclass(frozen=True)
 class SchemaStatus:
-    """`current` is the revision of the database, None before its first migration.
+    """The schema of a database. `current` is its revision, None before the first migration.
 
-    `revisions` are those this version knows, the oldest first. `problem` and `hint` are empty where it can run.
+    `revisions` are those of this program version, oldest first. `problem` and `hint` are empty if it can run.
     """
 
     current: str | None

@@ -1,3 +1,3 @@
-"""The version, for all that tells it."""
+"""The version of the package."""
 
 __version__ = "0.1.0"

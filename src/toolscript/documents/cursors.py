@@ -1,8 +1,8 @@
-"""Where a search goes on, in the caller's hands and signed.
+"""Signed cursors: the client holds the position in a search.
 
-A walk through what filters let through goes by the order of keys, which no change of a document changes. A walk
-through what a query found holds the rest of the order that was found at first: a document comes where it stood,
-with what it says now, and no document comes twice, whatever is written meanwhile.
+Paging through filtered documents follows the order of keys, which updates never change. Paging through a ranking
+carries the rest of the first ranking in the cursor: a document keeps its rank, shows its current content, and
+never comes twice, whatever is written meanwhile.
 """
 
 import base64
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.retrieval.fusion import Ranked
+from toolscript.core.retrieval.fusion import RankedDocument
 from toolscript.core.retrieval.results import DocumentKey, Exactness, Total
 from toolscript.documents.model.query import DocumentQuery
 
@@ -31,11 +31,11 @@ _EXACTNESS = list(Exactness)
 
 @dataclass(frozen=True)
 class Cursor:
-    """`after` is the last key of a walk by keys, `rest` what is left of a ranking; `total` that of the start."""
+    """`after` is the last key when paging by key, `rest` the rest of a ranking; `total` is from the first page."""
 
     total: Total
     after: DocumentKey = ""
-    rest: Sequence[Ranked] = ()
+    rest: Sequence[RankedDocument] = ()
 
 
 class Cursors:
@@ -54,7 +54,7 @@ class Cursors:
         signed = _decoded(query.cursor)
         body, signature = signed[:-_SIGNATURE], signed[-_SIGNATURE:]
         if len(body) < _HEAD.size or not hmac.compare_digest(signature, self._signature(tenant, body)):
-            raise _refused("was not made here, or not for you")
+            raise _refused("was not issued here, or not for this tenant")
         kind, until, exactness, value, fingerprint = _HEAD.unpack_from(body)
         if until < time.time():
             raise _refused("is too old")
@@ -63,26 +63,26 @@ class Cursors:
         rest, total = body[_HEAD.size :], Total(value, _EXACTNESS[exactness])
         if kind == _BY_KEY:
             return Cursor(total, after=rest.hex())
-        return Cursor(total, rest=[_ranked(*place) for place in _PLACE.iter_unpack(rest)])
+        return Cursor(total, rest=[_ranked(*entry) for entry in _PLACE.iter_unpack(rest)])
 
     def _signature(self, tenant: Tenant, body: bytes) -> bytes:
         named = tenant.name.encode() + b"\0" + body
         return hmac.new(self._secret, named, hashlib.sha256).digest()[:_SIGNATURE]
 
 
-def _place(ranked: Ranked) -> bytes:
+def _place(ranked: RankedDocument) -> bytes:
     return _PLACE.pack(bytes.fromhex(ranked.key), round(ranked.score * _FINEST), ranked.passage)
 
 
-def _ranked(key: bytes, score: int, passage: int) -> Ranked:
-    return Ranked(key.hex(), score / _FINEST, passage)
+def _ranked(key: bytes, score: int, chunk: int) -> RankedDocument:
+    return RankedDocument(key.hex(), score / _FINEST, chunk)
 
 
 def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
-        raise _refused("is none") from None
+        raise _refused("is not valid") from None
 
 
 def _refused(problem: str) -> InvalidRequest:

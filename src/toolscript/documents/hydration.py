@@ -1,4 +1,4 @@
-"""Hydration: headers and snippets of the documents that are returned, and of no others."""
+"""Hydration: load headers and snippets of the documents that are returned, and of no others."""
 
 import asyncio
 import re
@@ -9,31 +9,31 @@ from typing import NamedTuple
 
 from toolscript.core.auth.model import Plan
 from toolscript.core.chunking import SENTENCE_END, WORD_END, between_letters
-from toolscript.core.retrieval.fusion import Ranked
+from toolscript.core.retrieval.fusion import RankedDocument
 from toolscript.core.retrieval.results import ChunkId
-from toolscript.core.retrieval.terms import UNSPACED, placed_stems
-from toolscript.core.text import Passage
+from toolscript.core.retrieval.terms import UNSPACED, stems_with_positions
+from toolscript.core.text import TextChunk
 from toolscript.documents.model.answer import DocumentHit, Snippet
 from toolscript.documents.model.document import DocumentHeader
-from toolscript.documents.model.points import ShownChunks
+from toolscript.documents.model.points import HitContent
 from toolscript.documents.model.query import DocumentQuery
-from toolscript.documents.plan_limits import shown_metadata
+from toolscript.documents.plan_limits import visible_metadata
 from toolscript.documents.ports import TenantDocuments
-from toolscript.documents.retrieval import Understood
+from toolscript.documents.retrieval import AnalyzedQuery
 
-# A word that no statistics know still counts, and one that is said again a little.
+# Weight of a word without statistics, and of each repetition of a word.
 MIN_IDF, AGAIN = 1e-3, 1e-5
-# How much of a window may stay empty for the sake of ending with a sentence.
+# Share of a window that may stay unused so that it ends with a sentence.
 MAX_EMPTY_SHARE = 0.35
-# Where no sentence begins in reach, so much of the room that is left stands before what matched.
+# Without a sentence start in reach, this share of the remaining room goes before the match.
 SHARE_BEFORE = 1 / 3
 
-# Where a sentence ends and the next begins: what is between them is in neither.
+# The gap between two sentences, which belongs to neither.
 _BORDER = re.compile(rf"\n\s*|{SENTENCE_END.pattern}")
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 MORE = 4
-# A window takes a while to find: after so many, others have their turn.
+# Snippets take CPU time: yield to the event loop after this many.
 AT_ONCE = 8
 
 
@@ -48,29 +48,34 @@ class _Match(NamedTuple):
     stem: int
 
 
-def snippet(passage: Passage, wanted: Mapping[int, float], max_chars: int) -> Snippet:
-    """`wanted`: the stems of the query, with how rare each is. Where none is in the passage, its beginning."""
-    text = passage.text
-    matches = list(_matches(text, wanted))
-    core = _richest([one for one in matches if one.end - one.start <= max_chars], wanted, max_chars)
+def snippet(chunk: TextChunk, idfs: Mapping[int, float], max_chars: int) -> Snippet:
+    """Return the window with the best matches, or the beginning of the chunk if none match.
+
+    `idfs` maps the stems of the query to their IDF.
+    """
+    text = chunk.text
+    matches = list(_matches(text, idfs))
+    core = _richest([match for match in matches if match.end - match.start <= max_chars], idfs, max_chars)
     start, end = _framed(text, core, max_chars)
-    spans = _merged(_Span(one.start, one.end) for one in matches if start <= one.start and one.end <= end)
-    highlights = tuple((one.start - start, one.end - start) for one in spans)
-    return Snippet(text[start:end], passage.start + start, passage.start + end, highlights)
+    spans = _merged(
+        _Span(match.start, match.end) for match in matches if start <= match.start and match.end <= end
+    )
+    highlights = tuple((span.start - start, span.end - start) for span in spans)
+    return Snippet(text[start:end], chunk.start + start, chunk.start + end, highlights)
 
 
-def _matches(text: str, wanted: Mapping[int, float]) -> Iterator[_Match]:
-    return (_Match(start, end, stem) for stem, start, end in placed_stems(text, wanted))
+def _matches(text: str, idfs: Mapping[int, float]) -> Iterator[_Match]:
+    return (_Match(start, end, stem) for stem, start, end in stems_with_positions(text, idfs))
 
 
-def _richest(matches: Sequence[_Match], wanted: Mapping[int, float], max_chars: int) -> _Span | None:
-    """Of all windows that begin with a match, the first that is worth most, up to its last match."""
-    worth, best, richest = _Worth(wanted), 0.0, None
+def _richest(matches: Sequence[_Match], idfs: Mapping[int, float], max_chars: int) -> _Span | None:
+    """Return the first window of highest worth that starts with a match, cut after its last match."""
+    worth, best, richest = _Worth(idfs), 0.0, None
     by_start, by_end = sorted(matches), sorted(matches, key=lambda match: match.end)
     taken = 0
-    for gone, first in enumerate(by_start):
-        if gone:
-            worth.leave(by_start[gone - 1].stem)
+    for left, first in enumerate(by_start):
+        if left:
+            worth.leave(by_start[left - 1].stem)
         while taken < len(by_end) and by_end[taken].end <= first.start + max_chars:
             worth.enter(by_end[taken].stem)
             taken += 1
@@ -80,10 +85,10 @@ def _richest(matches: Sequence[_Match], wanted: Mapping[int, float], max_chars: 
 
 
 class _Worth:
-    """Of what is in a window: each stem by its rarity, and a little for each time it is said again."""
+    """Worth of a window: the IDF of each distinct stem, plus a little for each repetition."""
 
-    def __init__(self, wanted: Mapping[int, float]) -> None:
-        self._wanted = wanted
+    def __init__(self, idfs: Mapping[int, float]) -> None:
+        self._idfs = idfs
         self._times: Counter[int] = Counter()
         self.total = 0.0
 
@@ -96,11 +101,11 @@ class _Worth:
         self.total -= self._of(stem)
 
     def _of(self, stem: int) -> float:
-        return AGAIN if self._times[stem] else max(self._wanted[stem], MIN_IDF)
+        return AGAIN if self._times[stem] else max(self._idfs[stem], MIN_IDF)
 
 
 def _framed(text: str, core: _Span | None, max_chars: int) -> _Span:
-    """The core with what stands around it, from where a reader can begin to where one can stop."""
+    """Extend the core to sentence or word boundaries within `max_chars`."""
     first = len(text) - len(text.lstrip())
     core = core or _Span(first, first)
     borders = [_Span(match.start() + len(match[0].rstrip()), match.end()) for match in _BORDER.finditer(text)]
@@ -113,9 +118,9 @@ def _start(text: str, core: _Span, max_chars: int, beginnings: Sequence[int]) ->
     earliest = max(0, core.end - max_chars)
     # From here on the rest of the text does not fill the window.
     last_full = max(0, len(text) - max_chars)
-    in_reach = [at for at in beginnings if earliest <= at <= core.start]
+    in_reach = [start for start in beginnings if earliest <= start <= core.start]
     if in_reach:
-        return next((at for at in in_reach if at >= last_full), in_reach[-1])
+        return next((start for start in in_reach if start >= last_full), in_reach[-1])
     room = max_chars - (core.end - core.start)
     ideal = max(earliest, min(core.start - int(room * SHARE_BEFORE), last_full))
     word = WORD_END.search(text, max(ideal - 1, 0), core.start)
@@ -139,7 +144,7 @@ def _end(text: str, start: int, core: _Span, max_chars: int, ends: Sequence[int]
 
 
 def _merged(spans: Iterable[_Span]) -> list[_Span]:
-    """Of words that stand in each other, as those of an unspaced script do, one."""
+    """Merge overlapping spans, as terms of an unspaced script produce them."""
     merged: list[_Span] = []
     for span in sorted(spans):
         if merged and span.start < merged[-1].end:
@@ -154,55 +159,55 @@ class Hydration:
     documents: TenantDocuments
     plan: Plan
     query: DocumentQuery
-    understood: Understood | None = None
+    analyzed: AnalyzedQuery | None = None
 
-    async def first(self, order: Sequence[Ranked]) -> tuple[list[DocumentHit], Sequence[Ranked]]:
-        """The first `top_k` that are still there, and what is left after them."""
+    async def first(self, order: Sequence[RankedDocument]) -> tuple[list[DocumentHit], Sequence[RankedDocument]]:
+        """Return the first `top_k` hits that still exist, and the rest of the ranking."""
         hits: list[DocumentHit] = []
         rest, at_once = order, self.query.top_k
         while rest and len(hits) < self.query.top_k:
-            found = await self._hits(rest[:at_once])
-            taken = found[: self.query.top_k - len(hits)]
+            page = await self._hits(rest[:at_once])
+            taken = page[: self.query.top_k - len(hits)]
             hits += [hit for _, hit in taken]
-            used = at_once if len(taken) == len(found) else 1 + taken[-1][0]
-            # Where many have left, it takes a few more rounds, not one for each.
+            used = at_once if len(taken) == len(page) else 1 + taken[-1][0]
+            # If many were removed, it takes a few more rounds, not one for each.
             rest, at_once = rest[used:], at_once * MORE
         return hits, rest
 
     async def of_headers(self, headers: Sequence[DocumentHeader]) -> list[DocumentHit]:
-        """Of documents that nothing but filters have chosen: all are as good, and shown from their beginning."""
+        """Return unranked hits (documents chosen by filters alone), with a snippet of their first chunk."""
         ids = [ChunkId(header.key, 0) for header in headers] if self.query.include_snippets else []
-        passages = await self.documents.passages(ids)
+        chunks = await self.documents.passages(ids)
         return [
-            self._hit(Ranked(header.key, 1.0, 0), header, passages.get(ChunkId(header.key, 0)))
+            self._hit(RankedDocument(header.key, 1.0, 0), header, chunks.get(ChunkId(header.key, 0)))
             for header in headers
         ]
 
-    async def _hits(self, order: Sequence[Ranked]) -> list[tuple[int, DocumentHit]]:
-        """Those that are there, each with its place."""
-        chunks = await self._shown(order)
+    async def _hits(self, order: Sequence[RankedDocument]) -> list[tuple[int, DocumentHit]]:
+        """Return the hits that still exist, each with its position in `order`."""
+        content = await self._shown(order)
         hits: list[tuple[int, DocumentHit]] = []
         for index, ranked in enumerate(order):
-            if (header := chunks.headers.get(ranked.key)) is not None:
+            if (header := content.headers.get(ranked.key)) is not None:
                 hits.append(
-                    (index, self._hit(ranked, header, chunks.passages.get(ChunkId(ranked.key, ranked.passage))))
+                    (index, self._hit(ranked, header, content.passages.get(ChunkId(ranked.key, ranked.passage))))
                 )
                 if index % AT_ONCE == AT_ONCE - 1:
                     await asyncio.sleep(0)
         return hits
 
-    async def _shown(self, order: Sequence[Ranked]) -> ShownChunks:
+    async def _shown(self, order: Sequence[RankedDocument]) -> HitContent:
         if self.query.include_snippets:
             return await self.documents.shown([ChunkId(ranked.key, ranked.passage) for ranked in order])
-        return ShownChunks(await self.documents.headers([ranked.key for ranked in order]), {})
+        return HitContent(await self.documents.headers([ranked.key for ranked in order]), {})
 
-    def _hit(self, ranked: Ranked, header: DocumentHeader, passage: Passage | None) -> DocumentHit:
-        said = self.understood.said if self.understood else {}
+    def _hit(self, ranked: RankedDocument, header: DocumentHeader, chunk: TextChunk | None) -> DocumentHit:
+        idfs = self.analyzed.idfs if self.analyzed else {}
         return DocumentHit(
             key=header.key,
             id=header.id,
             score=ranked.score,
-            metadata=shown_metadata(self.plan, self.query, header.metadata),
-            snippet=snippet(passage, said, self.query.snippet_max_chars) if passage else None,
+            metadata=visible_metadata(self.plan, self.query, header.metadata),
+            snippet=snippet(chunk, idfs, self.query.snippet_max_chars) if chunk else None,
             passage=ranked.passage,
         )

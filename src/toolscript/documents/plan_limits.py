@@ -1,4 +1,4 @@
-"""What a plan lets a search ask for."""
+"""Limits of a plan on a search."""
 
 from collections.abc import Sequence
 
@@ -10,15 +10,15 @@ from toolscript.documents.model.query import DocumentQuery
 
 def require_within(plan: Plan, query: DocumentQuery) -> None:
     if plan.max_top_k is not None and query.top_k > plan.max_top_k:
-        raise _beyond(plan, f"gives at most {plan.max_top_k} documents at once", "top_k")
+        raise _beyond(plan, f"returns at most {plan.max_top_k} documents at once", "top_k")
     for name in query.metadata_fields or ():
         _require_field(plan, [name], "metadata_fields")
     for condition in query.filters.conditions:
         _require_field(plan, _paths(condition.field), "filters")
 
 
-def shown_metadata(plan: Plan, query: DocumentQuery, metadata: JsonObject) -> JsonObject:
-    """What was asked for, as far as the plan goes; asked for nothing in particular: all of it."""
+def visible_metadata(plan: Plan, query: DocumentQuery, metadata: JsonObject) -> JsonObject:
+    """Return the requested metadata fields that the plan allows; all allowed fields if none are requested."""
     visible = plan.visible(metadata)
     if query.metadata_fields is None:
         return visible
@@ -26,17 +26,17 @@ def shown_metadata(plan: Plan, query: DocumentQuery, metadata: JsonObject) -> Js
 
 
 def _paths(name: str) -> list[str]:
-    """Whoever may see an object may filter by what is in it: `author.name` is of `author`."""
+    """Return the path and its parents: a plan that allows `author` also allows filters on `author.name`."""
     steps = name.split(".")
     return [".".join(steps[:end]) for end in range(len(steps), 0, -1)]
 
 
-def _require_field(plan: Plan, names: Sequence[str], text: str) -> None:
+def _require_field(plan: Plan, names: Sequence[str], field: str) -> None:
     if plan.metadata_fields is not None and plan.metadata_fields.isdisjoint(names):
-        raise _beyond(plan, f"does not include the field {names[0][:80]!r}", text)
+        raise _beyond(plan, f"does not include the field {names[0][:80]!r}", field)
 
 
 def _beyond(plan: Plan, limit: str, field: str) -> PlanExceeded:
     return PlanExceeded(
-        f"the plan {plan.name} {limit}", hint="ask for less, or for another plan", details={"field": field}
+        f"the plan {plan.name} {limit}", hint="request less, or choose another plan", details={"field": field}
     )

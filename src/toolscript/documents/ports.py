@@ -1,4 +1,4 @@
-"""Documents of many tenants in one engine, and what surrounds them."""
+"""Ports of document search: documents of many tenants in one engine, index versions, tenants, query log."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 from toolscript.core.auth.model import KnownTenant, Tenant
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunks, Total
-from toolscript.core.text import Passage
+from toolscript.core.text import TextChunk
 from toolscript.core.values import OnProgress, silent
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters
@@ -16,159 +16,159 @@ from toolscript.documents.model.points import (
     DocumentChange,
     DocumentVersion,
     FillPosition,
+    HitContent,
     IndexedDocument,
-    ShownChunks,
     TermStatistics,
 )
 from toolscript.documents.model.query import LoggedQuery
 
 
 class TenantDocuments(Protocol):
-    """What one tenant has in an engine. Nothing here can reach what another has."""
+    """The documents of one tenant in an engine. No method can reach those of another tenant."""
 
     @property
     def tenant(self) -> Tenant: ...
     async def search(self, ask: ChunkQuery) -> FoundChunks: ...
     async def statistics(self) -> TermStatistics:
-        """Of the tenant's first passages in the order of their keys, which is as good as a random sample."""
+        """Return statistics of the tenant's first chunks ordered by key, which is as good as a random sample."""
 
     async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
-        """Of those documents that are there."""
+        """Return the headers of those documents that exist."""
 
-    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Passage]:
-        """Those passages that are there."""
+    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, TextChunk]:
+        """Return those chunks that exist."""
 
     async def vectors(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Vector]:
-        """Of those passages that are there."""
+        """Return the vectors of those chunks that exist."""
 
-    async def shown(self, ids: Sequence[ChunkId]) -> ShownChunks:
-        """These passages with the headers of their documents, as far as they are there: in one go."""
+    async def shown(self, ids: Sequence[ChunkId]) -> HitContent:
+        """Return those chunks that exist, and the headers of their documents, in one request."""
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
-        """The next documents in the order of their keys that pass; fewer than `limit` only at the end."""
+        """Return the next documents that pass, ordered by key; fewer than `limit` only at the end."""
 
     async def count(self, filters: Filters) -> Total:
-        """How many documents pass: exactly, or at least so many where counting would take long.
+        """Return how many documents pass: exact, or a lower bound where counting would take long.
 
         Without filters it is always exact, and may take a while.
         """
 
     async def put(self, documents: Sequence[IndexedDocument]) -> None:
-        """Stores the documents, except where a newer version of one is there. Keys differ, the version is one.
+        """Store the documents, except where a newer version exists. Keys are distinct, all have one version.
 
-        Whoever is killed on the way leaves headers that are not complete, and nothing that has none.
+        A writer that is killed leaves incomplete headers, but never chunks without a header.
         """
 
     async def restore(self, documents: Sequence[IndexedDocument]) -> None:
-        """Stores complete documents as they are, each with its own version, where nobody else writes."""
+        """Store complete documents, each with its own version. There must be no other writer."""
 
     async def remove(
         self, keys: Sequence[DocumentKey], *, up_to: Mapping[DocumentKey, int] | None = None
     ) -> Sequence[DocumentKey]:
-        """Removes the documents with all passages; answers which of them were there.
+        """Remove the documents with all chunks; return the keys of those that existed.
 
-        `up_to` are versions: of a document what is newer stays.
+        `up_to` maps keys to versions: a newer version of a document stays.
         """
 
     async def erase(self) -> None:
-        """Removes everything of this tenant."""
+        """Remove all data of this tenant."""
 
 
 class DocumentIndex(Protocol):
-    """One collection for all tenants. There is no way to a passage but through its tenant."""
+    """One collection for all tenants. The only way to a chunk is through its tenant."""
 
     @property
     def name(self) -> str:
-        """Of this version of the index."""
+        """The name of this index version."""
 
     @property
     def card(self) -> DocumentCard: ...
     async def passages(self) -> int:
-        """About how many there are of all tenants."""
+        """Return the approximate number of chunks of all tenants."""
 
     def of(self, tenant: Tenant) -> TenantDocuments: ...
     async def ready(self) -> None:
-        """Answers, or says what is wrong."""
+        """Return if the engine responds, else raise."""
 
 
 class DocumentVersions(Protocol):
-    """Which versions of the index there are, and what was changed in one that another lacks. Two at most."""
+    """The index versions, at most two, and the changes that were made in one and are missing in the other."""
 
     async def all(self) -> Sequence[DocumentVersion]: ...
     async def begin(self, live: str, building: str) -> DocumentVersion:
-        """From now on changes are recorded for both. Again, it goes on; Conflict where others are known."""
+        """Start recording changes for both versions. Idempotent; raises Conflict if other versions exist."""
 
     async def advance(self, name: str, position: FillPosition) -> None: ...
     async def switch(self, name: str) -> None:
-        """This one is live, and the other is the previous one."""
+        """Make this version live, and the other one the previous."""
 
     async def forget(self, name: str) -> None:
-        """The version and what was recorded for it. Of a single one that is left nothing has to be known."""
+        """Delete the version and its recorded changes. A single remaining version needs no record either."""
 
     async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> bool:
-        """Before these documents are written or removed in `source`: the other version will lack it.
+        """Record a change before these documents are written or removed in `source`, for the other version.
 
-        False where `source` is not the live one any more: then nothing may be written to it. A switch waits for
-        who marks at the same moment, so whoever was let in is known when it is done.
+        Return False if `source` is no longer live: then it must not be written to. A switch waits for concurrent
+        calls, so every admitted writer is recorded once the switch is done.
         """
 
     async def written(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> None:
-        """Afterwards. A writer that is killed in between is waited for, for a while.
+        """Record the end of a write. A writer killed before this call blocks its changes for a while.
 
-        Who began when there was no other version, and ends when there is one, is recorded now.
+        A write that began before there was another version is recorded here.
         """
 
     async def changes(self, target: str, limit: int) -> Sequence[DocumentChange]:
-        """The oldest that this version may lack, except those that are being written."""
+        """Return the oldest changes that this version may lack, except open writes."""
 
     async def marked(self, target: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, int]:
-        """Which of these documents this version may lack, with the revision of the last mark of each."""
+        """Return which of these documents this version may lack, with the revision of the last mark."""
 
     async def pending(self, target: str) -> int:
-        """How many there are in all."""
+        """Return the number of recorded changes, open writes included."""
 
     async def clear(self, changes: Sequence[DocumentChange]) -> None:
-        """They are done, except where a document was marked again since. All are of one target."""
+        """Delete these changes, except where a document was marked again since. All have one target."""
 
     async def hold(self, holder: str, seconds: float) -> bool:
-        """Whether this one may build, for so long from now; asked again, for longer."""
+        """Take or renew the lease for this many seconds. Return False if another holder has it."""
 
     async def release(self, holder: str) -> None: ...
 
 
 class TenantShards(Protocol):
-    """Where a tenant's documents lie: in a shard with others, or in a cluster in one of its own."""
+    """Placement of tenants: in a shared shard, or, in a cluster, in a shard of their own."""
 
     async def own_shard(self, tenant: Tenant) -> bool: ...
     async def passages(self, tenant: Tenant) -> int:
-        """How many it has, wherever they lie."""
+        """Return the number of chunks of the tenant, in any shard."""
 
     async def move_to_own_shard(
         self, tenant: Tenant, on_progress: OnProgress = silent, *, anew: bool = False
     ) -> int:
-        """Moves them while they are searched and written; answers how many passages. Done twice is done once.
+        """Move the tenant while clients search and write; return the number of chunks. Idempotent.
 
-        `anew`: an own shard that is dead is thrown away, and made again of what the shared one has.
+        `anew`: drop an own shard that is dead, and copy it again from the shared shard.
         """
 
     async def erase(self, tenant: Tenant, on_progress: OnProgress = silent) -> int:
-        """Removes its passages from wherever they lie, and its own shard; answers how many there were."""
+        """Remove the tenant's chunks from all shards, and its own shard; return how many there were."""
 
 
 class Tenants(Protocol):
-    """Which tenants there are."""
+    """The registry of tenants."""
 
     async def seen(self, tenant: Tenant) -> None:
-        """Remembers a tenant that has written."""
+        """Register a tenant that writes."""
 
     async def page(self, after: str, limit: int) -> Sequence[KnownTenant]:
-        """The next in the order of their names; fewer than `limit` only at the end."""
+        """Return the next tenants ordered by name; fewer than `limit` only at the end."""
 
     async def forget(self, tenant: Tenant) -> None:
-        """Everything that is kept of it beside its documents: its name, its queries."""
+        """Delete everything about the tenant except its documents: its name and its queries."""
 
 
 class QueryLog(Protocol):
-    """Where searches are noted. Never waits, never fails a search."""
+    """Records searches. It never blocks a search and never fails one."""
 
     def record(self, query: LoggedQuery) -> None: ...

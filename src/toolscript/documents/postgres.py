@@ -1,7 +1,7 @@
 """Documents in schema `documents`: index versions and their changes, the query log, tenants and their lock.
 
-A writer marks a document before it writes and again afterwards: a change is known whenever the writer is killed.
-Where there is one version only, there is nothing to record: the statement finds no other version.
+A writer marks a document before and after it writes, so a change is recorded even if the writer is killed. With a
+single version there is nothing to record: the statement finds no other version.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -18,10 +18,10 @@ from toolscript.core.retrieval.results import DocumentKey
 from toolscript.documents.model.points import DocumentChange, DocumentVersion, FillPosition, VersionState
 from toolscript.documents.model.query import LoggedQuery
 
-# A writer that has not ended after so long was killed.
+# A write that is open for longer belongs to a killed writer.
 WRITE_SECONDS = 60
 
-_ALONE = "LOCK TABLE documents.index_versions IN SHARE ROW EXCLUSIVE MODE"
+_LOCK_VERSIONS = "LOCK TABLE documents.index_versions IN SHARE ROW EXCLUSIVE MODE"
 _ALL = """
 SELECT name, state, at_tenant, at_key, is_filled FROM documents.index_versions ORDER BY begun_at, name
 """
@@ -37,8 +37,8 @@ _FORGET_LAST = """
 DELETE FROM documents.index_versions WHERE (SELECT count(*) FROM documents.index_versions) = 1
 """
 
-# In the order of keys: two writers of the same documents would otherwise wait for each other. A switch changes the
-# row that is locked here: it waits for this, or this for it.
+# Ordered by key: otherwise two writers of the same documents could deadlock. A switch updates the row that is
+# locked here: one of the two waits for the other.
 _MARK = """
 WITH live AS MATERIALIZED (
     SELECT name FROM documents.index_versions WHERE name = %(source)s AND state = 'live' FOR SHARE
@@ -100,8 +100,8 @@ DELETE FROM documents.queries WHERE id = ANY(ARRAY(
 """
 
 KEPT_DAYS = 30
-# For each that comes, so many old ones go: whatever has gathered is gone some day, and no statement is long.
-FORGOTTEN_FOR_EACH = 2
+# Expired queries deleted per new one: a backlog shrinks over time, and no statement is long.
+EXPIRED_PER_NEW = 2
 
 BATCH = 5_000
 
@@ -116,8 +116,8 @@ _FORGET_REQUESTS = "DELETE FROM documents.requests WHERE tenant = %s"
 _FORGET_NAME = "DELETE FROM documents.tenants WHERE name = %s"
 
 _TAKE = "SELECT pg_try_advisory_xact_lock(hashtextextended('toolscript tenant ' || %s, 0))"
-# Moving takes as long as it takes. What is set here ends with the transaction.
-_MAY_BE_IDLE = "SET LOCAL idle_in_transaction_session_timeout = 0"
+# A move has no time limit. The setting ends with the transaction.
+_NO_IDLE_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
 class PostgresDocumentVersions:
@@ -131,12 +131,12 @@ class PostgresDocumentVersions:
 
     async def begin(self, live: str, building: str) -> DocumentVersion:
         async with transaction(self._pool) as conn:
-            await conn.execute(_ALONE)
-            known = {version.name: version for version in await _versions(conn)}
-            _require_only(known.values(), live, building)
+            await conn.execute(_LOCK_VERSIONS)
+            versions = {version.name: version for version in await _versions(conn)}
+            _require_only(versions.values(), live, building)
             await conn.execute(_ADD, (live, VersionState.LIVE))
             await conn.execute(_ADD, (building, VersionState.BUILDING))
-            return known.get(building, DocumentVersion(building, VersionState.BUILDING))
+            return versions.get(building, DocumentVersion(building, VersionState.BUILDING))
 
     async def advance(self, name: str, position: FillPosition) -> None:
         async with connection(self._pool) as conn:
@@ -144,7 +144,7 @@ class PostgresDocumentVersions:
 
     async def switch(self, name: str) -> None:
         async with transaction(self._pool) as conn:
-            await conn.execute(_ALONE)
+            await conn.execute(_LOCK_VERSIONS)
             if name not in {version.name for version in await _versions(conn)}:
                 raise NotFound(f"no version {name} of the documents' index is known")
             await conn.execute(_SWITCH, (name,))
@@ -152,7 +152,7 @@ class PostgresDocumentVersions:
     async def forget(self, name: str) -> None:
         async with transaction(self._pool) as conn:
             await conn.execute(_FORGET_VERSION, (name,))
-            # The last one needs no record: there is no other that could lack something.
+            # A single version needs no record: there is no other version that could lack a change.
             await conn.execute(_FORGET_LAST)
 
     async def mark(self, source: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> bool:
@@ -214,15 +214,15 @@ async def _versions(conn: Connection) -> list[DocumentVersion]:
     ]
 
 
-def _require_only(known: Collection[DocumentVersion], live: str, building: str) -> None:
-    """Two versions at most: a third would lack what was recorded for the second."""
+def _require_only(versions: Collection[DocumentVersion], live: str, building: str) -> None:
+    """Raise Conflict on a third version: it would lack the changes recorded for the second."""
     expected = {live: VersionState.LIVE, building: VersionState.BUILDING}
-    for version in known:
+    for version in versions:
         if expected.get(version.name) is not version.state:
             raise Conflict(
                 f"there is a version {version.name} of the documents' index already ({version.state})",
                 hint="`toolscript reindex documents --drop-previous` removes the one before the live one; "
-                "`--cancel` gives up one that is being built",
+                "`--cancel` drops one that is being built",
             )
 
 
@@ -232,7 +232,7 @@ def _change(row: tuple[object, ...]) -> DocumentChange:
 
 
 class PostgresQueryLog:
-    """A batch is one statement: all of it or nothing. Whose answer got lost may be in there twice."""
+    """Writes a batch in one statement: all or nothing. If its response is lost, a retry stores it twice."""
 
     def __init__(self, pool: Pool, keep_days: int = KEPT_DAYS) -> None:
         self._pool = pool
@@ -242,9 +242,9 @@ class PostgresQueryLog:
         async with connection(self._pool) as conn, conn.cursor() as cursor, cursor.copy(_COPY) as copy:
             for query in queries:
                 await copy.write_row(_row(query))
-        # Those that came are there already: if this fails, it is done by the next.
+        # The new queries are stored already: if this fails, the next batch does it.
         with suppress(ToolscriptError):
-            await self._forget(FORGOTTEN_FOR_EACH * len(queries))
+            await self._forget(EXPIRED_PER_NEW * len(queries))
 
     async def _forget(self, maximum: int) -> None:
         async with connection(self._pool) as conn:
@@ -277,7 +277,7 @@ class PostgresTenants:
         self._batch = batch
 
     async def seen(self, tenant: Tenant) -> None:
-        """Asked of the table every time: somebody else may have forgotten the tenant since."""
+        """Register the tenant. There is no cache: another process may have deleted it since."""
         async with connection(self._pool) as conn:
             await conn.execute(_SEEN, (tenant.name,))
 
@@ -287,7 +287,7 @@ class PostgresTenants:
         return [KnownTenant(Tenant(str(name)), _iso(since)) for name, since in rows]
 
     async def forget(self, tenant: Tenant) -> None:
-        """The name goes last: killed on the way, the tenant is still listed, and can be forgotten again."""
+        """Delete the name last: after an interruption the tenant is still listed, and this can be repeated."""
         async with connection(self._pool) as conn:
             while (await conn.execute(_FORGET_QUERIES, (tenant.name, self._batch))).rowcount == self._batch:
                 pass
@@ -303,15 +303,13 @@ def _iso(since: object) -> str:
 async def tenant_lock(pool: Pool, tenant: Tenant) -> AsyncIterator[None]:
     async with connection(pool) as conn:
         await conn.execute("BEGIN")
-        await conn.execute(_MAY_BE_IDLE)
+        await conn.execute(_NO_IDLE_TIMEOUT)
         taken = await (await conn.execute(_TAKE, (tenant.name,))).fetchone()
         if taken != (True,):
-            raise Conflict(
-                f"somebody else moves or erases tenant {tenant} at the moment", hint="wait until that has ended"
-            )
+            raise Conflict(f"another process is moving or erasing tenant {tenant}", hint="wait until it has ended")
         try:
             yield
         finally:
-            # A connection that was lost meanwhile has given it back already.
+            # A lost connection has released the lock already.
             with suppress(psycopg.Error):
                 await conn.rollback()

@@ -1,4 +1,4 @@
-"""The query log: a queue that no search waits for, emptied in batches into a file or a table."""
+"""The query log: a queue that never blocks a search, written in batches to a file or a table."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from toolscript.core.auth.model import Principal
 from toolscript.core.errors import SetupError, ToolscriptError, Unavailable
 from toolscript.core.text import readable
 from toolscript.documents.model.answer import DocumentAnswer
-from toolscript.documents.model.query import DocumentQuery, LoggedQuery, Noted
+from toolscript.documents.model.query import DocumentQuery, LogDetail, LoggedQuery
 
 MAX_WAITING = 10_000
 BATCH = 500
@@ -24,8 +24,8 @@ EVERY_SECONDS = 1.0
 TRIES = 3
 PAUSE_SECONDS = 1.0
 WRITE_SECONDS = 10.0
-GOODBYE_SECONDS = 5.0
-COMPLAIN_EVERY_SECONDS = 60.0
+SHUTDOWN_SECONDS = 5.0
+WARN_EVERY_SECONDS = 60.0
 _HINT = "is there room on the disk, and may the service write there? See TOOLSCRIPT_QUERY_LOG"
 _OWNER_ALONE = 0o600
 
@@ -33,29 +33,29 @@ logger = logging.getLogger(__name__)
 
 
 class QuerySink(Protocol):
-    """Where a batch ends up; one that was not taken may be given again."""
+    """The target of batches. A batch that failed may be written again."""
 
     async def write(self, queries: Sequence[LoggedQuery]) -> None: ...
 
 
 class Dropped(Protocol):
-    """Hears how many were lost, because the queue was `full` or writing them `failed`."""
+    """Callback with the number of lost entries; the reason is `full` (the queue) or `failed` (the write)."""
 
     def __call__(self, count: int, reason: str) -> None: ...
 
 
-def noted(
+def log_entry(
     principal: Principal,
     query: DocumentQuery,
     answer: DocumentAnswer,
-    keeps: Noted,
+    keeps: LogDetail,
     *,
     at: str,
     query_id: str,
     took_ms: float,
 ) -> LoggedQuery:
-    """What this installation keeps of a search, and nothing else of it."""
-    with_text, with_results = keeps is not Noted.FIGURES, keeps is Noted.RESULTS
+    """Return the log entry of a search, with no more than the installation keeps."""
+    with_text, with_results = keeps is not LogDetail.FIGURES, keeps is LogDetail.RESULTS
     return LoggedQuery(
         at=at,
         query_id=query_id,
@@ -76,7 +76,7 @@ def noted(
 
 
 class QueuedQueryLog:
-    """When the queue is full the newest is dropped; what cannot be written after a few tries is dropped, too."""
+    """A bounded queue. It drops new entries when it is full, and batches that fail after a few tries."""
 
     def __init__(
         self,
@@ -108,8 +108,8 @@ class QueuedQueryLog:
         if len(self._waiting) >= BATCH:
             self._enough.set()
 
-    async def aclose(self, within_seconds: float = GOODBYE_SECONDS) -> None:
-        """Writes what waits, if that is soon done."""
+    async def aclose(self, within_seconds: float = SHUTDOWN_SECONDS) -> None:
+        """Write the queued entries, within this time."""
         self._closing.set()
         self._some.set()
         self._enough.set()
@@ -122,7 +122,7 @@ class QueuedQueryLog:
             self._waiting.clear()
 
     async def _write_all(self) -> None:
-        while await self._until_due():
+        while await self._wait_until_due():
             batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
             if not self._waiting and not self._closing.is_set():
                 self._some.clear()
@@ -130,8 +130,8 @@ class QueuedQueryLog:
                 self._enough.clear()
             await self._write(batch)
 
-    async def _until_due(self) -> bool:
-        """When there is a batch, or something has waited long enough; false at the end."""
+    async def _wait_until_due(self) -> bool:
+        """Wait for a full batch, or until the interval has passed; return False at the end."""
         await self._some.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._every_seconds):
@@ -157,8 +157,8 @@ class QueuedQueryLog:
         except ToolscriptError as error:
             self._losses.because(error.message)
             return False
-        except Exception as error:  # noqa: BLE001 - one batch that nobody can write must not end the log
-            # What it says could be what somebody searched for.
+        except Exception as error:  # noqa: BLE001 - a bad batch must not end the log
+            # Its message could contain the text of a query.
             self._losses.because(type(error).__name__)
             return False
         return True
@@ -170,12 +170,12 @@ class QueuedQueryLog:
 
 
 class _Losses:
-    """Counted one by one, and told of once a minute."""
+    """Counts each loss, and logs a warning at most once a minute."""
 
     def __init__(self, dropped: Dropped | None, now: Callable[[], float]) -> None:
         self._dropped = dropped
         self._now = now
-        self._untold = 0
+        self._unreported = 0
         self._next = float("-inf")
         self._reason = ""
 
@@ -185,20 +185,20 @@ class _Losses:
     def add(self, count: int, reason: str) -> None:
         if self._dropped is not None:
             self._dropped(count, reason)
-        self._untold += count
+        self._unreported += count
         if (now := self._now()) >= self._next:
-            self._next = now + COMPLAIN_EVERY_SECONDS
-            said = f"{reason}: {self._reason}" if self._reason else reason
-            logger.warning("searches were not noted", extra={"total": self._untold, "reason": said})
-            self._untold = 0
+            self._next = now + WARN_EVERY_SECONDS
+            cause = f"{reason}: {self._reason}" if self._reason else reason
+            logger.warning("searches were not noted", extra={"total": self._unreported, "reason": cause})
+            self._unreported = 0
 
 
 class QueryLogFile:
-    """Several processes may write to one file: what is written at once stays together."""
+    """A file that several processes may append to: each write stays contiguous."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # The last line may have no end, because the disk was full.
+        # True if the last line is incomplete because the disk was full.
         self._torn = False
         try:
             self._file = _open(path)
@@ -213,7 +213,7 @@ class QueryLogFile:
 
     def _write(self, lines: bytes) -> None:
         try:
-            self._follow_the_path()
+            self._reopen_if_moved()
             rest = b"\n" + lines if self._torn else lines
             while rest:
                 rest = rest[os.write(self._file, rest) :]
@@ -221,8 +221,8 @@ class QueryLogFile:
         except OSError as error:
             raise Unavailable(f"query log {self._path}: {error.strerror}", hint=_HINT) from error
 
-    def _follow_the_path(self) -> None:
-        """Somebody may have moved the file away: then a new one is begun where it was."""
+    def _reopen_if_moved(self) -> None:
+        """Open a new file if the old one was moved away, as log rotation does."""
         try:
             moved = not os.path.samestat(os.stat(self._path), os.fstat(self._file))  # noqa: PTH116
         except FileNotFoundError:
@@ -238,5 +238,5 @@ def _open(path: Path) -> int:
 
 
 def _lines(queries: Sequence[LoggedQuery]) -> bytes:
-    """In ASCII: some who read lines take other letters for the end of one."""
+    """Return lines of ASCII JSON: some readers treat other characters as line ends."""
     return b"".join(json.dumps(asdict(query)).encode() + b"\n" for query in queries)

@@ -1,10 +1,10 @@
-"""Builds a version of the documents' index beside the live one, catches up, and makes it the live one.
+"""Builds a version of the document index beside the live one, catches up, and makes it live.
 
-    begin -> fill, tenant by tenant -> catch up -> reconcile -> verify -> switch -> end of open writes
+    begin -> fill, tenant by tenant -> catch up -> reconcile -> verify -> switch -> wait for open writes
 
-From the first step on, whoever writes records what the other version lacks. So a run that is killed goes on where
-it was, a switch loses nothing, and a way back has all that was put meanwhile. After the switch nobody is let in
-any more who would write to the version before.
+From the first step on, writers record what the other version lacks. So a killed run can resume, a switch loses
+nothing, and a rollback has all documents that were put meanwhile. After the switch no writer can start on the
+previous version.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ from toolscript.documents.tenants import TenantExport
 from toolscript.documents.throttle import Throttle
 
 HEADERS_AT_ONCE = 500
-# So many passages are embedded and stored at once.
+# Chunks per embedded and stored batch.
 CHUNKS_AT_ONCE = 64
-# Cosine of two vectors of one text by one model; a quantized model gives slightly others in another batch.
+# Minimum cosine of two vectors of one text: a quantized model gives slightly different vectors in another batch.
 ALIKE = 0.95
 
 T = TypeVar("T")
@@ -47,14 +47,14 @@ CHANGES_AT_ONCE = 200
 LEASE_SECONDS = 15.0
 LOOK_AGAIN_SECONDS = 0.5
 MAX_RECONCILIATIONS = 5
-# So many documents are read to their end before the switch.
+# Documents that are compared in full before the switch.
 SAMPLE = 200
 
 MakeLive = Callable[[str], Awaitable[None]]
 
 
 class DocumentCopy:
-    """From one version of the index to another. `left_out` were not written to their end in the source."""
+    """Copies from one index version to another. `left_out` are documents that are incomplete in the source."""
 
     def __init__(self, source: DocumentIndex, target: DocumentIndex, embedder: Embedder, pace: Throttle) -> None:
         self.source = source
@@ -64,31 +64,31 @@ class DocumentCopy:
         self.left_out: set[tuple[Tenant, str]] = set()
 
     async def restore(self, tenant: Tenant, documents: Sequence[Whole]) -> int:
-        """For a target that nobody else writes to; answers how many passages there are now."""
-        passages = 0
+        """Copy documents into a target without other writers; return the number of chunks."""
+        chunks = 0
         for batch in _batches(documents):
             began = time.monotonic()
             indexed = await self._indexed(tenant, batch, {})
             await self.target.of(tenant).restore(indexed)
-            passages += sum(len(document.passages) for document in indexed)
+            chunks += sum(len(document.passages) for document in indexed)
             await self._pace.pause(began)
-        return passages
+        return chunks
 
     async def bring_up_to_date(self, changes: Sequence[DocumentChange]) -> None:
-        """Makes the target what the source is in these documents of one tenant, where nobody else writes to it."""
-        there, here = await self._headers(changes)
-        await self._put(changes[0].tenant, there, here)
-        await self.target.of(changes[0].tenant).remove([key for key in here if key not in there])
+        """Make the target equal to the source for these documents of one tenant. It must have no other writers."""
+        in_source, in_target = await self._headers(changes)
+        await self._put(changes[0].tenant, in_source, in_target)
+        await self.target.of(changes[0].tenant).remove([key for key in in_target if key not in in_source])
 
     async def bring_live_up_to_date(self, changes: Sequence[DocumentChange], versions: DocumentVersions) -> None:
-        """The same while others write to the target: of two who wrote one document the later counts."""
+        """Do the same while clients write to the target: the later write of a document wins."""
         tenant, tenant_documents = changes[0].tenant, self.target.of(changes[0].tenant)
         later = await self._written_later(changes, versions)
         changes = [change for change in changes if change.key not in later]
-        there, here = await self._headers(changes)
-        copied = await self._put(tenant, there, here)
-        removed = {key: header.version for key, header in here.items() if key not in there}
-        # A document that was removed before its copy came was not there to be removed.
+        in_source, in_target = await self._headers(changes)
+        copied = await self._put(tenant, in_source, in_target)
+        removed = {key: header.version for key, header in in_target.items() if key not in in_source}
+        # A client may have removed a document before its copy arrived: remove the copy too.
         for key in await self._written_later(changes, versions):
             removed.pop(key, None)
             if key in copied:
@@ -98,7 +98,7 @@ class DocumentCopy:
     async def _written_later(
         self, changes: Sequence[DocumentChange], versions: DocumentVersions
     ) -> frozenset[DocumentKey]:
-        """What was written in the target itself after the change in the source."""
+        """Return the documents that were written in the target itself after the change in the source."""
         keys = [change.key for change in changes]
         marked = await versions.marked(self.source.name, changes[0].tenant, keys) if changes else {}
         return frozenset(change.key for change in changes if marked.get(change.key, 0) > change.revision)
@@ -111,84 +111,94 @@ class DocumentCopy:
         return await self.source.of(tenant).headers(keys), await self.target.of(tenant).headers(keys)
 
     async def reconcile(self, tenant: Tenant, sample: "Sample", versions: DocumentVersions) -> int:
-        """Compares all documents of a tenant by key and version, and copies or removes those that differ.
+        """Compare all documents of a tenant by key and version; copy or remove those that differ.
 
-        What is recorded as changed may differ: it is brought over with the other changes.
+        Documents with a recorded change may differ: catching up handles them.
         """
         differing = 0
         source, target = self.source.of(tenant), self.target.of(tenant)
         began = time.monotonic()
-        async for there, here in _side_by_side(source, target):
-            changed = [key for key, header in there.items() if key not in here or not _is_same(here[key], header)]
-            gone = [key for key in here if key not in there]
+        async for in_source, in_target in _paired_headers(source, target):
+            changed = [
+                key
+                for key, header in in_source.items()
+                if key not in in_target or not _is_same(in_target[key], header)
+            ]
+            gone = [key for key in in_target if key not in in_source]
             recorded = await versions.marked(self.target.name, tenant, [*changed, *gone])
-            stale = [there[key] for key in changed if key not in recorded]
+            stale = [in_source[key] for key in changed if key not in recorded]
             extra = [key for key in gone if key not in recorded]
             copied = await self.whole(tenant, stale)
-            # A document that became shorter would leave passages behind.
-            await target.remove([*extra, *(header.key for header, _ in copied if header.key in here)])
+            # A document that became shorter would leave chunks behind.
+            await target.remove([*extra, *(header.key for header, _ in copied if header.key in in_target)])
             await self.restore(tenant, copied)
             differing += len(copied) + len(extra)
-            for header in there.values():
+            for header in in_source.values():
                 sample.see(tenant, header)
             await self._pace.pause(began)
             began = time.monotonic()
         return differing
 
     async def differs(self, tenant: Tenant, key: DocumentKey) -> bool:
-        """Whether text or vectors are not what they should be; of one that was changed since nobody knows."""
+        """Return whether text or vectors differ; False for a document that was changed since."""
         headers = (await self.source.of(tenant).headers([key])).values()
-        there = await TenantExport(self.source.of(tenant)).of_headers(list(headers))
-        here = await TenantExport(self.target.of(tenant)).of_headers(list(headers))
-        if [header for header, _ in there] != [header for header, _ in here]:
+        in_source = await TenantExport(self.source.of(tenant)).of_headers(list(headers))
+        in_target = await TenantExport(self.target.of(tenant)).of_headers(list(headers))
+        if [header for header, _ in in_source] != [header for header, _ in in_target]:
             return False
-        return there != here or not await self._has_right_vectors(tenant, here)
+        return in_source != in_target or not await self._has_right_vectors(tenant, in_target)
 
     async def _has_right_vectors(self, tenant: Tenant, documents: Sequence[Whole]) -> bool:
         ready = await prepared({header.key: document for header, document in documents})
-        right = await self._indexing.as_of({header.key: header.version for header, _ in documents}, ready, {})
-        wanted = {
-            ChunkId(indexed_document.header.key, it.passage.number): it.vector
-            for indexed_document in right
-            for it in indexed_document.passages
+        indexed = await self._indexing.as_of({header.key: header.version for header, _ in documents}, ready, {})
+        expected = {
+            ChunkId(document.header.key, chunk.passage.number): chunk.vector
+            for document in indexed
+            for chunk in document.passages
         }
-        found = await self.target.of(tenant).vectors(list(wanted))
-        return wanted.keys() == found.keys() and all(
-            float(found[id_] @ vector) > ALIKE for id_, vector in wanted.items()
+        stored = await self.target.of(tenant).vectors(list(expected))
+        return expected.keys() == stored.keys() and all(
+            float(stored[id_] @ vector) > ALIKE for id_, vector in expected.items()
         )
 
     async def whole(self, tenant: Tenant, headers: Sequence[DocumentHeader]) -> list[Whole]:
-        found: list[Whole] = []
+        documents: list[Whole] = []
         export = TenantExport(self.source.of(tenant))
         for batch in _by_size(headers, lambda header: header.passages):
-            found += await export.of_headers(batch)
+            documents += await export.of_headers(batch)
         self.left_out |= {(tenant, id_) for id_ in export.left_out}
-        return found
+        return documents
 
-    async def _put(self, tenant: Tenant, there: Headers, here: Headers) -> dict[DocumentKey, int]:
-        """What the target lacks or has an older version of; answers the versions that were put."""
-        newer = [header for key, header in there.items() if key not in here or here[key].version < header.version]
+    async def _put(self, tenant: Tenant, in_source: Headers, in_target: Headers) -> dict[DocumentKey, int]:
+        """Copy documents that the target lacks or has in an older version; return the versions put."""
+        newer = [
+            header
+            for key, header in in_source.items()
+            if key not in in_target or in_target[key].version < header.version
+        ]
         documents = await self.whole(tenant, newer)
-        ordered = sorted(documents, key=lambda one: (one[0].version, one[0].key))
-        for _, same in groupby(ordered, key=lambda one: one[0].version):
+        ordered = sorted(documents, key=lambda entry: (entry[0].version, entry[0].key))
+        for _, same in groupby(ordered, key=lambda entry: entry[0].version):
             for batch in _batches(list(same)):
                 began = time.monotonic()
-                await self.target.of(tenant).put(await self._indexed(tenant, batch, here))
+                await self.target.of(tenant).put(await self._indexed(tenant, batch, in_target))
                 await self._pace.pause(began)
         return {header.key: header.version for header, _ in documents}
 
-    async def _indexed(self, tenant: Tenant, documents: Sequence[Whole], known: Headers) -> list[IndexedDocument]:
+    async def _indexed(
+        self, tenant: Tenant, documents: Sequence[Whole], existing: Headers
+    ) -> list[IndexedDocument]:
         ready = await prepared({header.key: document for header, document in documents})
         versions = {header.key: header.version for header, _ in documents}
         vectors: Mapping[ChunkId, Vector] = {}
         if self.source.card == self.target.card:
-            ids = [ChunkId(one.key, passage.number) for one in ready for passage in one.passages]
+            ids = [ChunkId(document.key, chunk.number) for document in ready for chunk in document.passages]
             vectors = await self.source.of(tenant).vectors(ids)
-        return await self._indexing.as_of(versions, ready, known, vectors)
+        return await self._indexing.as_of(versions, ready, existing, vectors)
 
 
 class Sample:
-    """Some documents of all that were seen, each with the same chance."""
+    """A uniform random sample of all documents seen (reservoir sampling)."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -199,23 +209,23 @@ class Sample:
         self._seen += 1
         if len(self.chosen) < self._size:
             self.chosen.append((tenant, header))
-        elif (at := random.randrange(self._seen)) < self._size:  # noqa: S311 - no secret
-            self.chosen[at] = (tenant, header)
+        elif (position := random.randrange(self._seen)) < self._size:  # noqa: S311 - no secret
+            self.chosen[position] = (tenant, header)
 
 
-async def _side_by_side(
+async def _paired_headers(
     source: TenantDocuments, target: TenantDocuments
 ) -> AsyncIterator[tuple[dict[DocumentKey, DocumentHeader], dict[DocumentKey, DocumentHeader]]]:
-    """The headers of both in one order, page by page: both pages of a pair end at the same key."""
+    """Yield the headers of both, ordered by key, page by page: both pages of a pair end at the same key."""
     after = ""
     while True:
-        pages = [await one.page(after, HEADERS_AT_ONCE, NO_FILTERS) for one in (source, target)]
+        pages = [await documents.page(after, HEADERS_AT_ONCE, NO_FILTERS) for documents in (source, target)]
         if not any(pages):
             return
         ends = [page[-1].key for page in pages if len(page) == HEADERS_AT_ONCE]
         end = min(ends) if ends else max(page[-1].key for page in pages if page)
-        there, here = ({one.key: one for one in page if one.key <= end} for page in pages)
-        yield there, here
+        in_source, in_target = ({header.key: header for header in page if header.key <= end} for page in pages)
+        yield in_source, in_target
         after = end
 
 
@@ -224,26 +234,26 @@ def _is_same(header: DocumentHeader, other: DocumentHeader) -> bool:
 
 
 def _batches(documents: Sequence[Whole]) -> Iterator[list[Whole]]:
-    return _by_size(documents, lambda one: one[0].passages)
+    return _by_size(documents, lambda entry: entry[0].passages)
 
 
-def _by_size(many: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """A document that is larger than a batch is one by itself."""
+def _by_size(items: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield batches by size. A document larger than a batch is a batch by itself."""
     batch: list[T] = []
-    held = 0
-    for one in many:
-        if batch and held + size(one) > CHUNKS_AT_ONCE:
+    batch_size = 0
+    for item in items:
+        if batch and batch_size + size(item) > CHUNKS_AT_ONCE:
             yield batch
-            batch, held = [], 0
-        batch.append(one)
-        held += size(one)
+            batch, batch_size = [], 0
+        batch.append(item)
+        batch_size += size(item)
     if batch:
         yield batch
 
 
 @dataclass
 class Reindexed:
-    """`left_out` documents had not been written to their end."""
+    """The result of a reindex. `left_out` are documents that were incomplete."""
 
     live: str
     previous: str
@@ -272,7 +282,7 @@ class DocumentReindex:
         self._done = Reindexed(copy.target.name, copy.source.name)
 
     async def build(self) -> Reindexed:
-        """A new version, from nothing or from where an earlier run ended."""
+        """Build a new version, from the start or from where an earlier run ended."""
         version = await self._versions.begin(self._copy.source.name, self._copy.target.name)
         if not version.position.done:
             await self._fill(version)
@@ -281,19 +291,19 @@ class DocumentReindex:
         return await self._switch()
 
     async def roll_back(self) -> Reindexed:
-        """To the previous version, with all that was put since."""
+        """Return to the previous version, with all documents that were put since."""
         await self._catch_up(is_live=False)
         return await self._switch()
 
     async def finish(self) -> Reindexed:
-        """After the switch of a run that was killed."""
+        """Finish a run that was killed after its switch."""
         await self._catch_up_with_writers()
         return self._done
 
     async def _switch(self) -> Reindexed:
         await self._catch_up(is_live=False)
         name = self._copy.target.name
-        # The record first: a run that is killed in between is followed by one that moves the alias.
+        # The record comes first: after a kill in between, the next run moves the alias.
         await self._versions.switch(name)
         await self._make_live(name)
         await self._catch_up_with_writers()
@@ -304,51 +314,51 @@ class DocumentReindex:
         position = version.position
         total = await self._copy.source.passages()
         self._done.passages = min(await self._copy.target.passages(), total)
-        async for tenant in self._from(position.tenant):
+        async for tenant in self._tenants_from(position.tenant):
             after = position.key if tenant.name == position.tenant else ""
             export = TenantExport(self._copy.source.of(tenant))
             async for batch in export.batches(after):
                 self._done.passages += await self._copy.restore(tenant, batch)
                 if batch:
-                    await self._reached(FillPosition(tenant.name, batch[-1][0].key))
+                    await self._save_position(FillPosition(tenant.name, batch[-1][0].key))
                 self._on_progress(Progress("chunks", self._done.passages, max(total, self._done.passages)))
             self._copy.left_out |= {(tenant, id_) for id_ in export.left_out}
-        await self._reached(FillPosition(done=True))
+        await self._save_position(FillPosition(done=True))
 
-    async def _reached(self, position: FillPosition) -> None:
+    async def _save_position(self, position: FillPosition) -> None:
         await self._versions.advance(self._copy.target.name, position)
 
-    async def _from(self, name: str) -> AsyncIterator[Tenant]:
-        """This tenant, if it is still there, and all after it."""
+    async def _tenants_from(self, name: str) -> AsyncIterator[Tenant]:
+        """Yield this tenant and all after it."""
         after = name
         if name:
             yield Tenant(name)
         while page := await self._tenants.page(after, TENANTS_AT_ONCE):
-            for known in page:
-                yield known.tenant
+            for entry in page:
+                yield entry.tenant
             after = page[-1].tenant.name
 
     async def _catch_up(self, *, is_live: bool) -> int:
-        """Until nothing is recorded that is not being written at the moment."""
+        """Apply recorded changes until only open writes are left; return how many were applied."""
         caught_up = 0
         name = self._copy.target.name
         while changes := await self._versions.changes(name, CHANGES_AT_ONCE):
-            for of_one_tenant in _by_tenant(changes):
+            for tenant_changes in _by_tenant(changes):
                 if is_live:
-                    await self._copy.bring_live_up_to_date(of_one_tenant, self._versions)
+                    await self._copy.bring_live_up_to_date(tenant_changes, self._versions)
                 else:
-                    await self._copy.bring_up_to_date(of_one_tenant)
-                await self._versions.clear(of_one_tenant)
+                    await self._copy.bring_up_to_date(tenant_changes)
+                await self._versions.clear(tenant_changes)
             caught_up += len(changes)
             self._on_progress(Progress("changes", caught_up))
         self._done.caught_up += caught_up
         return caught_up
 
     async def _reconcile(self) -> Sample:
-        """A writer that began before the first step recorded nothing: that is found by looking at everything."""
+        """Compare everything: a writer that started before the first step recorded nothing."""
         for _ in range(MAX_RECONCILIATIONS):
             differing, sample = 0, Sample(SAMPLE)
-            async for tenant in self._from(""):
+            async for tenant in self._tenants_from(""):
                 differing += await self._copy.reconcile(tenant, sample, self._versions)
                 self._on_progress(Progress("documents that differed", self._done.reconciled + differing))
             await self._catch_up(is_live=False)
@@ -361,7 +371,7 @@ class DocumentReindex:
         )
 
     async def _verify(self, sample: Sample) -> None:
-        """Some documents are read to their end in both versions, before anybody depends on the new one."""
+        """Compare a sample of documents in full in both versions, before clients depend on the new one."""
         wrong = [
             f"{tenant}: {header.id}"
             for tenant, header in sample.chosen
@@ -372,11 +382,11 @@ class DocumentReindex:
             raise Conflict(
                 f"of {len(sample.chosen)} documents {len(wrong)} are not in the new index as they should be, "
                 f"among them {wrong[0]}; the live one was left as it is",
-                hint="`toolscript reindex documents --cancel` gives the new one up",
+                hint="`toolscript reindex documents --cancel` drops the new one",
             )
 
     async def _catch_up_with_writers(self) -> None:
-        """Who was let in before the switch may still write to the version before."""
+        """Wait for writers that started before the switch: they still write to the previous version."""
         while await self._versions.pending(self._copy.target.name):
             if not await self._catch_up(is_live=True):
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
@@ -384,7 +394,7 @@ class DocumentReindex:
 
 @asynccontextmanager
 async def lease(versions: DocumentVersions, seconds: float = LEASE_SECONDS) -> AsyncIterator[None]:
-    """One run at a time. One that was killed is waited for until its lease has ended."""
+    """Allow one run at a time. Wait for the lease of a killed run to expire."""
     holder = secrets.token_hex(8)
     ends_at = time.monotonic() + 2 * seconds
     while not await versions.hold(holder, seconds):
@@ -404,7 +414,7 @@ async def lease(versions: DocumentVersions, seconds: float = LEASE_SECONDS) -> A
 async def _renew(
     versions: DocumentVersions, holder: str, seconds: float, working: "asyncio.Task[object] | None"
 ) -> None:
-    """A run that has lost its lease stops: another may have begun."""
+    """Renew the lease. A run that lost its lease is cancelled: another may have started."""
     while True:
         await asyncio.sleep(seconds / 3)
         if not await versions.hold(holder, seconds) and working is not None:

@@ -1,4 +1,4 @@
-"""Dense and sparse retrieval of documents, with a cache of IDF for each tenant."""
+"""Dense and sparse retrieval of documents, with an IDF cache per tenant."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from toolscript.core.auth.model import Tenant
 from toolscript.core.chunking import terms_of_chunk_query
 from toolscript.core.retrieval.deadline import Attempt, Part
-from toolscript.core.retrieval.fusion import RERANK_DEPTH, RankedLists, by_document
+from toolscript.core.retrieval.fusion import FUSION_DEPTH, RankedLists, by_document
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder, Spans
 from toolscript.core.retrieval.query import SearchType
@@ -20,19 +20,19 @@ from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.ports import TenantDocuments
 
 FRESH_SECONDS = 60.0
-# Eight bytes each; of a tenant at least so many are reckoned, for what it takes to remember it at all.
+# Terms take eight bytes each. A tenant counts as at least MIN_TERMS, for the overhead of its entry.
 MAX_TERMS, MIN_TERMS = 20_000_000, 100
 
-# Passages an arm is asked for, for each document that is wanted; and how many at most.
+# Chunks requested from a retriever per wanted document, and the limit.
 CHUNKS_PER_DOCUMENT = 2
 DEEPER = 4
-MAX_PASSAGES = 10_000
+MAX_CHUNKS = 10_000
 LARGE = 1_000
 
 
 @dataclass(frozen=True)
 class CachedStatistics:
-    """What is remembered of a tenant: how common its words are, and how many documents it has."""
+    """Cache entry of a tenant: its term statistics and its number of documents."""
 
     statistics: TermStatistics
     documents: int
@@ -40,53 +40,53 @@ class CachedStatistics:
 
 
 class IdfCache:
-    """Of the tenants that asked last. What is remembered of one is that one's alone."""
+    """LRU cache of term statistics, one entry per tenant. No entry is shared between tenants."""
 
     def __init__(self, max_terms: int = MAX_TERMS) -> None:
-        self._known: OrderedDict[Tenant, CachedStatistics] = OrderedDict()
-        self._asked: dict[Tenant, asyncio.Task[CachedStatistics]] = {}
+        self._cached: OrderedDict[Tenant, CachedStatistics] = OrderedDict()
+        self._loading: dict[Tenant, asyncio.Task[CachedStatistics]] = {}
         self._max_terms = max_terms
         self._terms = 0
 
     async def of(self, documents: TenantDocuments) -> CachedStatistics:
-        known = self._known.get(documents.tenant)
-        if known is not None and known.until > time.monotonic():
-            self._known.move_to_end(documents.tenant)
-            return known
-        return await asyncio.shield(self._asking(documents))
+        cached = self._cached.get(documents.tenant)
+        if cached is not None and cached.until > time.monotonic():
+            self._cached.move_to_end(documents.tenant)
+            return cached
+        return await asyncio.shield(self._load_once(documents))
 
-    def _asking(self, documents: TenantDocuments) -> asyncio.Task[CachedStatistics]:
-        """Those who ask at the same moment wait for the same answer; one who gives up leaves it to the others."""
+    def _load_once(self, documents: TenantDocuments) -> asyncio.Task[CachedStatistics]:
+        """Share one load among concurrent requests. A cancelled request does not cancel the load."""
         tenant = documents.tenant
-        if tenant not in self._asked:
-            self._asked[tenant] = asyncio.create_task(self._ask(documents))
-            self._asked[tenant].add_done_callback(lambda task: self._answered(tenant, task))
-        return self._asked[tenant]
+        if tenant not in self._loading:
+            self._loading[tenant] = asyncio.create_task(self._load(documents))
+            self._loading[tenant].add_done_callback(lambda task: self._loaded(tenant, task))
+        return self._loading[tenant]
 
-    async def _ask(self, documents: TenantDocuments) -> CachedStatistics:
+    async def _load(self, documents: TenantDocuments) -> CachedStatistics:
         statistics, total = await asyncio.gather(documents.statistics(), documents.count(NO_FILTERS))
-        known = CachedStatistics(statistics, total.value, time.monotonic() + FRESH_SECONDS)
-        # Whoever has nothing yet is about to put something.
+        cached = CachedStatistics(statistics, total.value, time.monotonic() + FRESH_SECONDS)
+        # An empty tenant is not cached: it is about to put documents.
         if statistics.sample:
-            self._remember(documents.tenant, known)
-        return known
+            self._store(documents.tenant, cached)
+        return cached
 
-    def _answered(self, tenant: Tenant, task: asyncio.Task[CachedStatistics]) -> None:
-        del self._asked[tenant]
+    def _loaded(self, tenant: Tenant, task: asyncio.Task[CachedStatistics]) -> None:
+        del self._loading[tenant]
         if not task.cancelled():
             task.exception()
 
-    def _forget(self, tenant: Tenant) -> None:
-        known = self._known.pop(tenant, None)
-        if known is not None:
-            self._terms -= _size(known.statistics)
+    def _evict(self, tenant: Tenant) -> None:
+        cached = self._cached.pop(tenant, None)
+        if cached is not None:
+            self._terms -= _size(cached.statistics)
 
-    def _remember(self, tenant: Tenant, known: CachedStatistics) -> None:
-        self._forget(tenant)
-        self._known[tenant] = known
-        self._terms += _size(known.statistics)
-        while self._terms > self._max_terms and len(self._known) > 1:
-            self._forget(next(iter(self._known)))
+    def _store(self, tenant: Tenant, cached: CachedStatistics) -> None:
+        self._evict(tenant)
+        self._cached[tenant] = cached
+        self._terms += _size(cached.statistics)
+        while self._terms > self._max_terms and len(self._cached) > 1:
+            self._evict(next(iter(self._cached)))
 
 
 def _size(statistics: TermStatistics) -> int:
@@ -94,15 +94,15 @@ def _size(statistics: TermStatistics) -> int:
 
 
 @dataclass(frozen=True)
-class Understood:
-    """`terms` are what the word arm is asked, each as heavy as it is rare; `said` is how rare each word is.
+class AnalyzedQuery:
+    """`terms` is the sparse query, weighted by IDF; `idfs` is the IDF of each term of the query.
 
-    `documents`: how many a tenant has that is too large to be counted by every search.
+    `documents` is the number of documents of a tenant that is too large to count in every search.
     """
 
     vector: Vector | None
     terms: Mapping[int, float] | None
-    said: Mapping[int, float]
+    idfs: Mapping[int, float]
     documents: int | None
 
 
@@ -110,44 +110,44 @@ class Retrieval:
     def __init__(self, embedder: Embedder, spans: Spans) -> None:
         self._embedder = embedder
         self._spans = spans
-        self._words = IdfCache()
+        self._idfs = IdfCache()
 
-    async def understood(
+    async def analyzed(
         self, attempt: Attempt, documents: TenantDocuments, query: DocumentQuery, *, embed: bool
-    ) -> Understood:
-        """How rare the words are is looked up while the text is embedded."""
-        known, vector = await asyncio.gather(
-            self._known(documents), self._vector(attempt, query.text) if embed else _no_vector()
+    ) -> AnalyzedQuery:
+        """Analyse the query. The term statistics load while the model embeds the text."""
+        cached, vector = await asyncio.gather(
+            self._cached_statistics(documents), self._vector(attempt, query.text) if embed else _no_vector()
         )
-        said = {term: known.statistics.idf(term) for term in terms_of_chunk_query(query.text)}
-        by_words = query.search_type is not SearchType.SEMANTIC or (embed and vector is None)
-        large = known.documents if known.documents >= LARGE else None
-        return Understood(vector, said if by_words else None, said, large)
+        idfs = {term: cached.statistics.idf(term) for term in terms_of_chunk_query(query.text)}
+        sparse = query.search_type is not SearchType.SEMANTIC or (embed and vector is None)
+        large = cached.documents if cached.documents >= LARGE else None
+        return AnalyzedQuery(vector, idfs if sparse else None, idfs, large)
 
     async def ranked_lists(
-        self, documents: TenantDocuments, query: DocumentQuery, understood: Understood, wanted: int
+        self, documents: TenantDocuments, query: DocumentQuery, analyzed: AnalyzedQuery, depth: int
     ) -> RankedLists:
-        """Deeper, where the passages found are of fewer documents than are wanted, and there are more of them."""
-        limit = max(RERANK_DEPTH, CHUNKS_PER_DOCUMENT * wanted)
-        ranked_lists = await self._searched(documents, query, understood, limit)
-        if len(ranked_lists.keys) < wanted and ranked_lists.is_full:
-            there = await documents.count(query.filters)
-            wanted = min(wanted, there.value) if there.exactness is Exactness.EXACT else wanted
-        while len(ranked_lists.keys) < wanted and ranked_lists.is_full and limit < MAX_PASSAGES:
-            limit = min(limit * DEEPER, MAX_PASSAGES)
-            ranked_lists = await self._searched(documents, query, understood, limit)
+        """Retrieve candidates; go deeper while chunks cover fewer documents than wanted and more may exist."""
+        limit = max(FUSION_DEPTH, CHUNKS_PER_DOCUMENT * depth)
+        ranked_lists = await self._retrieve(documents, query, analyzed, limit)
+        if len(ranked_lists.keys) < depth and ranked_lists.is_full:
+            matching = await documents.count(query.filters)
+            depth = min(depth, matching.value) if matching.exactness is Exactness.EXACT else depth
+        while len(ranked_lists.keys) < depth and ranked_lists.is_full and limit < MAX_CHUNKS:
+            limit = min(limit * DEEPER, MAX_CHUNKS)
+            ranked_lists = await self._retrieve(documents, query, analyzed, limit)
         return ranked_lists
 
-    async def _searched(
-        self, documents: TenantDocuments, query: DocumentQuery, understood: Understood, limit: int
+    async def _retrieve(
+        self, documents: TenantDocuments, query: DocumentQuery, analyzed: AnalyzedQuery, limit: int
     ) -> RankedLists:
-        ask = ChunkQuery(understood.vector, understood.terms, query.filters, limit)
+        chunk_query = ChunkQuery(analyzed.vector, analyzed.terms, query.filters, limit)
         with self._spans.span("search.retrieve", limit=limit):
-            return by_document(await documents.search(ask), limit)
+            return by_document(await documents.search(chunk_query), limit)
 
-    async def _known(self, documents: TenantDocuments) -> CachedStatistics:
+    async def _cached_statistics(self, documents: TenantDocuments) -> CachedStatistics:
         with self._spans.span("search.statistics"):
-            return await self._words.of(documents)
+            return await self._idfs.of(documents)
 
     async def _vector(self, attempt: Attempt, text: str) -> Vector | None:
         with self._spans.span("search.embed"):

@@ -1,4 +1,4 @@
-"""Requests and answers about documents: one model each for HTTP, MCP and `--json`."""
+"""Requests and responses of document search: one model each for HTTP, MCP and `--json`."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
@@ -33,23 +33,23 @@ MAX_REMOVED = 1_000
 MAX_CURSOR = 64_000
 
 
-def _whole(text: str) -> str:
-    """Half a character is legal in JSON, and nothing can be kept under it."""
+def _require_unicode(text: str) -> str:
+    """Reject lone surrogates: they are legal in JSON, but nothing can be stored under them."""
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ValueError("has a character that is none")
+        raise ValueError("has an invalid character")
     return text
 
 
-DocumentId = Annotated[str, Field(min_length=1, max_length=MAX_ID), AfterValidator(_whole)]
-_ONE_VALUE = {"anyOf": [{"type": kind} for kind in ("string", "number", "boolean")]}
-# What a condition may hold is decided by the condition itself, for every surface.
+DocumentId = Annotated[str, Field(min_length=1, max_length=MAX_ID), AfterValidator(_require_unicode)]
+_SINGLE_VALUE = {"anyOf": [{"type": kind} for kind in ("string", "number", "boolean")]}
+# FieldCondition itself validates its values, for every interface.
 FilterValue = Annotated[
     Any,
     WithJsonSchema(
         {
             "anyOf": [
-                *_ONE_VALUE["anyOf"],
-                {"type": "array", "items": _ONE_VALUE, "maxItems": MAX_VALUES},
+                *_SINGLE_VALUE["anyOf"],
+                {"type": "array", "items": _SINGLE_VALUE, "maxItems": MAX_VALUES},
                 {"type": "null"},
             ]
         }
@@ -63,11 +63,11 @@ class FilterCondition(BaseModel):
     field: str = Field(
         min_length=1,
         max_length=MAX_FIELD,
-        description="Name in the metadata; `author.name` is one within another.",
+        description="Field of the metadata; `author.name` is a nested one.",
     )
-    op: Op = Field(description="How the field's values compare; a list of `value` is for `in` and `nin` alone.")
+    op: Op = Field(description="Comparison; only `in` and `nin` take a list as `value`.")
     value: FilterValue = Field(
-        None, description="A text, a number, true or false; dates compare as texts like 2026-01-31T12:00:00Z."
+        None, description="A string, a number, true or false; a date is a string like 2026-01-31T12:00:00Z."
     )
 
     def as_condition(self) -> FieldCondition:
@@ -80,9 +80,9 @@ Conditions = Annotated[list[FilterCondition], Field(max_length=MAX_CONDITIONS)]
 class DocumentFilters(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    must: Conditions = Field([], description="All of these hold.")
-    should: Conditions = Field([], description="If there are any, one of these holds.")
-    must_not: Conditions = Field([], description="None of these holds.")
+    must: Conditions = Field([], description="All of these must hold.")
+    should: Conditions = Field([], description="If there are any, at least one of these must hold.")
+    must_not: Conditions = Field([], description="None of these may hold.")
 
     def as_filters(self) -> Filters:
         lists = (
@@ -105,31 +105,32 @@ class DocumentSearchRequest(BaseModel):
 
     query: str | None = Field(
         None,
-        description="What the documents are about, in plain words; none: whatever the filters let through.",
+        description="What the documents are about, in plain words; null: every document that passes the filters.",
         json_schema_extra={"maxLength": MAX_DOCUMENT_QUERY},
     )
-    top_k: Count = Field(10, ge=1, le=MAX_TOP_K, description="Most documents returned.")
-    offset: Count = Field(0, ge=0, le=MAX_RANKED, description="How many of the best are left out.")
+    top_k: Count = Field(10, ge=1, le=MAX_TOP_K, description="Maximum number of documents returned.")
+    offset: Count = Field(0, ge=0, le=MAX_RANKED, description="Number of top results to skip.")
     search_type: SearchType | None = Field(
         None,
-        description="What is compared: meaning, words or both; null: what the installation has set, which is "
-        "`hybrid` unless it says otherwise, and always is with a `fusion`.",
+        description="Dense (`semantic`), sparse (`keyword`) or both (`hybrid`) retrieval; null: the default of "
+        "the installation, which is `hybrid` unless configured; always `hybrid` with a `fusion`.",
     )
     fusion: Fusion | None = Field(
-        None, description="How `hybrid` joins the two: by ranks, by scores, or as we think best; null is `best`."
+        None,
+        description="How `hybrid` fuses both: by ranks, by z-scores, or with adaptive weights; null is `best`.",
     )
-    filters: DocumentFilters | None = Field(None, description="What the metadata of a document must say.")
-    include_snippets: StrictBool = Field(True, description="Show the part of a document that matched.")
-    snippet_max_chars: Count = Field(240, ge=1, le=MAX_SNIPPET, description="How long that part may be.")
+    filters: DocumentFilters | None = Field(None, description="Conditions on the metadata of a document.")
+    include_snippets: StrictBool = Field(True, description="Return the part of a document that matched.")
+    snippet_max_chars: Count = Field(240, ge=1, le=MAX_SNIPPET, description="Maximum length of a snippet.")
     metadata_fields: list[str] | None = Field(
-        None, max_length=MAX_METADATA_FIELDS, description="Which metadata is returned; null: all of it."
+        None, max_length=MAX_METADATA_FIELDS, description="Metadata fields to return; null: all of them."
     )
     cursor: str | None = Field(
         None,
         max_length=MAX_CURSOR,
-        description="`*` begins a walk through all that is found; `next_cursor` of an answer goes on with it.",
+        description="`*` starts paging through all results; `next_cursor` of a response continues it.",
     )
-    rerank: Rerank = Field(Rerank.OFF, description="Who looks at the best once more, if anybody does.")
+    rerank: Rerank = Field(Rerank.OFF, description="Rerank the top results with a cross-encoder or an LLM.")
 
     def as_query(self, default: SearchType) -> DocumentQuery:
         return DocumentQuery(
@@ -157,15 +158,15 @@ class Answered:
 
 class DocumentFound(BaseModel):
     doc_id: str
-    score: float = Field(description="Higher is better; what it means depends on how was searched.")
+    score: float = Field(description="Higher is better; its scale depends on the search type.")
     metadata: dict[str, Any]
-    snippet: str | None = Field(description="The part of the text that matched best; null where none was wanted.")
-    snippet_start: int | None = Field(description="Where in the text the snippet begins.")
-    snippet_end: int | None = Field(description="Where it ends: the character after its last.")
+    snippet: str | None = Field(description="The part of the text that matched best; null if not requested.")
+    snippet_start: int | None = Field(description="Offset of the snippet in the text.")
+    snippet_end: int | None = Field(description="End of the snippet in the text, exclusive.")
     highlights: list[tuple[int, int]] = Field(
-        description="What matched: from where to before where, counted from the snippet's first character."
+        description="The matches: start and end (exclusive), counted from the snippet's first character."
     )
-    passage: int = Field(description="Number of the passage that matched best, from 0.")
+    passage: int = Field(description="Number of the chunk that matched best, from 0.")
 
     @classmethod
     def of(cls, hit: DocumentHit) -> Self:
@@ -183,24 +184,26 @@ class DocumentFound(BaseModel):
 
 
 class SearchEnd(BaseModel):
-    """What is said of a search beside its hits; the last line or event of a stream."""
+    """The response without its hits; the last line or event of a stream."""
 
     query_id: str = Field(json_schema_extra={"format": "uuid"})
     took_ms: float
-    total: int = Field(description="How many documents would be returned if all were asked for.")
+    total: int = Field(description="Number of documents that a request without a limit would return.")
     total_is: Exactness
     next_cursor: str | None = Field(
-        description="`cursor` of the next page; null on the last, and where none began."
+        description="`cursor` of the next page; null on the last page, and without paging by cursor."
     )
     search_type: SearchType
-    fusion: Fusion | None = Field(description="How both arms were joined; null where there was nothing to join.")
-    degraded: list[str] = Field(description="Parts that failed, and were done without.")
-    reranked_by: str | None = Field(description="Who looked at the best once more; null: nobody.")
+    fusion: Fusion | None = Field(
+        description="How dense and sparse retrieval were fused; null for a single retriever."
+    )
+    degraded: list[str] = Field(description="Parts of the search that failed and were skipped.")
+    reranked_by: str | None = Field(description="Name of the reranker; null: not reranked.")
 
     @classmethod
     def of(cls, answered: Answered, **more: Any) -> Self:
         query, answer = answered.query, answered.answer
-        joined = bool(query.text) and query.search_type is SearchType.HYBRID
+        is_fused = bool(query.text) and query.search_type is SearchType.HYBRID
         return cls.model_construct(
             query_id=answered.query_id,
             took_ms=answered.took_ms,
@@ -208,7 +211,7 @@ class SearchEnd(BaseModel):
             total_is=answer.total.exactness,
             next_cursor=answer.next_cursor or None,
             search_type=query.search_type,
-            fusion=(query.fusion or Fusion.BEST) if joined else None,
+            fusion=(query.fusion or Fusion.BEST) if is_fused else None,
             degraded=list(answer.degraded),
             reranked_by=answer.reranked_by or None,
             **more,
@@ -225,7 +228,7 @@ class DocumentSearchResponse(SearchEnd):
 
 class SearchHealth(BaseModel):
     status: Literal["ok", "degraded", "unready"]
-    parts: dict[str, str] = Field({}, description="What does not answer, and why; absent when all of it does.")
+    parts: dict[str, str] = Field({}, description="Parts that do not respond, and why; absent if all do.")
 
 
 class PutCounts(BaseModel):
@@ -236,15 +239,15 @@ class PutCounts(BaseModel):
 
 
 class PutResultShown(BaseModel):
-    doc_id: str | None = Field(description="Null where a document is none, and has no id.")
+    doc_id: str | None = Field(description="Null if the entry is not a document and has no id.")
     status: PutOutcome
-    passages: int = Field(description="How many pieces it is searched in.")
+    passages: int = Field(description="Number of its chunks.")
     error: str | None = Field(None, description="Why it was refused.")
-    line: int | None = Field(None, description="The line it came in, from 1, where documents came in lines.")
+    line: int | None = Field(None, description="Its line in the request, from 1, for `application/x-ndjson`.")
 
     @classmethod
     def of(cls, result: PutResult, line: int | None) -> Self:
-        """Without `error` and `line` where there are none."""
+        """Return the result. `error` and `line` stay unset if there are none."""
         more: dict[str, Any] = {"error": result.problem} if result.problem else {}
         more |= {} if line is None else {"line": line}
         return cls.model_construct(
@@ -257,7 +260,7 @@ class DocumentsPut(BaseModel):
     counts: PutCounts
 
 
-class DocumentPassageShown(BaseModel):
+class DocumentChunkShown(BaseModel):
     number: int
     start: int
     end: int
@@ -267,12 +270,12 @@ class DocumentShown(BaseModel):
     doc_id: str
     text: str
     metadata: dict[str, Any]
-    passages: list[DocumentPassageShown] = Field(description="Where the text was cut into what is searched.")
+    passages: list[DocumentChunkShown] = Field(description="The chunks of the text.")
 
     @classmethod
     def of(cls, document: StoredDocument) -> Self:
-        passages = [model_of(DocumentPassageShown, passage) for passage in document.passages]
-        return model_of(cls, document, doc_id=document.id, passages=passages)
+        chunks = [model_of(DocumentChunkShown, chunk) for chunk in document.passages]
+        return model_of(cls, document, doc_id=document.id, passages=chunks)
 
 
 class DocumentsToRemove(BaseModel):
@@ -283,4 +286,4 @@ class DocumentsToRemove(BaseModel):
 
 class DocumentsRemoved(BaseModel):
     deleted: list[str]
-    missing: list[str] = Field(description="Those that were not there.")
+    missing: list[str] = Field(description="Ids without a document.")

@@ -1,8 +1,8 @@
-"""Finds documents of one tenant.
+"""Searches the documents of one tenant.
 
-    plan -> embedding, and beside it how rare the words are -> both arms -> fusion -> rerank -> what is shown
+    check the plan -> embed and load IDF concurrently -> dense and sparse retrieval -> fuse -> rerank -> hydrate
 
-A request without a text is a walk through what its filters let through. A cursor goes on where a page has ended.
+A request without a text lists every document that passes its filters. A cursor continues where a page ended.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from toolscript.core.auth.model import Principal
 from toolscript.core.chunking import MAX_WORD
 from toolscript.core.errors import IndexUnavailable, Unavailable
 from toolscript.core.retrieval.deadline import Attempt, Deadline
-from toolscript.core.retrieval.fusion import Ranked, ranked
+from toolscript.core.retrieval.fusion import RankedDocument, ranked
 from toolscript.core.retrieval.ports import Embedder, Reranker, Spans
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.retrieval.results import Exactness, Total
@@ -26,23 +26,23 @@ from toolscript.documents.model.query import FIRST_PAGE, MAX_RANKED, DocumentQue
 from toolscript.documents.plan_limits import require_within
 from toolscript.documents.ports import DocumentIndex, TenantDocuments
 from toolscript.documents.rerank import Reranking
-from toolscript.documents.retrieval import Retrieval, Understood
+from toolscript.documents.retrieval import AnalyzedQuery, Retrieval
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One search on its way."""
+    """State of one search."""
 
     principal: Principal
     query: DocumentQuery
     documents: TenantDocuments
     attempt: Attempt
 
-    def hydration(self, understood: Understood | None = None) -> Hydration:
-        return Hydration(self.documents, self.principal.plan, self.query, understood)
+    def hydration(self, analyzed: AnalyzedQuery | None = None) -> Hydration:
+        return Hydration(self.documents, self.principal.plan, self.query, analyzed)
 
     @property
-    def goes_on(self) -> bool:
+    def is_continued(self) -> bool:
         return self.query.cursor not in ("", FIRST_PAGE)
 
 
@@ -74,86 +74,86 @@ class DocumentSearch:
             try:
                 return await deadline.spend(1.0, self._answer(run))
             except TimeoutError:
-                raise IndexUnavailable("no answer in time", hint="try again, or ask for less") from None
+                raise IndexUnavailable("no answer in time", hint="try again, or request less") from None
 
     async def _answer(self, run: _Run) -> DocumentAnswer:
         if not run.query.text:
             return await self._by_key(run)
-        if run.goes_on:
+        if run.is_continued:
             cursor = self._cursors.read(run.principal.tenant, run.query)
-            understood = await self._understood(run, embed=False)
-            return await self._page(run, understood, cursor.rest, cursor.total)
-        understood = await self._understood(run, embed=run.query.search_type is not SearchType.KEYWORD)
-        return await self._ranked(run, understood)
+            analyzed = await self._understood(run, embed=False)
+            return await self._page(run, analyzed, cursor.rest, cursor.total)
+        analyzed = await self._understood(run, embed=run.query.search_type is not SearchType.KEYWORD)
+        return await self._ranked(run, analyzed)
 
-    async def _understood(self, run: _Run, *, embed: bool) -> Understood:
-        return await self._retrieval.understood(run.attempt, run.documents, run.query, embed=embed)
+    async def _understood(self, run: _Run, *, embed: bool) -> AnalyzedQuery:
+        return await self._retrieval.analyzed(run.attempt, run.documents, run.query, embed=embed)
 
-    async def _ranked(self, run: _Run, understood: Understood) -> DocumentAnswer:
-        wanted = MAX_RANKED if run.query.cursor else run.query.wanted
-        ranked_lists = await self._retrieval.ranked_lists(run.documents, run.query, understood, wanted)
+    async def _ranked(self, run: _Run, analyzed: AnalyzedQuery) -> DocumentAnswer:
+        depth = MAX_RANKED if run.query.cursor else run.query.wanted
+        ranked_lists = await self._retrieval.ranked_lists(run.documents, run.query, analyzed, depth)
         with self._spans.span("search.fuse"):
-            best_words = math.fsum(understood.said.values()) * MAX_WORD
-            rankeds = ranked(ranked_lists, run.query.fusion or Fusion.BEST, best_words)
-        order, reranked_by = await self._reranked(run, rankeds)
+            max_sparse_score = math.fsum(analyzed.idfs.values()) * MAX_WORD
+            fused = ranked(ranked_lists, run.query.fusion or Fusion.BEST, max_sparse_score)
+        order, reranked_by = await self._reranked(run, fused)
         return await self._page(
-            run, understood, order[run.query.offset : MAX_RANKED], ranked_lists.total, reranked_by
+            run, analyzed, order[run.query.offset : MAX_RANKED], ranked_lists.total, reranked_by
         )
 
-    async def _reranked(self, run: _Run, rankeds: Sequence[Ranked]) -> tuple[Sequence[Ranked], str]:
+    async def _reranked(self, run: _Run, fused: Sequence[RankedDocument]) -> tuple[Sequence[RankedDocument], str]:
         if run.query.rerank is Rerank.OFF:
-            return rankeds, ""
+            return fused, ""
         with self._spans.span("search.rerank"):
-            return await self._reranking.reranked(run.attempt, run.documents, run.query, rankeds)
+            return await self._reranking.reranked(run.attempt, run.documents, run.query, fused)
 
     async def _page(
         self,
         run: _Run,
-        understood: Understood,
-        order: Sequence[Ranked],
+        analyzed: AnalyzedQuery,
+        order: Sequence[RankedDocument],
         total: Total | None,
         reranked_by: str = "",
     ) -> DocumentAnswer:
         with self._spans.span("search.enrich"):
-            (hits, rest), in_all = await asyncio.gather(
-                run.hydration(understood).first(order), _total(run, total, len(order), understood.documents)
+            (hits, rest), counted = await asyncio.gather(
+                run.hydration(analyzed).first(order), _total(run, total, len(order), analyzed.documents)
             )
-        cursor = Cursor(in_all, rest=rest) if run.query.cursor and rest else None
-        return self._answered(run, hits, in_all, cursor, reranked_by)
+        cursor = Cursor(counted, rest=rest) if run.query.cursor and rest else None
+        return self._response(run, hits, counted, cursor, reranked_by)
 
     async def _by_key(self, run: _Run) -> DocumentAnswer:
-        """Through everything that passes the filters, in an order that no change of a document changes."""
+        """Page through all documents that pass the filters, ordered by key: updates never change that order."""
         query = run.query
-        known = self._cursors.read(run.principal.tenant, query) if run.goes_on else None
+        cursor = self._cursors.read(run.principal.tenant, query) if run.is_continued else None
         with self._spans.span("search.retrieve", limit=query.wanted):
             headers, total = await asyncio.gather(
-                run.documents.page(known.after if known else "", query.wanted, query.filters),
-                _total(run, known.total if known else None),
+                run.documents.page(cursor.after if cursor else "", query.wanted, query.filters),
+                _total(run, cursor.total if cursor else None),
             )
-        document_headers = headers[query.offset :]
-        hits = await self._shown(run, document_headers)
-        goes_on = bool(query.cursor) and len(headers) == query.wanted
-        return self._answered(run, hits, total, Cursor(total, after=headers[-1].key) if goes_on else None)
+        page = headers[query.offset :]
+        hits = await self._hydrate(run, page)
+        has_more = bool(query.cursor) and len(headers) == query.wanted
+        return self._response(run, hits, total, Cursor(total, after=headers[-1].key) if has_more else None)
 
-    async def _shown(self, run: _Run, headers: Sequence[DocumentHeader]) -> list[DocumentHit]:
+    async def _hydrate(self, run: _Run, headers: Sequence[DocumentHeader]) -> list[DocumentHit]:
         with self._spans.span("search.enrich"):
             return await run.hydration().of_headers(headers)
 
-    def _answered(
+    def _response(
         self, run: _Run, hits: Sequence[DocumentHit], total: Total, cursor: Cursor | None, reranked_by: str = ""
     ) -> DocumentAnswer:
-        following = self._cursors.write(run.principal.tenant, run.query, cursor) if cursor else ""
-        return DocumentAnswer(hits, total, following, run.attempt.parts_failed, reranked_by)
+        next_cursor = self._cursors.write(run.principal.tenant, run.query, cursor) if cursor else ""
+        return DocumentAnswer(hits, total, next_cursor, run.attempt.parts_failed, reranked_by)
 
 
-async def _total(run: _Run, known: Total | None, found: int = 0, large: int | None = None) -> Total:
-    """How many match, if it is not known already. An answer does not fail for that."""
+async def _total(run: _Run, known: Total | None, minimum: int = 0, large: int | None = None) -> Total:
+    """Return the number of matches, counted unless `known`. A failed count does not fail the search."""
     if known is not None:
         return known
     if large is not None and not run.query.filters:
-        return Total(max(found, large), Exactness.ABOUT)
+        return Total(max(minimum, large), Exactness.ABOUT)
     try:
         counted = await run.documents.count(run.query.filters)
     except Unavailable:
-        return Total(found, Exactness.AT_LEAST)
-    return counted if counted.value >= found else Total(found, Exactness.AT_LEAST)
+        return Total(minimum, Exactness.AT_LEAST)
+    return counted if counted.value >= minimum else Total(minimum, Exactness.AT_LEAST)

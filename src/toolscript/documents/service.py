@@ -9,49 +9,49 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from toolscript.core.auth.model import Principal, Tenant
-from toolscript.core.chunking import passage_text, split_into_chunks, terms_of_chunk
+from toolscript.core.chunking import split_into_chunks, terms_of_chunk, text_to_embed
 from toolscript.core.errors import IndexReplaced, InvalidRequest, NotFound, Unavailable
 from toolscript.core.retrieval.model import Terms, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.results import ChunkId, DocumentKey
-from toolscript.core.text import Passage
+from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import (
     Document,
     DocumentHeader,
     PutOutcome,
     PutResult,
     StoredDocument,
-    as_put,
     document_key,
+    rebuild_document,
 )
 from toolscript.documents.model.filters import NO_FILTERS, filterable
 from toolscript.documents.model.points import IndexedChunk, IndexedDocument
 from toolscript.documents.ports import DocumentIndex, DocumentVersions, TenantDocuments, Tenants
 
-# Queries are embedded by the same model: none of them waits for more than so many passages.
+# Queries share the model with uploads: a query waits for at most this many chunks.
 EMBEDDED_AT_ONCE = 16
-# Versions of two who write at the same moment differ, as a rule.
+# Random step, so that two concurrent writers rarely choose the same version.
 STEPS = 1_000
 
 MAX_AT_ONCE = 256
-# So many passages are stored at once, however many a batch has.
+# Chunks per write, whatever the size of a batch.
 CHUNKS_AT_ONCE = 128
-# A document that is being written is looked at again, so often.
+# A document that is being written is read again, at most this often.
 READ_TRIES, READ_AGAIN_SECONDS = 5, 0.1
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A document on its way into the index, without vectors yet."""
+    """A document split into chunks, without vectors yet."""
 
     key: DocumentKey
     document: Document
-    passages: Sequence[Passage]
+    passages: Sequence[TextChunk]
     terms: Sequence[Terms]
 
 
 async def prepared(documents: Mapping[DocumentKey, Document]) -> list[Prepared]:
-    """On a thread: a long text takes seconds, and everybody else would wait."""
+    """Split documents into chunks and terms. It runs on a thread: a long text takes seconds."""
     return await asyncio.to_thread(lambda: [_prepared(key, document) for key, document in documents.items()])
 
 
@@ -61,61 +61,63 @@ class Indexing:
         self._turn = asyncio.Semaphore(1)
 
     async def indexed(
-        self, batch: Sequence[Prepared], known: Mapping[DocumentKey, DocumentHeader]
+        self, batch: Sequence[Prepared], existing: Mapping[DocumentKey, DocumentHeader]
     ) -> list[IndexedDocument]:
-        """`known` are those of them that were there before."""
-        version = _version_after([known[prepared.key].version for prepared in batch if prepared.key in known])
-        return await self.as_of({prepared.key: version for prepared in batch}, batch, known)
+        """Embed the batch. `existing` holds the headers of documents that are stored already."""
+        version = _version_after(
+            [existing[prepared.key].version for prepared in batch if prepared.key in existing]
+        )
+        return await self.as_of({prepared.key: version for prepared in batch}, batch, existing)
 
     async def as_of(
         self,
         versions: Mapping[DocumentKey, int],
         batch: Sequence[Prepared],
-        known: Mapping[DocumentKey, DocumentHeader],
+        existing: Mapping[DocumentKey, DocumentHeader],
         vectors: Mapping[ChunkId, Vector] = MappingProxyType({}),
     ) -> list[IndexedDocument]:
-        """With versions that they have already, and passages with vectors that are known."""
+        """Embed the batch with given versions. Chunks in `vectors` are not embedded again."""
         vectors = {**vectors, **await self._missing(batch, vectors)}
         return [
             IndexedDocument(
                 _header(prepared, versions[prepared.key]),
                 filterable(prepared.document.metadata),
                 [
-                    IndexedChunk(passage, vectors[ChunkId(prepared.key, passage.number)], terms)
-                    for passage, terms in zip(prepared.passages, prepared.terms, strict=True)
+                    IndexedChunk(chunk, vectors[ChunkId(prepared.key, chunk.number)], terms)
+                    for chunk, terms in zip(prepared.passages, prepared.terms, strict=True)
                 ],
-                replaces=known[prepared.key].passages if prepared.key in known else 0,
+                replaces=existing[prepared.key].passages if prepared.key in existing else 0,
             )
             for prepared in batch
         ]
 
-    async def _missing(self, batch: Sequence[Prepared], known: Mapping[ChunkId, Vector]) -> dict[ChunkId, Vector]:
-        texts = {id_: text for prepared in batch for id_, text in _texts(prepared).items() if id_ not in known}
+    async def _missing(
+        self, batch: Sequence[Prepared], vectors: Mapping[ChunkId, Vector]
+    ) -> dict[ChunkId, Vector]:
+        texts = {id_: text for prepared in batch for id_, text in _texts(prepared).items() if id_ not in vectors}
         return dict(zip(texts, await self._vectors(list(texts.values())), strict=True))
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
-        """One tenant's at a time, and a few: nobody's many documents keep others from being embedded."""
-        found: list[Vector] = []
+        """Embed a few texts per turn, so that a large upload does not block other tenants."""
+        vectors: list[Vector] = []
         for start in range(0, len(texts), EMBEDDED_AT_ONCE):
             async with self._turn:
-                found += list(await self._embedder.embed_passages(texts[start : start + EMBEDDED_AT_ONCE]))
-        return found
+                vectors += list(await self._embedder.embed_texts(texts[start : start + EMBEDDED_AT_ONCE]))
+        return vectors
 
 
 def _prepared(key: DocumentKey, document: Document) -> Prepared:
-    passages = split_into_chunks(document.text)
-    return Prepared(
-        key, document, passages, [terms_of_chunk(document.title, passage.text) for passage in passages]
-    )
+    chunks = split_into_chunks(document.text)
+    return Prepared(key, document, chunks, [terms_of_chunk(document.title, chunk.text) for chunk in chunks])
 
 
 def _texts(prepared: Prepared) -> dict[ChunkId, str]:
     title = prepared.document.title
-    return {ChunkId(prepared.key, passage.number): passage_text(title, passage) for passage in prepared.passages}
+    return {ChunkId(prepared.key, chunk.number): text_to_embed(title, chunk) for chunk in prepared.passages}
 
 
 def _version_after(versions: Sequence[int]) -> int:
-    """Newer than what it replaces, however far the clocks of two machines are apart; else by the clock."""
+    """Return a version by the clock, but above `versions` even if the clocks of two machines differ."""
     latest = max([time.time_ns() // 1_000, *versions])
     return latest + random.randint(1, STEPS)  # noqa: S311 - no secret
 
@@ -128,7 +130,7 @@ def _header(prepared: Prepared, version: int) -> DocumentHeader:
 
 
 class DocumentService:
-    """`versions` records what is written, for another version of the index; None: there is no other."""
+    """`versions` records writes for the other version of the index; None: there is no other version."""
 
     def __init__(
         self,
@@ -143,42 +145,47 @@ class DocumentService:
         self._versions = versions
 
     async def put(self, principal: Principal, documents: Sequence[Document]) -> list[PutResult]:
-        """What became of each, in their order. What has not changed costs nothing; of one id the last counts."""
+        """Store documents and return one result each, in their order.
+
+        Unchanged documents are not embedded. Of several documents with one id the last one counts.
+        """
         _require_few(documents)
         tenant_documents = self._index.of(principal.tenant)
-        wanted = {document_key(principal.tenant, one.id): one for one in documents}
-        known = await tenant_documents.headers(list(wanted))
-        changed = {key: one for key, one in wanted.items() if not _is_same(known.get(key), one)}
+        by_key = {document_key(principal.tenant, document.id): document for document in documents}
+        existing = await tenant_documents.headers(list(by_key))
+        changed = {key: document for key, document in by_key.items() if not _is_same(existing.get(key), document)}
         refused = await self._beyond_plan(
-            principal, tenant_documents, [key for key in changed if key not in known]
+            principal, tenant_documents, [key for key in changed if key not in existing]
         )
-        ready = await prepared({key: one for key, one in changed.items() if key not in refused})
-        if ready:
+        prepared_documents = await prepared(
+            {key: document for key, document in changed.items() if key not in refused}
+        )
+        if prepared_documents:
             await self._tenants.seen(principal.tenant)
-        for batch in _batches(ready):
-            indexed = await self._indexing.indexed(batch, known)
-            async with self._recorded(principal.tenant, [one.key for one in batch]):
+        for batch in _batches(prepared_documents):
+            indexed = await self._indexing.indexed(batch, existing)
+            async with self._recorded(principal.tenant, [entry.key for entry in batch]):
                 await tenant_documents.put(indexed)
-        stored = {one.key: len(one.passages) for one in ready}
-        results = {key: _result(key, one, known, stored, refused) for key, one in wanted.items()}
-        return [results[document_key(principal.tenant, one.id)] for one in documents]
+        stored = {entry.key: len(entry.passages) for entry in prepared_documents}
+        results = {key: _result(key, document, existing, stored, refused) for key, document in by_key.items()}
+        return [results[document_key(principal.tenant, document.id)] for document in documents]
 
     async def remove(self, principal: Principal, ids: Sequence[str]) -> list[str]:
-        """Answers which of them were there."""
+        """Remove documents and return the ids of those that existed."""
         keys = {document_key(principal.tenant, id_): id_ for id_ in ids}
         async with self._recorded(principal.tenant, list(keys)):
             return [keys[key] for key in await self._index.of(principal.tenant).remove(list(keys))]
 
     async def document(self, principal: Principal, id_: str) -> StoredDocument:
-        """As much of it as the plan lets see."""
+        """Return a document with the metadata that the plan allows."""
         document = await stored_document(self._index.of(principal.tenant), document_key(principal.tenant, id_))
         if document is None:
-            raise NotFound("there is no such document", hint="`toolscript documents search` finds those there are")
+            raise NotFound("there is no such document", hint="`toolscript documents search` finds documents")
         return replace(document, metadata=principal.plan.visible(document.metadata))
 
     @asynccontextmanager
     async def _recorded(self, tenant: Tenant, keys: Sequence[DocumentKey]) -> AsyncIterator[None]:
-        """Before and after: a writer that is killed in between has said what it may have changed."""
+        """Mark the keys before and after a write, so that changes of a killed writer are recorded."""
         if self._versions is None:
             yield
             return
@@ -192,7 +199,7 @@ class DocumentService:
     async def _beyond_plan(
         self, principal: Principal, tenant_documents: TenantDocuments, new: Sequence[DocumentKey]
     ) -> frozenset[DocumentKey]:
-        """New documents that the plan has no room for. Whoever puts several at a time may get a few more."""
+        """Return the new documents beyond the plan's limit. Concurrent uploads may exceed it by a few."""
         maximum = principal.plan.max_documents
         if maximum is None or not new:
             return frozenset()
@@ -201,22 +208,22 @@ class DocumentService:
 
 
 async def stored_document(tenant_documents: TenantDocuments, key: DocumentKey) -> StoredDocument | None:
-    """The whole of one state of it; None where there is none."""
+    """Return one consistent state of a document; None if there is no such document."""
     for _ in range(READ_TRIES):
         header = (await tenant_documents.headers([key])).get(key)
         if header is None:
             return None
-        found = await tenant_documents.passages([ChunkId(key, number) for number in range(header.passages)])
-        passages = tuple(found[id_] for id_ in sorted(found))
-        if (document := as_put(header, passages)) is not None:
-            return StoredDocument(document.id, document.text, document.metadata, passages)
+        by_id = await tenant_documents.passages([ChunkId(key, number) for number in range(header.passages)])
+        chunks = tuple(by_id[id_] for id_ in sorted(by_id))
+        if (document := rebuild_document(header, chunks)) is not None:
+            return StoredDocument(document.id, document.text, document.metadata, chunks)
         await asyncio.sleep(READ_AGAIN_SECONDS)
-    raise Unavailable("the document is being written, or was not written to its end", hint="put it again")
+    raise Unavailable("the document is being written, or its write was interrupted", hint="put it again")
 
 
-def _batches(ready: Sequence[Prepared]) -> Iterator[Sequence[Prepared]]:
+def _batches(prepared_documents: Sequence[Prepared]) -> Iterator[Sequence[Prepared]]:
     batch: list[Prepared] = []
-    for prepared in ready:
+    for prepared in prepared_documents:
         if batch and sum(len(each.passages) for each in [*batch, prepared]) > CHUNKS_AT_ONCE:
             yield batch
             batch = []
@@ -225,22 +232,22 @@ def _batches(ready: Sequence[Prepared]) -> Iterator[Sequence[Prepared]]:
         yield batch
 
 
-def _is_same(known: DocumentHeader | None, document: Document) -> bool:
-    return known is not None and known.complete and known.content_hash == document.content_hash
+def _is_same(existing: DocumentHeader | None, document: Document) -> bool:
+    return existing is not None and existing.complete and existing.content_hash == document.content_hash
 
 
 def _result(
     key: DocumentKey,
     document: Document,
-    known: Mapping[DocumentKey, DocumentHeader],
+    existing: Mapping[DocumentKey, DocumentHeader],
     stored: Mapping[DocumentKey, int],
     refused: frozenset[DocumentKey],
 ) -> PutResult:
     if key in refused:
         return PutResult(document.id, PutOutcome.REFUSED, problem="the plan has no room for more documents")
     if key not in stored:
-        return PutResult(document.id, PutOutcome.UNCHANGED, known[key].passages)
-    outcome = PutOutcome.UPDATED if key in known else PutOutcome.CREATED
+        return PutResult(document.id, PutOutcome.UNCHANGED, existing[key].passages)
+    outcome = PutOutcome.UPDATED if key in existing else PutOutcome.CREATED
     return PutResult(document.id, outcome, stored[key])
 
 

@@ -1,7 +1,7 @@
-"""How fast a long job may go beside searches: a share of the time, and less while searches have become slow.
+"""Limits the speed of a long job beside searches: a share of the time, and less while searches are slow.
 
-A search of the live index is timed again and again, while the job works and while it rests. What is usual is timed
-while it rests, and anew every few minutes, for the traffic of a day changes.
+The throttle times a probe search of the live index periodically, while the job works and while it rests. It
+measures the baseline while the job rests, and again every few minutes, because traffic changes during a day.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from toolscript.core.errors import ToolscriptError
 Probe = Callable[[], Awaitable[object]]
 
 PROBE_EVERY_SECONDS = 0.25
-# So many searches are looked at together, and the slowest but one of them counts.
+# Probes per window. The second slowest of them counts.
 PROBES = 12
 LOOK_AGAIN_SECONDS = 300.0
-# A search of the engine may take so many times as long as usual, or so much longer, before rests become longer.
+# Factor and absolute slack over the baseline before rests become longer.
 SLOW = 1.5
-UNNOTICED_SECONDS = 0.005
-LONGER = 2.0
-SHORTER = 1.25
+SLACK_SECONDS = 0.005
+LONGER_FACTOR = 2.0
+SHORTER_FACTOR = 1.25
 MAX_TIMES = 100.0
 MAX_REST_SECONDS = 5.0
 
@@ -35,26 +35,26 @@ class Throttle:
     def __init__(self, rest: float = 1.0, probe: Probe | None = None) -> None:
         self._rest = rest
         self._probe = probe or _nothing
-        self._usual = 0.0
-        self._looked_at = 0.0
+        self._baseline = 0.0
+        self._measured_at = 0.0
         self._seen = deque[float](maxlen=PROBES)
         self.times_longer = 1.0
 
     async def pause(self, began: float) -> None:
         raise_if_cancelled()
         worked = time.monotonic() - began
-        if self._usual and time.monotonic() - self._looked_at > LOOK_AGAIN_SECONDS:
-            await self._look()
+        if self._baseline and time.monotonic() - self._measured_at > LOOK_AGAIN_SECONDS:
+            await self._measure_baseline()
         longest = max(MAX_REST_SECONDS, worked * self._rest)
         await asyncio.sleep(min(worked * self._rest * self.times_longer, longest))
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Searches are timed until the block ends."""
+        """Time searches until the block ends."""
         if self._probe is _nothing or not self._rest:
             yield
             return
-        await self._look()
+        await self._measure_baseline()
         watching = asyncio.create_task(self._watch())
         try:
             yield
@@ -63,34 +63,34 @@ class Throttle:
             with contextlib.suppress(asyncio.CancelledError):
                 await watching
 
-    def heard(self, seconds: float) -> None:
-        """How long a search took. Rests become longer at once and shorter bit by bit."""
+    def record_duration(self, seconds: float) -> None:
+        """Record the duration of a search. Rests get longer at once and shorter gradually."""
         self._seen.append(seconds)
         if len(self._seen) < PROBES:
             return
-        if _slowest_but_one(self._seen) > max(SLOW * self._usual, self._usual + UNNOTICED_SECONDS):
-            self.times_longer = min(self.times_longer * LONGER, MAX_TIMES)
-            # Those before the change say nothing of it.
+        if _second_slowest(self._seen) > max(SLOW * self._baseline, self._baseline + SLACK_SECONDS):
+            self.times_longer = min(self.times_longer * LONGER_FACTOR, MAX_TIMES)
+            # Durations before the change do not reflect it.
             self._seen.clear()
         else:
-            self.times_longer = max(self.times_longer / SHORTER, 1.0)
+            self.times_longer = max(self.times_longer / SHORTER_FACTOR, 1.0)
 
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(PROBE_EVERY_SECONDS)
-            self.heard(await self._timed())
+            self.record_duration(await self._time_probe())
 
-    async def _look(self) -> None:
-        """What is usual, while this job does nothing."""
+    async def _measure_baseline(self) -> None:
+        """Measure the baseline while this job rests."""
         seen = list[float]()
         for _ in range(PROBES):
             await asyncio.sleep(PROBE_EVERY_SECONDS)
-            seen.append(await self._timed())
-        self._usual = _slowest_but_one(seen)
-        self._looked_at = time.monotonic()
+            seen.append(await self._time_probe())
+        self._baseline = _second_slowest(seen)
+        self._measured_at = time.monotonic()
 
-    async def _timed(self) -> float:
-        """An engine that does not answer is as slow as can be."""
+    async def _time_probe(self) -> float:
+        """Return the duration of a probe; infinity if the engine does not respond."""
         began = time.perf_counter()
         try:
             await self._probe()
@@ -102,5 +102,5 @@ class Throttle:
 async def _nothing() -> None: ...
 
 
-def _slowest_but_one(seconds: "deque[float] | list[float]") -> float:
+def _second_slowest(seconds: "deque[float] | list[float]") -> float:
     return sorted(seconds)[-2]

@@ -16,7 +16,7 @@ from toolscript.core.text import readable
 from toolscript.tools.model.query import Strategy
 
 TOOLS, DOCUMENTS, QUERIES, GRADES = "tools.jsonl", "docs.jsonl", "queries.jsonl", "qrels.tsv"
-# What an engine may have been tuned on says nothing about it.
+# Splits that an engine may have been tuned on.
 LEFT_OUT_SPLITS = ("dev", "train")
 MAX_TITLE = 512
 T = TypeVar("T")
@@ -28,9 +28,9 @@ QRELS = "qrels.tsv"
 
 @dataclass(frozen=True)
 class DatasetQuery:
-    """`relevant` grades items by key; `steps` are all needed, and any item of a step will do.
+    """`relevant` has grades by item key; all `steps` are needed, and any item of a step satisfies it.
 
-    A query that nothing fits has neither.
+    An unanswerable query has neither.
     """
 
     id: str
@@ -45,7 +45,7 @@ class DatasetQuery:
 
 @dataclass(frozen=True)
 class Dataset:
-    """`distractors` names what was mixed in, and is empty when nothing was."""
+    """`distractors` is the name of the mixed-in catalog; empty without one."""
 
     name: str
     items: Sequence[Item]
@@ -56,7 +56,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Route:
-    """Which way a query went: by what it really used, through these skills, to this share of the items.
+    """The route of a query: the strategy that ran, its skills, and the share of items searched.
 
     `skills_of` has the skills of each item by its key, the same for all queries of a catalog.
     """
@@ -71,18 +71,18 @@ class Route:
         return self.strategy is not Strategy.DIRECT
 
     def reaches(self, key: str) -> bool:
-        """Whether an item was searched at all."""
+        """Return whether an item was searched at all."""
         if self.strategy is not Strategy.HIERARCHICAL:
             return True
         return not frozenset(self.skills).isdisjoint(self.skills_of.get(key, ()))
 
 
 @dataclass(frozen=True)
-class Given:
-    """One answer: keys best first, how sure of the first, whether the engine calls it a good match.
+class EngineAnswer:
+    """One answer: keys best first, the confidence of the first, and the good-match verdict.
 
-    `stages` are milliseconds by name; `tokens` is what a model reads of the answer, None when nobody counted;
-    `route` is None where there are no skills to go by.
+    `stages` are milliseconds by name; `tokens` is what a model reads of the answer, None if not counted;
+    `route` is None without skill routing.
     """
 
     keys: tuple[str, ...]
@@ -95,7 +95,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure with its 95 % bootstrap interval over the queries it was measured on."""
+    """A metric with its 95 % bootstrap interval over the measured queries."""
 
     value: float
     low: float
@@ -123,8 +123,8 @@ class SystemReport:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What a least confidence of `threshold` would do: share of queries refused though an answer is there, share
-    of queries refused when nothing fits, and when the right items are gone from the catalog."""
+    """The effect of a confidence threshold: share of answerable queries refused, share of unanswerable queries
+    refused, and share refused when the relevant items are removed from the catalog."""
 
     threshold: float
     false_refusals: float
@@ -134,7 +134,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Of `queries` answers given about this confidence, the share whose first item is right."""
+    """The share of `queries` answers of about this confidence whose first item is relevant."""
 
     confidence: float
     right: float
@@ -143,10 +143,10 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class EvalReport:
-    """The engine first, then the plain baselines on the same catalog, then what is left when a part is off.
+    """The engine first, then the baselines on the same catalog, then the ablated engines.
 
-    `held_out` says how the weights were fitted without this set; empty when nobody says so. `strategy` is what
-    the engine was asked for.
+    `held_out` describes how the weights were fitted without this dataset; empty if unknown. `strategy` is the
+    requested one.
     """
 
     dataset: str
@@ -166,9 +166,9 @@ class EvalReport:
 
 @dataclass(frozen=True)
 class EvalRequest:
-    """What to judge with, and how. `count` takes a slice of the queries.
+    """The dataset and the options of an evaluation. `count` limits the queries.
 
-    `before` is an earlier report as data, `recipe` the weights of the ranking as data: None, the engine's own.
+    `before` is an earlier report as data, `weights` the ranking weights as data; None: those of the engine.
     """
 
     dataset: Path
@@ -193,7 +193,7 @@ class EvalResult:
 
 @dataclass(frozen=True)
 class WrittenPage:
-    """Where a page of results and its plot are, and what they are made of."""
+    """The paths of a page and its plot, and the numbers of datasets and reports in them."""
 
     page: str
     plot: str
@@ -203,7 +203,7 @@ class WrittenPage:
 
 @dataclass(frozen=True)
 class DraftedQuery:
-    """`note` says what a person has to look at, where a rule cannot be trusted with it."""
+    """`note` describes what a person has to check, where a rule is unreliable."""
 
     kind: str
     query: DatasetQuery
@@ -212,7 +212,7 @@ class DraftedQuery:
 
 @dataclass(frozen=True)
 class Draft:
-    """The items by the keys that the queries name."""
+    """A drafted dataset; the queries refer to items by key."""
 
     items: Sequence[Item]
     queries: Sequence[DraftedQuery]
@@ -222,7 +222,7 @@ class Draft:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many queries there are of each kind, in the order they were drafted."""
+        """Return the number of queries of each kind, in order of drafting."""
         return dict(Counter(query.kind for query in self.queries))
 
 
@@ -235,9 +235,9 @@ class WrittenDraft:
 
 
 def read_dataset(folder: Path, *, distractors: Path | None = None) -> Dataset:
-    """With `distractors`, the tools of that folder too, but for those it excludes for a set of this name.
+    """Read a dataset. `distractors` adds the tools of that folder, except those it excludes for this dataset.
 
-    Lines of a catalog that say `"kind": "api"` are no tools of a server, and distract from nothing.
+    Distractors with `"kind": "api"` are left out: they are no tools of a server.
     """
     name = folder.resolve().name
     documents = not (folder / TOOLS).is_file() and (folder / DOCUMENTS).is_file()
@@ -259,13 +259,13 @@ def _distractors(folder: Path, set_name: str, keys: frozenset[str]) -> list[Item
 def _items(
     path: Path,
     read: Callable[[Mapping[str, Any]], Item],
-    wanted: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+    is_included: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> list[Item]:
     items: dict[str, Item] = {}
     for number, row in _rows(path):
-        if not wanted(row):
+        if not is_included(row):
             continue
-        item = _at(path, number, read, row)
+        item = _located(path, number, read, row)
         if item.key in items:
             raise _wrong(path, number, f"the id {item.key!r} is there already")
         items[item.key] = item
@@ -277,7 +277,7 @@ def _items(
 
 
 def _document(row: Mapping[str, Any]) -> Item:
-    """A title may be missing, and may be longer than a name."""
+    """Return a document as an item; its title may be missing, or longer than a name."""
     key = readable(str(row.get("id", ""))).strip()
     if not key:
         raise InvalidRequest("id is missing")
@@ -291,7 +291,9 @@ def _queries(folder: Path, keys: frozenset[str]) -> list[DatasetQuery]:
     rows = [(number, row) for number, row in _rows(path) if not _is_left_out(row)]
     ids = {str(row.get("id")) for _, row in rows}
     grades = _grades(folder / GRADES, ids, keys) if (folder / GRADES).is_file() else {}
-    queries = [_at(path, number, lambda row: _query_from_json(row, grades, keys), row) for number, row in rows]
+    queries = [
+        _located(path, number, lambda row: _query_from_json(row, grades, keys), row) for number, row in rows
+    ]
     if len(ids) != len(queries):
         raise InvalidRequest(f"{path} has queries with the same id", hint="give each query an id of its own")
     if not any(query.answerable for query in queries):
@@ -325,13 +327,13 @@ def _steps(groups: object, keys: frozenset[str]) -> tuple[frozenset[str], ...]:
 
 
 def _grades(path: Path, queries: set[str], keys: frozenset[str]) -> Grades:
-    """Lines of other queries and of grade 0 say nothing."""
+    """Read the qrels; ignore lines of other queries and of grade 0."""
     grades: dict[str, dict[str, int]] = {}
     for number, line in enumerate(_text(path).split("\n"), 1):
         cells = line.split("\t")
         if not line.strip() or (number == 1 and not cells[-1].strip().lstrip("-").isdigit()):
             continue
-        query, key, grade = _at(path, number, _grade, cells)
+        query, key, grade = _located(path, number, _grade, cells)
         if query in queries and grade > 0:
             if key not in keys:
                 raise _wrong(path, number, f"no item has the id {key!r}")
@@ -350,7 +352,7 @@ def _grade(cells: Sequence[str]) -> tuple[str, str, int]:
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, line in enumerate(_text(path).split("\n"), 1):
         if line.strip():
-            yield number, _at(path, number, _object, line)
+            yield number, _located(path, number, _object, line)
 
 
 def _object(line: str) -> Mapping[str, Any]:
@@ -363,8 +365,8 @@ def _object(line: str) -> Mapping[str, Any]:
     return row
 
 
-def _at(path: Path, number: int, read: Callable[[Any], T], value: object) -> T:
-    """What is wrong with a line is said with where the line stands."""
+def _located(path: Path, number: int, read: Callable[[Any], T], value: object) -> T:
+    """Read a value; add file and line to an error."""
     try:
         return read(value)
     except InvalidRequest as error:
@@ -372,37 +374,35 @@ def _at(path: Path, number: int, read: Callable[[Any], T], value: object) -> T:
 
 
 def _wrong(path: Path, number: int, problem: str) -> InvalidRequest:
-    return InvalidRequest(f"{path}, line {number}: {problem}", hint="mend the line or remove it")
+    return InvalidRequest(f"{path}, line {number}: {problem}", hint="correct the line or remove it")
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8-sig")
     except OSError as error:
-        hint = f"a judged set is a folder with {TOOLS} or {DOCUMENTS}, and {QUERIES}"
+        hint = f"a dataset is a folder with {TOOLS} or {DOCUMENTS}, and {QUERIES}"
         raise NotFound(f"cannot read {path}: {error.strerror}", hint=hint) from None
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"{path} is not text in UTF-8: {error.reason}", hint="save it as UTF-8") from None
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
-    """Refuses a folder in which something would be lost, or would judge other queries than those of the draft."""
+    """Refuse a folder where files would be lost, or where qrels of other queries exist."""
     if folder.exists() and not folder.is_dir():
         raise InvalidRequest(f"{folder} is not a folder", hint="name a folder, new or empty")
     if (folder / QRELS).exists():
+        raise InvalidRequest(f"{folder} already holds a dataset ({QRELS})", hint="name a folder, new or empty")
+    existing = [name for name in (TOOLS, QUERIES) if (folder / name).exists()]
+    if existing and not overwrite:
         raise InvalidRequest(
-            f"{folder} holds a judged set of its own ({QRELS})", hint="name a folder, new or empty"
-        )
-    there = [name for name in (TOOLS, QUERIES) if (folder / name).exists()]
-    if there and not overwrite:
-        raise InvalidRequest(
-            f"{folder} already holds {' and '.join(there)}",
+            f"{folder} already holds {' and '.join(existing)}",
             hint="name another folder, or add --force to lose what was edited there",
         )
 
 
 def write_draft(draft: Draft, folder: Path, *, overwrite: bool = False) -> None:
-    """Both files, each whole or not at all."""
+    """Write both files, each atomically."""
     check_folder(folder, overwrite=overwrite)
     try:
         folder.mkdir(parents=True, exist_ok=True)

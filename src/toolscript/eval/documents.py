@@ -41,14 +41,14 @@ TENANT = Tenant("judged")
 
 
 async def remove_documents(connected: Qdrant, alias: str) -> None:
-    """The collection that was made under this name, and the name with it."""
+    """Drop the collection behind an alias, and the alias with it."""
     with translated():
-        known = await connected.collections.ListAliases(
+        listed = await connected.collections.ListAliases(
             wire.ListAliasesRequest(), timeout=connected.timeout_seconds
         )
-        for one in known.aliases:
-            if one.alias_name == alias:
-                gone = wire.DeleteCollection(collection_name=one.collection_name)
+        for alias_entry in listed.aliases:
+            if alias_entry.alias_name == alias:
+                gone = wire.DeleteCollection(collection_name=alias_entry.collection_name)
                 await connected.collections.Delete(gone, timeout=connected.timeout_seconds)
 
 
@@ -63,24 +63,24 @@ class DocumentsOverHttp:
             raise _refused(answer)
         wrong = next((line for line in map(json.loads, answer.text.splitlines()) if "error" in line), None)
         if wrong:
-            raise SetupError(f"not all documents were taken: {wrong['error']}")
+            raise SetupError(f"not all documents were stored: {wrong['error']}")
 
     async def search(self, query: str, top_k: int, way: Mapping[str, str]) -> list[str]:
-        asked = {"query": query, "top_k": top_k, "include_snippets": False, "metadata_fields": [], **way}
-        answer = await self._client.post("/search", json=asked)
+        request = {"query": query, "top_k": top_k, "include_snippets": False, "metadata_fields": [], **way}
+        answer = await self._client.post("/search", json=request)
         if answer.status_code != httpx2.codes.OK:
             raise _refused(answer)
-        told = answer.json()
-        if told["degraded"]:
+        data = answer.json()
+        if data["degraded"]:
             raise SetupError(
-                f"a part failed while it was measured: {', '.join(told['degraded'])}", hint="try again"
+                f"a part failed while it was measured: {', '.join(data['degraded'])}", hint="try again"
             )
-        return [hit["doc_id"] for hit in told["hits"]]
+        return [hit["doc_id"] for hit in data["hits"]]
 
 
 @asynccontextmanager
 async def documents_over_http(routes: DocumentRoutes, tenant: Tenant) -> AsyncIterator[DocumentsOverHttp]:
-    """As this tenant. The bypass has to be allowed."""
+    """Open the API as this tenant. The debug bypass has to be allowed."""
     app = FastAPI()
     app.include_router(document_routes(routes))
     install_error_handlers(app)
@@ -98,11 +98,11 @@ def _refused(answer: httpx2.Response) -> SetupError:
 
 
 def evaluate_documents(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
-    """In a collection of its own that is gone afterwards. The catalog is not asked: PostgreSQL may be down."""
+    """Evaluate in a temporary collection. The catalog is not used: PostgreSQL may be down."""
 
     async def run() -> EvalResult:
         before = earlier_report(request)
-        settings = _own(settings_for(request))
+        settings = _with_own_alias(settings_for(request))
         dataset = evenly_spread(read_dataset(request.dataset, distractors=request.distractors), request.count)
         async with open_disk_cached(settings, on_progress) as embedder, _api(settings, embedder) as api:
             report = await judge_documents(
@@ -114,8 +114,8 @@ def evaluate_documents(request: EvalRequest, *, on_progress: OnProgress) -> Eval
     return asyncio.run(run())
 
 
-def _own(settings: Settings) -> Settings:
-    """Under a name that nobody else uses: two measurements at once must not meet."""
+def _with_own_alias(settings: Settings) -> Settings:
+    """Return settings with a unique alias: concurrent evaluations must not share a collection."""
     alias = f"eval_documents_{uuid.uuid4().hex[:12]}"
     return settings.model_copy(update={"qdrant_documents_alias": alias, "document_shards": 0})
 
@@ -132,7 +132,7 @@ async def _api(settings: Settings, embedder: Embedder) -> AsyncIterator[Document
 
 
 def _routes(embedder: Embedder, index: DocumentIndex) -> DocumentRoutes:
-    """As the service wires them, but for whoever may ask: everybody, as often as they like."""
+    """Return the routes as the service wires them, but without authentication and rate limits."""
     return DocumentRoutes(
         DocumentSearch(embedder, index, spans=NoSpans(), cursor_secret=secrets.token_bytes(32)),
         DocumentService(embedder, index, _Unlisted()),
@@ -142,7 +142,7 @@ def _routes(embedder: Embedder, index: DocumentIndex) -> DocumentRoutes:
 
 
 class _Unlisted:
-    """Of a tenant that is gone in a moment nothing is kept."""
+    """A registry that stores nothing: the tenant is temporary."""
 
     async def seen(self, tenant: Tenant) -> None: ...
     async def forget(self, tenant: Tenant) -> None: ...

@@ -1,7 +1,7 @@
 """Drafts a dataset from a catalog: queries by rules, and paraphrases by a language model.
 
-The same items and the same seed make the same draft, unless a text model has a part in it. All of it is for a
-person to correct: rules know neither which tools can stand in for each other nor what a catalog is unable to do.
+The same items and the same seed give the same draft, unless a text model takes part. A person has to correct it:
+rules know neither which tools are interchangeable nor what a catalog cannot do.
 """
 
 import json
@@ -21,24 +21,24 @@ from toolscript.core.retrieval.terms import split_identifier, terms_of_word, wit
 from toolscript.core.text import readable
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.eval.dataset import DatasetQuery, Draft, DraftedQuery
-from toolscript.eval.drafting_words import FAR_OFF, first_sentence, wish, with_slip
+from toolscript.eval.drafting_words import OFF_TOPIC, first_sentence, phrase_request, with_typo
 
 EXACT, TYPO, PARAPHRASE, UNANSWERABLE = "exact", "typo", "paraphrase", "unanswerable"
 MODEL_PARAPHRASE = "model_paraphrase"
-# Of a far-off request's words, the share a catalog may know, and how many of them one tool.
+# Maximum share of an off-topic request's words in the catalog, and their maximum number in one tool.
 KNOWN_SHARE, KNOWN_BY_ONE_TOOL = 0.5, 1
-# Two tools of one name are taken for the same when they share this much of their words.
+# Two tools of one name count as the same if their descriptions share this much of their words.
 ALIKE = 0.5
 NOTE_UNANSWERABLE = "check that really none of the tools can do this"
 
 Paraphrase = Callable[[Item], Awaitable[Sequence[str]]]
-Asked = Iterator[tuple[str, Sequence[Item]]]
+Queries = Iterator[tuple[str, Sequence[Item]]]
 
 PER_TOOL = 3
 MAX_READ = 20
 MAX_PROMPT_NAME, MAX_PROMPT_DESCRIPTION, MAX_PROMPT_PARAMETERS = 200, 1_500, 20
 MAX_PARAPHRASE = 200
-# Small models answer with the names of parameters, which nobody would call a request.
+# Small models reply with names of parameters, which are no requests.
 MIN_WORDS = 3
 
 INSTRUCTIONS = (
@@ -62,28 +62,28 @@ async def draft(
     paraphrase: Paraphrase | None = None,
     on_progress: OnProgress = silent,
 ) -> Draft:
-    """At most `per_kind` queries of each kind; fewer where the catalog gives no more."""
+    """Draft at most `per_kind` queries of each kind; fewer if the catalog gives no more."""
     catalog = _Catalog(_tools(items))
     if not catalog.tools:
         raise InvalidRequest("there are no tools to draft queries for", hint="see `toolscript list-servers`")
     chosen = _Chosen(per_kind)
     chosen.take(EXACT, catalog.names(_chance(seed, EXACT)))
     chosen.take(TYPO, catalog.typos(_chance(seed, TYPO)))
-    chosen.take(PARAPHRASE, catalog.wishes(_chance(seed, PARAPHRASE)))
+    chosen.take(PARAPHRASE, catalog.paraphrases(_chance(seed, PARAPHRASE)))
     if paraphrase is not None:
-        asked = catalog.shuffled(_chance(seed, MODEL_PARAPHRASE))[:per_kind]
-        chosen.take(MODEL_PARAPHRASE, iter(await _paraphrased(catalog, asked, paraphrase, on_progress)))
-    chosen.take(UNANSWERABLE, catalog.far_off(_chance(seed, UNANSWERABLE)), note=NOTE_UNANSWERABLE)
+        paraphrased = catalog.shuffled(_chance(seed, MODEL_PARAPHRASE))[:per_kind]
+        chosen.take(MODEL_PARAPHRASE, iter(await _paraphrased(catalog, paraphrased, paraphrase, on_progress)))
+    chosen.take(UNANSWERABLE, catalog.off_topic(_chance(seed, UNANSWERABLE)), note=NOTE_UNANSWERABLE)
     return Draft(catalog.tools, chosen.queries)
 
 
 def _chance(seed: int, kind: str) -> Random:
-    """Of its own for each kind: they are about different tools, and one of them can change alone."""
+    """Return a random generator per kind: kinds use different tools, and each can change alone."""
     return Random(f"{seed} {kind}")  # noqa: S311
 
 
 def _tools(items: Sequence[Item]) -> list[Item]:
-    """In order of their keys, which become `server__name` where that tells all of them apart."""
+    """Return the tools sorted by key, which becomes `server__name` if that is unique."""
     tools = list({item.key: item for item in items if item.kind is ItemKind.TOOL}.values())
     names = [tool_id(item.server, item.name) for item in tools]
     if len(set(names)) == len(names) and all(len(name) <= MAX_NAME for name in names):
@@ -94,47 +94,47 @@ def _tools(items: Sequence[Item]) -> list[Item]:
 async def _paraphrased(
     catalog: "_Catalog", tools: Sequence[Item], paraphrase: Paraphrase, on_progress: OnProgress
 ) -> list[tuple[str, Sequence[Item]]]:
-    """Small models talk nonsense now and then: a tool is left out for it, and only nonsense alone is a failure."""
-    found: list[tuple[str, Sequence[Item]]] = []
+    """Collect paraphrases. Skip a tool without a usable reply; fail only if no reply is usable."""
+    queries: list[tuple[str, Sequence[Item]]] = []
     refused: Rejected | None = None
     for done, tool in enumerate(tools, 1):
         try:
-            found += [(text, catalog.alike(tool)) for text in await paraphrase(tool)]
+            queries += [(text, catalog.alike(tool)) for text in await paraphrase(tool)]
         except Rejected as error:
             refused = error
         on_progress(Progress("paraphrasing", done, len(tools)))
-    if refused is not None and not found:
+    if refused is not None and not queries:
         raise refused
-    return found
+    return queries
 
 
 class _Chosen:
-    """The queries taken so far, no text twice."""
+    """The drafted queries so far, without duplicate texts."""
 
     def __init__(self, per_kind: int) -> None:
         self.queries: list[DraftedQuery] = []
         self._per_kind = per_kind
         self._texts: set[str] = set()
 
-    def take(self, kind: str, asked: Asked, note: str = "") -> None:
+    def take(self, kind: str, queries: Queries, note: str = "") -> None:
         count = 0
         while count < self._per_kind:
-            text, tools = next(asked, ("", ()))
+            text, tools = next(queries, ("", ()))
             if not text:
                 return
             if text.casefold() not in self._texts and len(text) <= MAX_QUERY:
                 self._texts.add(text.casefold())
                 count += 1
-                self.queries.append(DraftedQuery(kind, _judged(f"{kind}-{count:03}", text, tools), note))
+                self.queries.append(DraftedQuery(kind, _dataset_query(f"{kind}-{count:03}", text, tools), note))
 
 
-def _judged(id_: str, text: str, tools: Sequence[Item]) -> DatasetQuery:
+def _dataset_query(id_: str, text: str, tools: Sequence[Item]) -> DatasetQuery:
     keys = [tool.key for tool in tools]
     return DatasetQuery(id_, text, dict.fromkeys(keys, 1), (frozenset(keys),) if keys else ())
 
 
 class _Catalog:
-    """The tools, and what could be asked for them, in an order that chance decides."""
+    """The tools and queries for them, in random order."""
 
     def __init__(self, tools: Sequence[Item]) -> None:
         self.tools = tools
@@ -148,42 +148,42 @@ class _Catalog:
         return chance.sample(self.tools, len(self.tools))
 
     def alike(self, tool: Item) -> Sequence[Item]:
-        """The tool, those that say the same, and those of the same name that are described alike or not at all."""
+        """Return the tool, those with its first sentence, and those of its name described alike or not at all."""
         sentence = first_sentence(tool.description).casefold()
         same = [other for other in self._by_name[_plain(tool.name)] if _described_alike(tool, other)]
-        found = {other.key: other for other in (tool, *same, *(self._by_sentence[sentence] if sentence else ()))}
-        return list(found.values())
+        by_key = {other.key: other for other in (tool, *same, *(self._by_sentence[sentence] if sentence else ()))}
+        return list(by_key.values())
 
-    def names(self, chance: Random) -> Asked:
-        """By turns the bare name, which means every tool of that name, and the name with its server."""
+    def names(self, chance: Random) -> Queries:
+        """Yield alternately the bare name, which means every tool of that name, and the name with its server."""
         for place, tool in enumerate(self.shuffled(chance)):
             if place % 2:
                 yield tool_id(tool.server, tool.name), [tool]
             else:
                 yield tool.name, self._by_name[_plain(tool.name)]
 
-    def typos(self, chance: Random) -> Asked:
+    def typos(self, chance: Random) -> Queries:
         for place, tool in enumerate(self.shuffled(chance)):
             sentence = first_sentence(tool.description)
             of_name = place % 2 == 0 or not sentence
-            slipped = with_slip(tool.name if of_name else sentence, chance)
-            if slipped and _plain(slipped) not in self._by_name:
-                yield slipped, self._by_name[_plain(tool.name)] if of_name else self.alike(tool)
+            typo = with_typo(tool.name if of_name else sentence, chance)
+            if typo and _plain(typo) not in self._by_name:
+                yield typo, self._by_name[_plain(tool.name)] if of_name else self.alike(tool)
 
-    def wishes(self, chance: Random) -> Asked:
+    def paraphrases(self, chance: Random) -> Queries:
         for tool in self.shuffled(chance):
-            wished = wish(first_sentence(tool.description), chance)
-            if wished:
-                yield wished, self.alike(tool)
+            request = phrase_request(first_sentence(tool.description), chance)
+            if request:
+                yield request, self.alike(tool)
 
-    def far_off(self, chance: Random) -> Asked:
-        return ((text, ()) for text in chance.sample(FAR_OFF, len(FAR_OFF)) if self._knows_little_of(text))
+    def off_topic(self, chance: Random) -> Queries:
+        return ((text, ()) for text in chance.sample(OFF_TOPIC, len(OFF_TOPIC)) if self._is_off_topic(text))
 
-    def _knows_little_of(self, text: str) -> bool:
+    def _is_off_topic(self, text: str) -> bool:
         stems = _stems(text)
-        known = sum(stem in self._stems_of_all for stem in stems)
-        maximum = max(len(stems & of_one) for of_one in self._stems_by_tool)
-        return known <= KNOWN_SHARE * len(stems) and maximum <= KNOWN_BY_ONE_TOOL
+        known_count = sum(stem in self._stems_of_all for stem in stems)
+        maximum = max(len(stems & tool_stems) for tool_stems in self._stems_by_tool)
+        return known_count <= KNOWN_SHARE * len(stems) and maximum <= KNOWN_BY_ONE_TOOL
 
     @cached_property
     def _stems_by_tool(self) -> Sequence[set[int]]:
@@ -195,7 +195,7 @@ class _Catalog:
 
 
 def _plain(name: str) -> str:
-    """`read_file`, `readFile` and `read-file` are one name."""
+    """Normalise a name: `read_file`, `readFile` and `read-file` are one."""
     return split_identifier(name).casefold()
 
 
@@ -214,22 +214,22 @@ class ModelParaphrases:
 
     async def __call__(self, item: Item) -> Sequence[str]:
         answer = await self._model.reply(INSTRUCTIONS, _described(item), SCHEMA)
-        given = answer.get("requests")
-        if not isinstance(given, list):
+        requests = answer.get("requests")
+        if not isinstance(requests, list):
             raise Rejected("the text model gave no list of requests", hint="try a larger model")
-        return usable([text for text in given[:MAX_READ] if isinstance(text, str)], item)
+        return usable([text for text in requests[:MAX_READ] if isinstance(text, str)], item)
 
 
 def usable(texts: Sequence[str], item: Item) -> list[str]:
-    """The first different texts that are short and neither repeat the description nor give the name away."""
+    """Return the first distinct texts that are short and neither repeat the description nor contain the name."""
     repeated = {"", _letters(item.description), _letters(first_sentence(item.description))}
     name = re.compile(rf"(?<!\w){re.escape(item.name)}(?!\w)", re.IGNORECASE)
-    found: dict[str, str] = {}
+    distinct: dict[str, str] = {}
     for text in (" ".join(readable(text).split()) for text in texts):
         is_request = len(text.split()) >= MIN_WORDS and len(text) <= MAX_PARAPHRASE
         if is_request and _letters(text) not in repeated and not name.search(text):
-            found.setdefault(_letters(text), text)
-    return list(found.values())[:PER_TOOL]
+            distinct.setdefault(_letters(text), text)
+    return list(distinct.values())[:PER_TOOL]
 
 
 def _described(item: Item) -> str:

@@ -1,9 +1,9 @@
-"""The words of drafts: verbs, forms of a request, typing errors, requests that nothing fits."""
+"""Texts of drafted queries: verbs, forms of a request, typos, requests that no tool can answer."""
 
 import re
 from random import Random
 
-# By the first word of a description, what fits where it stood: "list open issues", "show open issues".
+# By the first word of a description, verbs that can replace it: "list open issues", "show open issues".
 VERBS: dict[str, tuple[str, ...]] = {
     "add": ("put in", "attach"),
     "analyze": ("examine", "look into"),
@@ -87,7 +87,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "view": ("look at",),
     "write": ("save",),
 }
-# Verbs that nothing else can stand for in every sentence.
+# Verbs without a synonym that fits every sentence.
 VERBS |= dict.fromkeys(
     (
         "answer",
@@ -163,7 +163,7 @@ VERBS |= dict.fromkeys(
     (),
 )
 
-WISHES = (
+REQUEST_FORMS = (
     "can you {}?",
     "could you {} for me",
     "I need to {}",
@@ -173,8 +173,8 @@ WISHES = (
     "what is the best way to {}?",
     "help me {}",
 )
-# For a description that begins with no verb we know: these fit before anything.
-LONGINGS = (
+# For a description that does not begin with a verb of the table.
+NOUN_REQUEST_FORMS = (
     "I need something for this: {}",
     "is there anything for this: {}?",
     "what do I use here: {}",
@@ -183,7 +183,7 @@ LONGINGS = (
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 # A request is drafted only for a catalog in which hardly any of its words occurs.
-FAR_OFF = (
+OFF_TOPIC = (
     "order a large pizza with mushrooms",
     "call a taxi to the airport",
     "send a fax to the notary",
@@ -254,9 +254,9 @@ MIN_WORDS, MAX_WORDS = 3, 20
 MIN_LETTERS = 4
 MIN_UNSPACED = 6
 
-# A point ends a sentence only before a capital: "e.g. in a meeting" goes on.
+# A period ends a sentence only before a capital, unlike in "e.g. in a meeting".
 _END = re.compile(r"[.!?](?=\s+[^\Wa-z]|\s*$)|[。！？]|\n\s*\n|\n\s*(?=[A-Z]\w*:)")
-# A comma also parts what is listed: it ends a clause only before words that begin another.
+# A comma also separates lists: it ends a clause only before words that begin another.
 _CLAUSE_END = re.compile(r"[;:(]|\s[-–—]\s|,\s(?=(?:\w+ing|with|to|which|such|as|by|so|if|for)\b)")
 _WORD = re.compile(r"[^\W\d_]+")
 _LONG_WORD = re.compile(rf"[^\W\d_]{{{MIN_LETTERS},}}")
@@ -264,7 +264,7 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def first_sentence(description: str) -> str:
-    """The first sentence made of words rather than of paths and code; empty when there is none."""
+    """Return the first sentence of words rather than paths and code; empty if there is none."""
     for sentence in _END.split(description.replace("`", "")):
         words = sentence.split()
         if _is_prose(words):
@@ -279,18 +279,18 @@ def _is_prose(words: list[str]) -> bool:
     return len(plain) >= MIN_WORDS and len(plain) * 2 > len(words)
 
 
-def with_slip(text: str, chance: Random) -> str | None:
-    """The text with one slip in one of its longer words; None when it has none."""
+def with_typo(text: str, chance: Random) -> str | None:
+    """Return the text with one typo in one of its longer words; None if it has none."""
     words = [match for match in _LONG_WORD.finditer(text) if not _UNSPACED.search(match.group())]
     if not words:
         return None
     word = chance.choice(words)
-    slips = [_dropped, _swapped, _doubled, _neighbour]
-    chance.shuffle(slips)
-    # Fingers seldom miss the first letter.
-    at = chance.randrange(1, len(word.group()) - 1)
-    for slip in slips:
-        changed = slip(word.group(), at, chance)
+    typos = [_dropped, _swapped, _doubled, _neighbour]
+    chance.shuffle(typos)
+    # Typos are rare in the first letter.
+    position = chance.randrange(1, len(word.group()) - 1)
+    for make_typo in typos:
+        changed = make_typo(word.group(), position, chance)
         if changed != word.group():
             return text[: word.start()] + changed + text[word.end() :]
     return None
@@ -309,27 +309,27 @@ def _doubled(word: str, position: int, _: Random) -> str:
 
 
 def _neighbour(word: str, position: int, chance: Random) -> str:
-    """The key beside the right one; the same word when the letter is on no key we know."""
+    """Replace a letter by that of a neighbouring key; return the same word if the letter is on no known key."""
     row = next((row for row in KEYBOARD if word[position] in row), "")
     place = row.find(word[position])
     beside = row[max(0, place - 1) : place] + row[place + 1 : place + 2]
     return word[:position] + chance.choice(beside) + word[position + 1 :] if beside else word
 
 
-def wish(sentence: str, chance: Random) -> str | None:
-    """What a sentence says a tool does, as somebody would ask for it; None when it is empty or not in English."""
+def phrase_request(sentence: str, chance: Random) -> str | None:
+    """Return the sentence as a request; None if it is empty or not English."""
     if not sentence or not sentence.isascii():
         return None
     first, _, rest = _clause(sentence).partition(" ")
     verb = _infinitive(first)
     if verb is None:
-        return chance.choice(LONGINGS).format(f"{_lowered(first)} {rest}".strip())
-    said = chance.choice([verb, *VERBS[verb]])
-    return chance.choice(WISHES).format(f"{said} {rest}".strip())
+        return chance.choice(NOUN_REQUEST_FORMS).format(f"{_lowered(first)} {rest}".strip())
+    synonym = chance.choice([verb, *VERBS[verb]])
+    return chance.choice(REQUEST_FORMS).format(f"{synonym} {rest}".strip())
 
 
 def _clause(sentence: str) -> str:
-    """The first clause, unless that leaves too little to go by."""
+    """Return the first clause, unless it is too short."""
     for match in _CLAUSE_END.finditer(sentence):
         if len(sentence[: match.start()].split()) >= MIN_WORDS:
             return sentence[: match.start()].strip()
@@ -337,7 +337,7 @@ def _clause(sentence: str) -> str:
 
 
 def _infinitive(word: str) -> str | None:
-    """`Creates` and `Create` are `create`; None for what is no verb of the table."""
+    """Return the infinitive (`create` for `Creates`); None if it is no verb of the table."""
     low = word.casefold()
     forms = (low, low.removesuffix("s"), low.removesuffix("es"), low.removesuffix("ies") + "y")
     return next((form for form in forms if form in VERBS), None)

@@ -1,7 +1,7 @@
-"""Fits the weights of the ranking and of its confidence to judged sets, leaving one set out at a time.
+"""Fits the weights of the ranking and of its confidence to datasets, with leave-one-out validation.
 
-Few weights, none of them below zero, and every set counts the same however many queries it has: what is learned
-has to carry over to catalogs nobody has seen.
+There are few weights, none is negative, and every dataset counts the same, however many queries it has: the
+fit has to generalise to unseen catalogs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolscript.core.errors import InvalidRequest
+from toolscript.core.retrieval.fusion import FusedScores
 from toolscript.core.retrieval.request import Request
-from toolscript.core.retrieval.rerank import PART_NAMES, RERANK_DEPTH, FeaturesById, FusedScores, Ranking, rank
+from toolscript.core.retrieval.rerank import PART_NAMES, RERANK_DEPTH, FeaturesById, RankedCandidates, rank
 from toolscript.core.retrieval.weights import (
     DEFAULT_WEIGHTS,
     EVIDENCE,
@@ -26,17 +27,17 @@ from toolscript.eval.metrics import DEPTH, ndcg
 
 Numbers = NDArray[np.float64]
 
-# The arms share one weight, which the others are measured by.
-FITTED = ("wishes", "coverage", "said", "name", "action", "subject")
+# Dense and sparse share one weight, the unit of the others.
+FITTED = ("subquery", "coverage", "word_match", "name", "action", "subject")
 RIDGE = 1e-3
 STEPS = 60
-# So many of the queries that have an answer may be told that there is none.
+# Maximum share of answerable queries that may be refused.
 FALSE_REFUSALS = 0.05
 
 
 @dataclass(frozen=True)
 class Case:
-    """One query as the usual recipe sees it, with and without a model; `keys` names the candidates' items."""
+    """One query with scores fused by the default weights, with and without a model; `keys` has the item keys."""
 
     query: DatasetQuery
     request: Request
@@ -46,17 +47,17 @@ class Case:
     features_by_words: FeaturesById
     keys: Mapping[int, str]
 
-    def ranking(self, weights: RankingWeights) -> Ranking:
-        return rank(self.request, _looked_with(self.fused, weights), self.features, weights)
+    def ranking(self, weights: RankingWeights) -> RankedCandidates:
+        return rank(self.request, _with_weights(self.fused, weights), self.features, weights)
 
-    def ranking_by_words(self, weights: RankingWeights) -> Ranking:
-        return rank(self.request, _looked_with(self.by_words, weights), self.features_by_words, weights)
+    def ranking_by_words(self, weights: RankingWeights) -> RankedCandidates:
+        return rank(self.request, _with_weights(self.by_words, weights), self.features_by_words, weights)
 
-    def right(self, ranking: Ranking) -> Numbers:
-        """The grade of each candidate."""
+    def right(self, ranking: RankedCandidates) -> Numbers:
+        """Return the relevance grade of each candidate."""
         return np.array([self.query.relevant.get(self.keys[id_], 0) for id_ in ranking.ids.tolist()], dtype=float)
 
-    def is_right(self, ranking: Ranking) -> bool:
+    def is_right(self, ranking: RankedCandidates) -> bool:
         return self.query.relevant.get(self.keys[int(ranking.ids[0])], 0) > 0
 
     def ndcg(self, weights: RankingWeights) -> float:
@@ -64,10 +65,10 @@ class Case:
         return ndcg(best, self.query.relevant)
 
 
-def _looked_with(fused: FusedScores, weights: RankingWeights) -> FusedScores:
-    """The same candidates with the wishes weighed otherwise; which of them are looked at twice stays as it was."""
-    wishes = fused.wishes * (weights.wishes / DEFAULT_WEIGHTS.wishes)
-    return replace(fused, wishes=wishes, standing=fused.meaning + fused.words + wishes)
+def _with_weights(fused: FusedScores, weights: RankingWeights) -> FusedScores:
+    """Return the same candidates with other weights of the sub-queries; which are reranked does not change."""
+    subquery = fused.subquery * (weights.subquery / DEFAULT_WEIGHTS.subquery)
+    return replace(fused, subquery=subquery, score=fused.meaning + fused.words + subquery)
 
 
 CaseSets = Mapping[str, Sequence[Case]]
@@ -75,7 +76,7 @@ CaseSets = Mapping[str, Sequence[Case]]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A recipe fitted without a set, and what it reaches there."""
+    """Weights fitted without a dataset, and their nDCG on it."""
 
     set: str
     weights: RankingWeights
@@ -84,38 +85,42 @@ class HeldOut:
 
 
 def fit(cases: CaseSets, start: RankingWeights = DEFAULT_WEIGHTS) -> RankingWeights:
-    """The weights that put right answers first, then the confidence of that ranking."""
-    if not any(case.query.answerable for one in cases.values() for case in one):
+    """Fit the weights that rank relevant items first, then the confidence of that ranking."""
+    if not any(case.query.answerable for dataset in cases.values() for case in dataset):
         raise InvalidRequest("nothing to fit to: no query has an answer")
     fitted = fit_weights(cases, start)
     return replace(fitted, calibration=fit_calibration(cases, fitted))
 
 
 def hold_out(cases: CaseSets, groups: Mapping[str, str], start: RankingWeights = DEFAULT_WEIGHTS) -> list[HeldOut]:
-    """Each set with a recipe fitted without it, nor any other set of its group."""
+    """Evaluate each dataset with weights fitted without it and without the others of its group."""
     held = {}
     for group in dict.fromkeys(groups.values()):
-        others = {name: one for name, one in cases.items() if groups[name] != group}
-        held[group] = fit(others, start)
+        training = {name: dataset for name, dataset in cases.items() if groups[name] != group}
+        held[group] = fit(training, start)
     return [
-        HeldOut(name, held[groups[name]], _mean_ndcg(one, held[groups[name]]), _mean_ndcg(one, start))
-        for name, one in cases.items()
+        HeldOut(name, held[groups[name]], _mean_ndcg(dataset, held[groups[name]]), _mean_ndcg(dataset, start))
+        for name, dataset in cases.items()
     ]
 
 
 def fit_weights(cases: CaseSets, start: RankingWeights) -> RankingWeights:
-    """Right answers compete with the rest of their list, as in a softmax over it."""
-    lists = [one for one in (_Lists.of(one, start) for one in cases.values()) if len(one.features)]
+    """Fit with a softmax over each candidate list: relevant items compete with the rest."""
+    lists = [
+        lists_ for lists_ in (_Lists.of(dataset, start) for dataset in cases.values()) if len(lists_.features)
+    ]
     weights = _descend(lists, 1 + len(FITTED)) if lists else np.zeros(1 + len(FITTED))
     if not weights[0] > 0:
-        raise InvalidRequest("nothing to fit to: the arms find no right answer", hint="give other or more sets")
+        raise InvalidRequest(
+            "nothing to fit to: the retrievers find no relevant item", hint="give other or more datasets"
+        )
     scaled = weights[1:] / weights[0]
     return replace(start, **dict(zip(FITTED, np.round(scaled, 3).tolist(), strict=True)))
 
 
 @dataclass(frozen=True)
 class _Lists:
-    """The candidates of each query: what each part says of them, which are right, and which are there."""
+    """The candidates of each query as padded arrays: features, relevance, and a mask of absent ones."""
 
     features: Numbers
     right: Numbers
@@ -126,28 +131,30 @@ class _Lists:
         rows = [pair for case in cases if case.query.answerable for pair in [_list(case, start)] if pair[1].any()]
         features = np.zeros((len(rows), RERANK_DEPTH, 1 + len(FITTED)))
         right, absent = np.zeros(features.shape[:2]), np.full(features.shape[:2], -1e9)
-        for index, (found, grades) in enumerate(rows):
-            features[index, : len(found)], absent[index, : len(found)] = found, 0.0
-            right[index, : len(found)] = grades / grades.sum()
+        for index, (row_features, grades) in enumerate(rows):
+            features[index, : len(row_features)], absent[index, : len(row_features)] = row_features, 0.0
+            right[index, : len(row_features)] = grades / grades.sum()
         return cls(features, right, absent)
 
 
 def _list(case: Case, start: RankingWeights) -> tuple[Numbers, Numbers]:
-    """What the parts say, before they are weighed."""
+    """Return the unweighted features of the candidates, and their grades."""
     ranking = case.ranking(start)
-    given = dict(zip(PART_NAMES, ranking.given[:RERANK_DEPTH].T, strict=True))
-    raw = [given[part] / max(getattr(start, part), 1e-6) for part in FITTED]
-    return np.column_stack([given["meaning"] + given["words"], *raw]), case.right(ranking)[:RERANK_DEPTH]
+    contributions = dict(zip(PART_NAMES, ranking.contributions[:RERANK_DEPTH].T, strict=True))
+    raw = [contributions[part] / max(getattr(start, part), 1e-6) for part in FITTED]
+    return np.column_stack([contributions["meaning"] + contributions["words"], *raw]), case.right(ranking)[
+        :RERANK_DEPTH
+    ]
 
 
 def _descend(lists: Sequence[_Lists], count: int) -> Numbers:
-    """Newton's steps, kept at or above zero."""
+    """Minimise with Newton steps, projected to weights of at least zero."""
     weights = np.zeros(count)
     weights[0] = 1.0
     for _ in range(STEPS):
         slope, curve = 2 * RIDGE * weights, 2 * RIDGE * np.eye(count)
-        for one in lists:
-            steep, bend = _softmax_slope(one, weights)
+        for dataset in lists:
+            steep, bend = _softmax_slope(dataset, weights)
             slope, curve = slope + steep / len(lists), curve + bend / len(lists)
         held = (weights <= 0) & (slope > 0)
         slope[held] = 0.0
@@ -169,28 +176,30 @@ def _softmax_slope(lists: _Lists, weights: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def fit_calibration(cases: CaseSets, weights: RankingWeights) -> Calibration:
-    """Is the first of a ranking right?"""
-    by_meaning = {name: [(case, case.ranking(weights)) for case in one] for name, one in cases.items()}
-    by_words = {name: [(case, case.ranking_by_words(weights)) for case in one] for name, one in cases.items()}
-    meaning = _logistic([_firsts(one) for one in by_meaning.values() if _any_found(one)])
-    words = _logistic([_firsts(one) for one in by_words.values() if _any_found(one)])
+    """Fit the probability that the first item of a ranking is relevant."""
+    by_meaning = {name: [(case, case.ranking(weights)) for case in dataset] for name, dataset in cases.items()}
+    by_words = {
+        name: [(case, case.ranking_by_words(weights)) for case in dataset] for name, dataset in cases.items()
+    }
+    meaning = _logistic([_firsts(dataset) for dataset in by_meaning.values() if _any_found(dataset)])
+    words = _logistic([_firsts(dataset) for dataset in by_words.values() if _any_found(dataset)])
     fitted = Calibration(_as_evidence(meaning), _as_evidence(words))
-    return replace(fitted, good_match=_least_good(list(by_meaning.values()), fitted))
+    return replace(fitted, good_match_threshold=_good_match_threshold(list(by_meaning.values()), fitted))
 
 
-def _any_found(rankings: Sequence[tuple[Case, Ranking]]) -> bool:
+def _any_found(rankings: Sequence[tuple[Case, RankedCandidates]]) -> bool:
     return any(len(ranking.ids) for _, ranking in rankings)
 
 
-def _firsts(rankings: Sequence[tuple[Case, Ranking]]) -> tuple[Numbers, Numbers]:
-    """The evidence for the first of each ranking, and whether it is right."""
-    found = [(case, ranking) for case, ranking in rankings if len(ranking.ids)]
-    evidence = np.array([ranking.evidence[0] for _, ranking in found]).reshape(-1, len(EVIDENCE))
-    return evidence, np.array([case.is_right(ranking) for case, ranking in found], dtype=float)
+def _firsts(rankings: Sequence[tuple[Case, RankedCandidates]]) -> tuple[Numbers, Numbers]:
+    """Return the evidence for the first item of each ranking, and whether it is relevant."""
+    ranked = [(case, ranking) for case, ranking in rankings if len(ranking.ids)]
+    evidence = np.array([ranking.evidence[0] for _, ranking in ranked]).reshape(-1, len(EVIDENCE))
+    return evidence, np.array([case.is_right(ranking) for case, ranking in ranked], dtype=float)
 
 
 def _logistic(sets: Sequence[tuple[Numbers, Numbers]]) -> Numbers:
-    """Every set counts the same."""
+    """Fit a logistic regression in which every dataset counts the same."""
     weights = np.zeros(len(EVIDENCE))
     ridge = 2 * RIDGE * np.eye(len(EVIDENCE))
     for _ in range(STEPS):
@@ -211,16 +220,26 @@ def _as_evidence(weights: Numbers) -> Evidence:
     return Evidence(*np.round(weights, 4).tolist())
 
 
-def _least_good(rankings: Sequence[Sequence[tuple[Case, Ranking]]], fitted: Calibration) -> float:
-    """The confidence that refuses, on average over the sets, so many answers that are there."""
+def _good_match_threshold(
+    rankings: Sequence[Sequence[tuple[Case, RankedCandidates]]], fitted: Calibration
+) -> float:
+    """Return the highest threshold within the allowed share of false refusals, averaged over datasets."""
     weights = np.array(as_row(fitted.meaning))
     firsts = [
-        np.array([one.evidence[0] @ weights for case, one in ranking if case.query.answerable and len(one.ids)])
-        for ranking in rankings
+        np.array(
+            [
+                ranking.evidence[0] @ weights
+                for case, ranking in dataset
+                if case.query.answerable and len(ranking.ids)
+            ]
+        )
+        for dataset in rankings
     ]
     levels = np.linspace(0.01, 0.6, 60)
     limits = np.log(levels / (1 - levels))
-    refused = np.array([np.mean([np.mean(one < limit) for one in firsts if len(one)]) for limit in limits])
+    refused = np.array(
+        [np.mean([np.mean(scores < limit) for scores in firsts if len(scores)]) for limit in limits]
+    )
     allowed = levels[refused <= FALSE_REFUSALS]
     return round(float(allowed[-1]) if len(allowed) else float(levels[0]), 3)
 

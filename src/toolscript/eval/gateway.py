@@ -24,10 +24,10 @@ from toolscript.eval.baselines import baselines_of
 from toolscript.eval.dataset import (
     Dataset,
     Draft,
+    EngineAnswer,
     EvalReport,
     EvalRequest,
     EvalResult,
-    Given,
     WrittenDraft,
     WrittenPage,
     check_folder,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 GATEWAY = "gateway"
-WITH = ":"
+SEPARATOR = ":"
 HINT = "give files that `toolscript eval --out FILE` wrote"
 
 
@@ -79,7 +79,7 @@ async def _judged(
     embedder: Embedder,
     on_progress: OnProgress,
 ) -> EvalReport:
-    """The engine embeds each query itself, for its time is measured; the others share what was embedded."""
+    """Judge the gateway. It embeds each query itself, because its time is measured; the others share a cache."""
     weights = weights_of(request, replace(DEFAULT_WEIGHTS, meaning=settings.search_alpha))
     prepared = PreparedItems(embedder)
     shared = CachedEmbedder(embedder, size=len(dataset.queries) * MAX_TEXTS)
@@ -98,7 +98,7 @@ async def _judged(
 
 @asynccontextmanager
 async def open_disk_cached(settings: GatewaySettings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
-    """The gateway's model; items are embedded once, unless nothing may be kept on disk."""
+    """Open the gateway's model; vectors of items are cached on disk unless the cache is off."""
     require_model(settings)
     from toolscript.core.embedding.embedder import LocalEmbedder
     from toolscript.core.embedding.engine import Device
@@ -124,30 +124,30 @@ def gateway_search(weights: RankingWeights) -> LocalSearch:
 
 
 def ablated_searches(weights: RankingWeights) -> Mapping[str, LocalSearch]:
-    """The same search with one of its parts off, by the name of the part."""
+    """Return the search with one part off, by the name of the part."""
     off = {part: gateway_search(weights.without(part)) for part in PARTS}
     return {**off, "general tools": LocalSearch(Capabilities((), {}), weights)}
 
 
 class PreparedItems:
-    """Words and vectors of items, by key, worked out once for all engines and all slices of a catalog."""
+    """Terms and vectors of items by key, computed once for all engines and all parts of a catalog."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._known: dict[str, tuple[Analysed, Vector]] = {}
+        self._prepared_items: dict[str, tuple[Analysed, Vector]] = {}
 
     async def of(self, items: Sequence[Item]) -> tuple[list[Analysed], Matrix]:
-        new = [item for item in items if item.key not in self._known]
+        new = [item for item in items if item.key not in self._prepared_items]
         vectors = await embed_items(self._embedder, new)
         for item, vector in zip(new, vectors, strict=True):
-            self._known[item.key] = (analyse(item), vector)
-        known = [self._known[item.key] for item in items]
-        rows = np.array([vector for _, vector in known], dtype=np.float32)
-        return [words for words, _ in known], rows.reshape(len(known), self._embedder.model.dimensions)
+            self._prepared_items[item.key] = (analyse(item), vector)
+        prepared = [self._prepared_items[item.key] for item in items]
+        rows = np.array([vector for _, vector in prepared], dtype=np.float32)
+        return [words for words, _ in prepared], rows.reshape(len(prepared), self._embedder.model.dimensions)
 
 
 class GatewayEngine:
-    """Every item in memory, as in a gateway whose servers have all answered."""
+    """All items in memory, as in a gateway whose servers are all connected."""
 
     name = GATEWAY
 
@@ -163,26 +163,28 @@ class GatewayEngine:
         analysed, vectors = await self._prepared.of(items)
         self._search.index = LocalIndex(items, analysed, vectors).warm()
 
-    async def answer(self, query: str) -> Given:
+    async def answer(self, query: str) -> EngineAnswer:
         answer = await self._search.search(LocalQuery(query, limit=DEPTH, threshold=0.0, kind=None))
         if self._search.index.model_is_used and not answer.semantic:
-            raise EmbedderUnavailable(f"words alone answered: {self._search.why_words_alone}", hint="try again")
-        return given_of(answer, self._count)
+            raise EmbedderUnavailable(
+                f"only sparse retrieval answered: {self._search.why_keyword_only}", hint="try again"
+            )
+        return engine_answer(answer, self._count)
 
 
-def given_of(answer: LocalAnswer, count: Count | None = None) -> Given:
-    """What a gateway's answer says, in the judge's words."""
+def engine_answer(answer: LocalAnswer, count: Count | None = None) -> EngineAnswer:
+    """Convert a gateway's answer."""
     confidence = answer.hits[0].confidence if answer.hits else None
-    shown = [
+    tools = [
         {"tool": tool_id(hit.item.server, hit.item.name), "description": hit.item.description}
         for hit in answer.hits[:DEFAULT_LIMIT]
     ]
-    return Given(
+    return EngineAnswer(
         tuple(hit.item.key for hit in answer.hits),
         confidence,
         answer.good_match,
         answer.milliseconds,
-        answer_tokens(shown, count),
+        answer_tokens(tools, count),
     )
 
 
@@ -196,7 +198,7 @@ def make_draft(
     force: bool,
     on_progress: OnProgress,
 ) -> WrittenDraft:
-    """Looks at the folder and the settings first: asking servers and a model takes time."""
+    """Draft a dataset. Check the folder and the settings first: servers and a model take time."""
     check_folder(folder, overwrite=force)
     settings = load_gateway_settings(flags)
     _check_text_model(settings)
@@ -264,7 +266,7 @@ def fit_ranking_weights(
         settings = load_gateway_settings({"search_model": model})
         sets = [evenly_spread(_read(dataset), count) for dataset in datasets]
         if len({_title(dataset) for dataset in sets}) < len(sets):
-            raise InvalidRequest("two sets have the same name", hint="give their folders names of their own")
+            raise InvalidRequest("two datasets have the same name", hint="give their folders different names")
         async with open_disk_cached(settings, on_progress) as embedder:
             cases = {_title(dataset): await _cases(dataset, embedder, on_progress) for dataset in sets}
         groups = {_title(dataset): dataset.name for dataset in sets}
@@ -278,7 +280,7 @@ def fit_ranking_weights(
 
 
 def _read(dataset: str) -> Dataset:
-    folder, _, distractors = dataset.partition(WITH)
+    folder, _, distractors = dataset.partition(SEPARATOR)
     return read_dataset(Path(folder), distractors=Path(distractors) if distractors else None)
 
 
@@ -294,28 +296,28 @@ async def _cases(dataset: Dataset, embedder: Embedder, on_progress: OnProgress) 
     keys = {row: item.key for row, item in enumerate(dataset.items)}
     cases = []
     for query in dataset.queries:
-        request, look, features = await search.fuse_scores(query.text, DEFAULT_WEIGHTS)
-        _, worded, worded_traits = await by_words.fuse_scores(query.text, DEFAULT_WEIGHTS)
-        cases.append(Case(query, request, look, worded, features, worded_traits, keys))
-        on_progress(Progress(f"look at {_title(dataset)}", len(cases), len(dataset.queries)))
+        request, fused, features = await search.fuse_scores(query.text, DEFAULT_WEIGHTS)
+        _, sparse_fused, sparse_features = await by_words.fuse_scores(query.text, DEFAULT_WEIGHTS)
+        cases.append(Case(query, request, fused, sparse_fused, features, sparse_features, keys))
+        on_progress(Progress(f"rank {_title(dataset)}", len(cases), len(dataset.queries)))
     return cases
 
 
 def _write_held_out(folder: Path, tried: Sequence[HeldOut], groups: dict[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for one in tried:
-        data = {**weights_to_json(one.weights), "held_out": groups[one.set]}
-        (folder / f"{groups[one.set]}.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
+    for held_out in tried:
+        data = {**weights_to_json(held_out.weights), "held_out": groups[held_out.set]}
+        (folder / f"{groups[held_out.set]}.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
 
 
 def _text(fitted: RankingWeights, tried: Sequence[HeldOut]) -> str:
     lines = [f"{'set':34} {'held out':>9} {'as it is':>9}   nDCG@10 of the ranking alone"] if tried else []
-    lines += [f"{one.set:34} {one.ndcg:9.4f} {one.by_default:9.4f}" for one in tried]
+    lines += [f"{held_out.set:34} {held_out.ndcg:9.4f} {held_out.by_default:9.4f}" for held_out in tried]
     return "\n".join([*lines, "", json.dumps(weights_to_json(fitted), indent=2)])
 
 
 def make_page(reports: Sequence[Path], *, out: Path) -> WrittenPage:
-    """Both files are made before one of them is written."""
+    """Write the page and the plot, after both were rendered."""
     plot = _plot_beside(out, reports)
     read = [_report(path) for path in reports]
     page = quality_page(read, command=_command(reports, out), plot=plot.name)
@@ -351,11 +353,11 @@ def _report(path: Path) -> EvalReport:
 
 
 def _command(reports: Sequence[Path], out: Path) -> str:
-    return shlex.join(["toolscript", "eval", "page", *map(_told, reports), "--out", _told(out)])
+    return shlex.join(["toolscript", "eval", "page", *map(_public_path, reports), "--out", _public_path(out)])
 
 
-def _told(path: Path) -> str:
-    """A page is for others: where a file lies on this machine is no part of it."""
+def _public_path(path: Path) -> str:
+    """Return the path for the page, without folders of this machine."""
     here, there = Path.cwd().resolve(), path.resolve()
     return there.relative_to(here).as_posix() if there.is_relative_to(here) else path.name
 

@@ -21,7 +21,7 @@ UNNAMED = "unnamed"
 
 UNKNOWN = "–"
 _SPECIAL = re.compile(r"([\\`*\[\]|~#!$])")
-# An underscore within a word is no markup, and most names of sets have one.
+# An underscore inside a word is no markup, and most names of datasets have one.
 _UNDERSCORE = re.compile(r"(?<!\w)_|_(?!\w)|(?<=_)_|_(?=_)")
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
@@ -33,7 +33,7 @@ RANKING = {
     "hit@1": "hit@1",
     "step_recall": "step recall",
 }
-SURENESS = {
+CONFIDENCE_TITLES = {
     "calibration_error": "calibration error",
     "nothing_fits_auroc": "nothing-fits AUROC",
     "false_answers": "false answers",
@@ -48,7 +48,7 @@ ROUTED = {
 }
 
 P50, P95 = "p50_ms:", "p95_ms:"
-NOT_SAID = "not said"
+NOT_REPORTED = "not said"
 PICTURE = "nDCG@10 of the engines and of plain baselines on every set, with 95 % intervals"
 INTRO = (
     "± is half the 95 % bootstrap interval over the queries of a set. A difference is taken query by query, with "
@@ -59,7 +59,7 @@ Entry = tuple[str, str, SystemReport]
 
 
 class Setup(NamedTuple):
-    """Engines are compared only where all of this is the same."""
+    """Engines are compared only if all of this is equal."""
 
     name: str
     model: str
@@ -69,7 +69,7 @@ class Setup(NamedTuple):
 
 @dataclass(frozen=True)
 class QualityRow:
-    """One set, and the report of each engine that was asked; `routed` are those of the service going by skills."""
+    """One dataset with the report of each engine; `routed` are those of the service with skill routing."""
 
     name: str
     setup: Setup
@@ -78,12 +78,12 @@ class QualityRow:
 
     @property
     def engines(self) -> dict[str, SystemReport]:
-        """By name, in the same order in every row."""
+        """Return the engines by name, in the same order in every row."""
         return {name: self.reports[name].systems[0] for name in ENGINES if name in self.reports}
 
     @property
     def baselines(self) -> dict[str, SystemReport]:
-        """The same catalog and model give the same baselines: those of the first report will do."""
+        """Return the baselines of the first report: the same catalog and model give the same ones."""
         plain = {
             system.system: system
             for report in reversed(list(self.reports.values()))
@@ -94,23 +94,23 @@ class QualityRow:
 
     @property
     def best_baseline(self) -> SystemReport | None:
-        known = [system for system in self.baselines.values() if measured(system, NDCG)]
-        return max(known, key=lambda system: system.measures[NDCG].value, default=None)
+        measured_systems = [system for system in self.baselines.values() if measured(system, NDCG)]
+        return max(measured_systems, key=lambda system: system.measures[NDCG].value, default=None)
 
 
 def rows_of(reports: Sequence[EvalReport]) -> list[QualityRow]:
-    """In the order given; an engine that was judged twice in the same way is refused."""
-    found: dict[Setup, dict[str, EvalReport]] = {}
+    """Return the rows in order of the reports; refuse two reports of one engine with the same setup."""
+    by_setup: dict[Setup, dict[str, EvalReport]] = {}
     for report in reports:
         if report.strategy is Strategy.DIRECT:
             setup = _setup(report)
-            of_set = found.setdefault(setup, {})
+            of_set = by_setup.setdefault(setup, {})
             _check(report, setup, of_set)
             of_set[report.engine] = report
-    routed = _routed(reports, found)
+    routed = _routed(reports, by_setup)
     return [
-        QualityRow(_label(setup, list(found)), setup, of_set, routed.get(setup, {}))
-        for setup, of_set in found.items()
+        QualityRow(_label(setup, list(by_setup)), setup, of_set, routed.get(setup, {}))
+        for setup, of_set in by_setup.items()
     ]
 
 
@@ -121,8 +121,8 @@ def _setup(report: EvalReport) -> Setup:
 def _routed(
     reports: Sequence[EvalReport], direct: Mapping[Setup, Mapping[str, EvalReport]]
 ) -> dict[Setup, dict[Strategy, EvalReport]]:
-    """What skills do to a search is seen beside the same search without them."""
-    found: dict[Setup, dict[Strategy, EvalReport]] = {}
+    """Return the reports with skill routing; each needs one without, to compare with."""
+    by_setup: dict[Setup, dict[Strategy, EvalReport]] = {}
     for report in reports:
         if report.strategy is Strategy.DIRECT:
             continue
@@ -132,21 +132,21 @@ def _routed(
                 f"there is nothing to compare {how} on {setup.name} with",
                 hint="also give the report of `toolscript eval --engine service --strategy direct` on the same",
             )
-        of_set = found.setdefault(setup, {})
+        of_set = by_setup.setdefault(setup, {})
         if report.strategy in of_set:
             raise InvalidRequest(f"two reports are about {how} on {setup.name}", hint="give one of them")
         of_set[report.strategy] = report
-    return found
+    return by_setup
 
 
 def measured(system: SystemReport, name: str) -> Measure | None:
-    """None also where there is no such figure, as there is no AUROC when all queries are alike."""
+    """Return a measure; None if it is missing or not finite, as the AUROC of queries of one kind."""
     measure = system.measures.get(name)
     return measure if measure and all(map(math.isfinite, (measure.value, measure.low, measure.high))) else None
 
 
 def one_line(text: str) -> str:
-    """Without what no page can hold, breaks a line, or turns the direction of writing."""
+    """Return the text without control characters, line breaks and marks of writing direction."""
     return " ".join("".join(char if _is_shown(char) else " " for char in text).split())
 
 
@@ -165,36 +165,34 @@ def _check(report: EvalReport, setup: Setup, of_set: Mapping[str, EvalReport]) -
             hint=f"give reports of {' and '.join(ENGINES)}",
         )
     if report.engine in of_set:
-        raise InvalidRequest(
-            f"two reports tell how the {report.engine} does on {setup.name}", hint="give one of them"
-        )
+        raise InvalidRequest(f"two reports are about the {report.engine} on {setup.name}", hint="give one of them")
 
 
 def _label(setup: Setup, setups: Sequence[Setup]) -> str:
-    """The name of the set, and what tells it from other rows of that name."""
-    alike = [one for one in setups if one.name == setup.name]
+    """Return the name of the dataset, and what distinguishes it from other rows of that name."""
+    alike = [other for other in setups if other.name == setup.name]
     differs = [len(set(values)) > 1 for values in zip(*alike, strict=True)]
-    told = (setup.name, setup.model, f"{setup.items:,} items", f"{setup.queries:,} queries")
-    facts = [fact for fact, needed in zip(told, differs, strict=True) if needed]
+    all_facts = (setup.name, setup.model, f"{setup.items:,} items", f"{setup.queries:,} queries")
+    facts = [fact for fact, needed in zip(all_facts, differs, strict=True) if needed]
     return f"{setup.name} ({', '.join(facts)})" if facts else setup.name
 
 
 def plain(text: str) -> str:
-    """The text itself, in a line, a heading or a cell."""
+    """Escape text for a line, a heading or a cell."""
     escaped = _UNDERSCORE.sub(r"\\_", _SPECIAL.sub(r"\\\1", one_line(text)))
     return "".join(_HTML.get(char, char) for char in escaped)
 
 
 def code(text: str) -> str:
-    """Between more backticks than stand together in it."""
-    shown = one_line(text)
-    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
-    space = " " if "`" in shown else ""
-    return f"{fence}{space}{shown}{space}{fence}"
+    """Return inline code with a fence longer than any run of backticks in it."""
+    line = one_line(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    space = " " if "`" in line else ""
+    return f"{fence}{space}{line}{space}{fence}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
-    """Cells are Markdown already. The first `words` columns hold words, the others figures."""
+    """Return a table of Markdown cells. The first `words` columns hold text, the others numbers."""
     marks = ["---" if index < words else "---:" for index in range(len(head))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, marks, *rows))
 
@@ -209,7 +207,7 @@ Rows = Sequence[QualityRow]
 
 
 def quality_page(reports: Sequence[EvalReport], *, command: str, plot: str) -> str:
-    """`command` is what makes this page, `plot` the name of the picture beside it."""
+    """Return the page. `command` generates it, `plot` is the file name of its plot."""
     rows = rows_of(reports)
     parts = [
         f"# Search quality\n\nGenerated by {code(command)}. Change the reports, not this page.\n\n{INTRO}",
@@ -259,11 +257,11 @@ def _ndcg(rows: Rows) -> str:
 
 
 def _held_out(row: QualityRow) -> str:
-    """What the reports say of it, and of which engine where they differ."""
+    """Return the notes of the reports, with the engine where they differ."""
     notes = {engine: row.reports[engine].held_out for engine in row.engines}
     if len(set(notes.values())) == 1:
-        return next(iter(notes.values())) or NOT_SAID
-    return "; ".join(f"{engine}: {note or NOT_SAID}" for engine, note in notes.items())
+        return next(iter(notes.values())) or NOT_REPORTED
+    return "; ".join(f"{engine}: {note or NOT_REPORTED}" for engine, note in notes.items())
 
 
 def _gateway_less_service(row: QualityRow) -> str:
@@ -274,7 +272,7 @@ def _gateway_less_service(row: QualityRow) -> str:
 
 
 def _difference(before: SystemReport, after: SystemReport, seed: int) -> str:
-    """Query by query where both were asked the same ones."""
+    """Return the difference in nDCG@10, query by query if both have the same queries."""
     by_query = paired(before, after, seed)
     if by_query is not None:
         return f"{by_query.value:+.3f} ({by_query.low:+.3f} to {by_query.high:+.3f})"
@@ -303,7 +301,7 @@ def _ranking(rows: Rows) -> str:
 
 
 def _routing(rows: Rows) -> str:
-    """Beside the search without skills of the same run where there is one: two runs differ by a little chance."""
+    """Compare with the search without skills, of the same run if it has one: two runs differ slightly."""
     cells = [
         [
             plain(row.name),
@@ -317,17 +315,17 @@ def _routing(rows: Rows) -> str:
         for strategy, report in row.routed.items()
     ]
     head = ("Set", "Strategy", "direct nDCG@10", "nDCG@10", "difference", *ROUTED.values())
-    told = _told(ROUTED, ROUTING)
-    return f"## Routed by skills\n\n{told}\n\n{table(head, cells, words=2)}" if cells else ""
+    text = _explanations(ROUTED, ROUTING)
+    return f"## Routed by skills\n\n{text}\n\n{table(head, cells, words=2)}" if cells else ""
 
 
-def _told(titles: Mapping[str, str], meanings: Mapping[str, str]) -> str:
+def _explanations(titles: Mapping[str, str], meanings: Mapping[str, str]) -> str:
     return "\n".join(f"- {title}: {meanings[name]}" for name, title in titles.items())
 
 
 def _confidence(rows: Rows) -> str:
-    told = _told(SURENESS, CONFIDENCE)
-    return _section("Confidence", told, list(_engine_entries(rows)), SURENESS)
+    text = _explanations(CONFIDENCE_TITLES, CONFIDENCE)
+    return _section("Confidence", text, list(_engine_entries(rows)), CONFIDENCE_TITLES)
 
 
 def _engine_entries(rows: Rows, *, best_baseline: bool = False) -> Iterable[Entry]:
@@ -338,52 +336,56 @@ def _engine_entries(rows: Rows, *, best_baseline: bool = False) -> Iterable[Entr
 
 
 def _section(title: str, text: str, entries: Sequence[Entry], columns: Mapping[str, str]) -> str:
-    """A row for each system; what nobody measured has no column."""
-    shown = [name for name in columns if any(measured(system, name) for _, _, system in entries)]
-    if not shown:
+    """Return a table with a row per system, without columns that no system has."""
+    names = [name for name in columns if any(measured(system, name) for _, _, system in entries)]
+    if not names:
         return ""
-    cells = [[plain(of), plain(who), *(_of(system, name) for name in shown)] for of, who, system in entries]
-    head = ("Set", "System", *(columns[name] for name in shown))
+    cells = [[plain(of), plain(who), *(_of(system, name) for name in names)] for of, who, system in entries]
+    head = ("Set", "System", *(columns[name] for name in names))
     return f"## {title}\n\n{text}\n\n{table(head, cells, words=2)}"
 
 
 def _trade_off(rows: Rows) -> str:
-    tables = [f"### {plain(row.name)}\n\n{shown}" for row in rows if (shown := _curve(row))]
-    told = (
+    tables = [f"### {plain(row.name)}\n\n{content}" for row in rows if (content := _curve(row))]
+    text = (
         "The share of queries that a least confidence refuses: wrongly where the answer is there, rightly where "
         "nothing fits or the right items are gone from the catalog."
     )
-    return "\n\n".join(["## Least confidence", told, *tables]) if tables else ""
+    return "\n\n".join(["## Least confidence", text, *tables]) if tables else ""
 
 
 def _curve(row: QualityRow) -> str:
     curves = {name: list(filter(_is_in_table, row.reports[name].curve)) for name in row.engines}
-    at = sorted({point.threshold for curve in curves.values() for point in curve})
+    thresholds = sorted({point.threshold for curve in curves.values() for point in curve})
     cells = [
         [kind, name, *shares]
         for kind, share in REFUSED.items()
         for name, curve in curves.items()
-        if set(shares := _shares(curve, at, share)) != {UNKNOWN}
+        if set(shares := _shares(curve, thresholds, share)) != {UNKNOWN}
     ]
-    return table(("Refused", "System", *(f"{minimum:.2f}" for minimum in at)), cells, words=2) if at else ""
+    return (
+        table(("Refused", "System", *(f"{minimum:.2f}" for minimum in thresholds)), cells, words=2)
+        if thresholds
+        else ""
+    )
 
 
 def _is_in_table(point: CurvePoint) -> bool:
-    return any(abs(point.threshold - at) < 1e-9 for at in CURVE_AT)
+    return any(abs(point.threshold - threshold) < 1e-9 for threshold in CURVE_AT)
 
 
 def _shares(
-    curve: Sequence[CurvePoint], at: Sequence[float], share: Callable[[CurvePoint], float | None]
+    curve: Sequence[CurvePoint], thresholds: Sequence[float], share: Callable[[CurvePoint], float | None]
 ) -> list[str]:
-    known = {point.threshold: share(point) for point in curve}
-    found = [known.get(minimum) for minimum in at]
-    return [UNKNOWN if one is None else f"{one:.1%}" for one in found]
+    by_threshold = {point.threshold: share(point) for point in curve}
+    shares = [by_threshold.get(minimum) for minimum in thresholds]
+    return [UNKNOWN if value is None else f"{value:.1%}" for value in shares]
 
 
 def _latency(rows: Rows) -> str:
-    tables = [f"### {name}\n\n{shown}" for name in ENGINES if (shown := _stages(rows, name))]
-    told = "Milliseconds of each stage, p50 / p95, on the machine that made the report."
-    return "\n\n".join(["## Latency", told, *tables]) if tables else ""
+    tables = [f"### {name}\n\n{content}" for name in ENGINES if (content := _stages(rows, name))]
+    text = "Milliseconds of each stage, p50 / p95, on the machine that made the report."
+    return "\n\n".join(["## Latency", text, *tables]) if tables else ""
 
 
 def _stages(rows: Rows, engine: str) -> str:
@@ -400,11 +402,11 @@ def _spent(system: SystemReport, stage: str) -> str:
 
 
 def _tokens(rows: Rows) -> str:
-    shown = [name for name in ENGINES if any(_counted(row, name) for row in rows)]
-    counted = [row for row in rows if any(_counted(row, name) for name in shown)]
-    cells = [[plain(row.name), *(_count(_counted(row, name)) for name in shown)] for row in counted]
-    told = "What a model reads of one answer, on average."
-    return f"## Tokens per answer\n\n{told}\n\n{table(('Set', *shown), cells)}" if cells else ""
+    engines = [name for name in ENGINES if any(_counted(row, name) for row in rows)]
+    counted = [row for row in rows if any(_counted(row, name) for name in engines)]
+    cells = [[plain(row.name), *(_count(_counted(row, name)) for name in engines)] for row in counted]
+    text = "What a model reads of one answer, on average."
+    return f"## Tokens per answer\n\n{text}\n\n{table(('Set', *engines), cells)}" if cells else ""
 
 
 def _counted(row: QualityRow, engine: str) -> Measure | None:
@@ -416,20 +418,21 @@ def _count(tokens: Measure | None) -> str:
 
 
 def _ablations(rows: Rows) -> str:
-    tables = [f"### {name}\n\n{shown}" for name in ENGINES if (shown := _parts(rows, name))]
-    told = (
+    tables = [f"### {name}\n\n{content}" for name in ENGINES if (content := _parts(rows, name))]
+    text = (
         "What nDCG@10 becomes when a part of the engine is off, as a difference to the whole engine. "
         "Bold: the interval of the difference does not hold zero."
     )
-    return "\n\n".join(["## Parts", told, *tables]) if tables else ""
+    return "\n\n".join(["## Parts", text, *tables]) if tables else ""
 
 
 def _parts(rows: Rows, engine: str) -> str:
     reports = {row.name: row.reports[engine] for row in rows if engine in row.reports}
-    off = {name: found for name, report in reports.items() if (found := _off(report))}
-    parts = list(dict.fromkeys(part for found in off.values() for part in found))
+    off = {name: ablated for name, report in reports.items() if (ablated := _off(report))}
+    parts = list(dict.fromkeys(part for ablated in off.values() for part in ablated))
     cells = [
-        [plain(name), *(_lost(reports[name], found.get(part)) for part in parts)] for name, found in off.items()
+        [plain(name), *(_lost(reports[name], ablated.get(part)) for part in parts)]
+        for name, ablated in off.items()
     ]
     return table(("Set", *map(plain, parts)), cells) if off else ""
 

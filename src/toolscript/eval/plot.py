@@ -11,7 +11,7 @@ from toolscript.eval.page import BASELINES, ENGINES, NDCG, QualityRow, measured,
 WIDTH, MARGIN = 900, 20
 SMALL_LETTER = 6.8
 
-# Who, what of it, and its colour on a light page and on a dark one.
+# Selector, property, and its colours on a light and on a dark page.
 Paint = tuple[str, str, str, str]
 
 PAGE_PAINT: tuple[Paint, ...] = (
@@ -43,7 +43,7 @@ SHAPES: Mapping[str, str] = {
     "z-score": "M0 -5.2L5.2 0L0 5.2L-5.2 0z",
 }
 
-# What is painted how, on a light page and on a dark one.
+# Colours on a light and on a dark page.
 PAINT = (
     *PAGE_PAINT,
     (".gateway", "fill", "#0757ba", "#58a6ff"),
@@ -57,7 +57,7 @@ TITLE = "nDCG@10 on every set"
 
 
 def draw(name: str, title: str, description: str, style: str, height: int, drawn: Iterable[str]) -> str:
-    """SVG that needs nothing from elsewhere; the description is for whoever cannot see it."""
+    """Return a self-contained SVG; the description is for screen readers."""
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="{name}-title {name}-desc">',
@@ -80,14 +80,14 @@ def text_at(x: float, y: float, text: str, kind: str = "", *, anchor: str = "sta
 
 def style_of(fixed: str, paint: Iterable[Paint]) -> str:
     paint = tuple(paint)
-    light = "".join(f"{who}{{{what}:{colour}}}" for who, what, colour, _ in paint)
-    dark = "".join(f"{who}{{{what}:{colour}}}" for who, what, _, colour in paint)
+    light = "".join(f"{selector}{{{name}:{colour}}}" for selector, name, colour, _ in paint)
+    dark = "".join(f"{selector}{{{name}:{colour}}}" for selector, name, _, colour in paint)
     return f"{fixed}{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From `low` to `high` twentieths, between two places on the picture."""
+    """A scale from `low` to `high` twentieths, between two x positions."""
 
     low: int
     high: int
@@ -105,7 +105,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Picture:
-    """The rows, where they are drawn, and which systems have a lane in each of them."""
+    """The rows, their scale, and the systems that have a lane in each."""
 
     rows: Sequence[QualityRow]
     scale: Scale
@@ -125,7 +125,7 @@ class Picture:
 
 
 def quality_plot(reports: Sequence[EvalReport]) -> str:
-    """SVG that needs nothing from elsewhere."""
+    """Return the plot as a self-contained SVG."""
     picture = _picture(rows_of(reports))
     height = picture.bottom + FOOT
     drawn = [
@@ -139,24 +139,24 @@ def quality_plot(reports: Sequence[EvalReport]) -> str:
 def _picture(rows: Sequence[QualityRow]) -> Picture:
     longest = max((_length(row.name) for row in rows), default=0)
     left = MARGIN + min(MAX_NAME, max(MIN_NAME, longest * LETTER)) + 16
-    shown = [(name, measure) for row in rows for name, measure in _drawn(row)]
-    low, high = _limits([value for name, measure in shown for value in _places(name, measure)])
-    there = {name for name, _ in shown}
+    measures = [(name, measure) for row in rows for name, measure in _drawn(row)]
+    low, high = _limits([value for name, measure in measures for value in _places(name, measure)])
+    names = {name for name, _ in measures}
     return Picture(
         rows,
         Scale(low, high, left, WIDTH - MARGIN - FIGURES),
-        [name for name in ENGINES if name in there],
-        [name for name in BASELINES if name in there],
+        [name for name in ENGINES if name in names],
+        [name for name in BASELINES if name in names],
     )
 
 
 def _places(name: str, measure: Measure) -> Sequence[float]:
-    """Baselines are drawn without their intervals."""
+    """Return the drawn values: baselines have no intervals."""
     return (measure.low, measure.value, measure.high) if name in ENGINES else (measure.value,)
 
 
 def _limits(values: Sequence[float]) -> tuple[int, int]:
-    """Whole tenths around all of them, in twentieths."""
+    """Return whole tenths around all values, in twentieths."""
     if not values:
         return 0, 20
     low, high = math.floor(min(values) * 10 + 1e-9), math.ceil(max(values) * 10 - 1e-9)
@@ -170,10 +170,12 @@ def _drawn(row: QualityRow) -> Iterable[tuple[str, Measure]]:
 
 
 def _drawable(system: SystemReport | None) -> Measure | None:
-    """Whatever a file says, nDCG is from 0 to 1."""
+    """Return the nDCG of a system; None outside 0 to 1, which a file can contain."""
     measure = None if system is None else measured(system, NDCG)
     return (
-        measure if measure and all(0 <= one <= 1 for one in (measure.low, measure.value, measure.high)) else None
+        measure
+        if measure and all(0 <= value <= 1 for value in (measure.low, measure.value, measure.high))
+        else None
     )
 
 
@@ -213,7 +215,7 @@ def _row(picture: Picture, position: int, row: QualityRow) -> Iterable[str]:
     y = picture.lane(position, len(picture.engines))
     for name, system in row.baselines.items():
         if measure := _drawable(system):
-            yield _mark(name, picture.scale.x(measure.value), y, _told(row, name, measure))
+            yield _mark(name, picture.scale.x(measure.value), y, _tooltip(row, name, measure))
     best = row.best_baseline
     if best and (measure := _drawable(best)):
         yield text_at(
@@ -224,7 +226,7 @@ def _row(picture: Picture, position: int, row: QualityRow) -> Iterable[str]:
 def _engine(picture: Picture, row: QualityRow, name: str, measure: Measure, y: float) -> Iterable[str]:
     low, x, high = (picture.scale.x(value) for value in (measure.low, measure.value, measure.high))
     yield f'<line class="interval {name}" x1="{low:.1f}" y1="{y:.1f}" x2="{high:.1f}" y2="{y:.1f}"/>'
-    yield _mark(name, x, y, _told(row, name, measure))
+    yield _mark(name, x, y, _tooltip(row, name, measure))
     yield text_at(WIDTH - MARGIN, y + 4.5, f"{measure.value:.3f}", f"small figure {name}", anchor="end")
 
 
@@ -234,12 +236,12 @@ def _mark(name: str, x: float, y: float, title: str = "") -> str:
     return f'<path class="{kind}" transform="translate({x:.1f} {y:.1f})" d="{SHAPES[name]}"{inner}'
 
 
-def _told(row: QualityRow, name: str, measure: Measure) -> str:
+def _tooltip(row: QualityRow, name: str, measure: Measure) -> str:
     return f"{row.name}, {name}: {measure.value:.3f} ({measure.low:.3f} to {measure.high:.3f})"
 
 
 def _description(picture: Picture) -> str:
-    """What the picture shows, for whoever cannot see it."""
+    """Describe the plot for screen readers."""
     low, high = picture.scale.ticks[0], picture.scale.ticks[-1]
     rows = [
         f"{row.name}: " + ", ".join(f"{name} {measure.value:.3f}" for name, measure in _drawn(row))
@@ -258,5 +260,5 @@ def _shortened(name: str, maximum: int) -> str:
 
 
 def _length(text: str) -> int:
-    """In letters of this alphabet; those of many others are twice as wide."""
+    """Return the width in Latin letters; wide scripts count double."""
     return sum(1 if ord(char) < 0x1100 else 2 for char in text)

@@ -1,4 +1,4 @@
-"""Reports: as JSON and back, as text, and what changed from one to the next."""
+"""Reports: as JSON and back, as text, and the comparison of two."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -45,7 +45,7 @@ NAMES, COLUMN = 16, 13
 
 @dataclass(frozen=True)
 class Change:
-    """One measure of the engine before and after; `paired` is the difference query by query, where known."""
+    """One measure of the engine before and after; `paired` is the difference query by query, if available."""
 
     measure: str
     before: float
@@ -63,7 +63,7 @@ def report_to_json(report: EvalReport) -> dict[str, object]:
 
 
 def report_from_json(data: Mapping[str, object]) -> EvalReport:
-    """What `report_to_json` made; refused when it is something else."""
+    """Parse the output of `report_to_json`; refuse anything else."""
     try:
         if data["format"] != FORMAT or not data["systems"]:
             raise ValueError(f"format {data['format']}, or no system in it")
@@ -76,7 +76,7 @@ def report_from_json(data: Mapping[str, object]) -> EvalReport:
 
 
 def compare(before: EvalReport, after: EvalReport) -> tuple[Change, ...]:
-    """The engines of the two, measure by measure, where both have it."""
+    """Compare the engines of two reports by the measures that both have."""
     old, new = before.systems[0], after.systems[0]
     shared = [name for name in new.measures if name in old.measures]
     return tuple(
@@ -91,17 +91,19 @@ def compare(before: EvalReport, after: EvalReport) -> tuple[Change, ...]:
 
 
 def paired(before: SystemReport, after: SystemReport, seed: int) -> Measure | None:
-    """How nDCG@10 differs on the queries that both were asked."""
+    """Return the difference in nDCG@10 on the queries that both have."""
     both = [query for query in after.by_query if query in before.by_query]
     if not both:
         return None
-    return paired_difference([before.by_query[one] for one in both], [after.by_query[one] for one in both], seed)
+    return paired_difference(
+        [before.by_query[query] for query in both], [after.by_query[query] for query in both], seed
+    )
 
 
 def differences_of_setup(before: EvalReport, after: EvalReport) -> list[str]:
-    """What else is not as it was, so that nobody takes its work for the engine's."""
-    told = ("dataset", "distractors", "engine", "strategy", "model", "items", "queries")
-    pairs = [(name, getattr(before, name), getattr(after, name)) for name in told]
+    """Describe other differences, so that their effect is not attributed to the engine."""
+    compared = ("dataset", "distractors", "engine", "strategy", "model", "items", "queries")
+    pairs = [(name, getattr(before, name), getattr(after, name)) for name in compared]
     return [f"{name} was {old or 'none'}, is {new or 'none'}" for name, old, new in pairs if old != new]
 
 
@@ -121,8 +123,8 @@ def _report(data: Mapping[str, Any]) -> EvalReport:
         queries=int(data["queries"]),
         unanswerable=int(data["unanswerable"]),
         systems=_each(data["systems"], _system),
-        calibration=_each(data["calibration"], lambda one: CalibrationBin(**one)),
-        curve=_each(data["curve"], lambda one: CurvePoint(**one)),
+        calibration=_each(data["calibration"], lambda fields: CalibrationBin(**fields)),
+        curve=_each(data["curve"], lambda fields: CurvePoint(**fields)),
         seed=int(data["seed"]),
         held_out=str(data.get("held_out", "")),
         strategy=Strategy(data.get("strategy", Strategy.DIRECT)),
@@ -130,7 +132,7 @@ def _report(data: Mapping[str, Any]) -> EvalReport:
 
 
 def _system(data: Mapping[str, Any]) -> SystemReport:
-    measures = {str(name): _measure(one) for name, one in data["measures"].items()}
+    measures = {str(name): _measure(measure) for name, measure in data["measures"].items()}
     by_query = {str(query): float(value) for query, value in data["by_query"].items()}
     return SystemReport(str(data["system"]), measures, by_query, SystemRole(data["role"]))
 
@@ -140,16 +142,16 @@ def _measure(data: Mapping[str, Any]) -> Measure:
 
 
 def _each(data: Any, read: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
-    return tuple(read(one) for one in data)
+    return tuple(read(fields) for fields in data)
 
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, Mapping):
-        return {name: _rounded(one) for name, one in value.items()}
+        return {name: _rounded(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(one) for one in value]
+        return [_rounded(item) for item in value]
     return value
 
 
@@ -168,7 +170,7 @@ def report_text(report: EvalReport) -> str:
 
 
 def comparison_text(before: EvalReport, after: EvalReport, changes: Sequence[Change]) -> str:
-    """Measures side by side, and first of all what else has changed."""
+    """Return the measures side by side, after other differences of the setup."""
     lines = ["compared with the earlier report"]
     lines += [f"  not the same: {change}" for change in differences_of_setup(before, after)]
     lines.append(f"  {'':22}{'before':>10}{'after':>10}{'difference':>12}")
@@ -179,10 +181,10 @@ def comparison_text(before: EvalReport, after: EvalReport, changes: Sequence[Cha
 def _head(report: EvalReport) -> str:
     mixed = f" with {report.distractors}" if report.distractors else ""
     nothing = f", {report.unanswerable:,} of them with no answer" if report.unanswerable else ""
-    asked = "" if report.strategy is Strategy.DIRECT else f", {report.strategy} search"
+    strategy = "" if report.strategy is Strategy.DIRECT else f", {report.strategy} search"
     return (
         f"{report.dataset}{mixed}: {report.items:,} items, {report.queries:,} queries{nothing}\n"
-        f"{report.engine}{asked}, model {report.model}; ± is half the 95 % interval over the queries"
+        f"{report.engine}{strategy}, model {report.model}; ± is half the 95 % interval over the queries"
     )
 
 
@@ -202,7 +204,7 @@ def _cell(measure: Measure) -> str:
 
 
 def _ablations(report: EvalReport) -> str:
-    """Each part's worth: nDCG@10 when it is off, and the difference query by query."""
+    """Return the worth of each part: nDCG@10 without it, and the difference query by query."""
     off = [system for system in report.systems if system.role is SystemRole.ABLATED]
     lines = [
         f"{system.system:28}{_cell(system.measures['ndcg@10']):>{COLUMN}}{_lost(report, system)}" for system in off
@@ -224,13 +226,15 @@ def _signed(difference: Measure) -> str:
 
 
 def _explained(engine: SystemReport, meanings: Mapping[str, str]) -> str:
-    told = [(name, meaning) for name, meaning in meanings.items() if name in engine.measures]
-    return "\n".join(f"{name:22}{_cell(engine.measures[name]):>{COLUMN}}   {meaning}" for name, meaning in told)
+    explained = [(name, meaning) for name, meaning in meanings.items() if name in engine.measures]
+    return "\n".join(
+        f"{name:22}{_cell(engine.measures[name]):>{COLUMN}}   {meaning}" for name, meaning in explained
+    )
 
 
 def _curve(curve: Sequence[CurvePoint]) -> str:
-    """Refused at each least confidence, in percent."""
-    points = [point for point in curve if any(abs(point.threshold - at) < 1e-9 for at in CURVE_AT)]
+    """Return the refused shares at each confidence threshold, in percent."""
+    points = [point for point in curve if any(abs(point.threshold - threshold) < 1e-9 for threshold in CURVE_AT)]
     if not points:
         return ""
     rows: Mapping[str, Sequence[float | None]] = {
@@ -240,9 +244,9 @@ def _curve(curve: Sequence[CurvePoint]) -> str:
     }
     lines = [f"{'least confidence':24}" + "".join(f"{point.threshold:>8.2f}" for point in points)]
     for name, shares in rows.items():
-        known = [share for share in shares if share is not None]
-        if known:
-            lines.append(f"{name:24}" + "".join(f"{share:>8.1%}" for share in known))
+        available = [share for share in shares if share is not None]
+        if available:
+            lines.append(f"{name:24}" + "".join(f"{share:>8.1%}" for share in available))
     return "\n".join(lines)
 
 
@@ -268,7 +272,7 @@ def _change(change: Change) -> str:
 
 
 def earlier_report(request: EvalRequest) -> EvalReport | None:
-    """Read before anything is asked: nobody should wait for minutes to hear that the file was the wrong one."""
+    """Return the earlier report. Call it before the evaluation, so that a wrong file fails at once."""
     return None if request.before is None else report_from_json(request.before)
 
 

@@ -21,7 +21,7 @@ from toolscript.core.settings.service import Settings
 from toolscript.core.taxonomy import Skill, Unclassified
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.eval.baselines import baselines_of
-from toolscript.eval.dataset import Dataset, EvalReport, EvalRequest, EvalResult, Given, Route, read_dataset
+from toolscript.eval.dataset import Dataset, EngineAnswer, EvalReport, EvalRequest, EvalResult, Route, read_dataset
 from toolscript.eval.judging import evenly_spread, judge
 from toolscript.eval.metrics import DEPTH
 from toolscript.eval.report import earlier_report, result_of, weights_of
@@ -33,69 +33,78 @@ from toolscript.server.stores import connect_qdrant, item_layout, open_embedder,
 from toolscript.tools.classify.rules import RulesClassifier
 from toolscript.tools.indexing.points import SkillPoints, point_of
 from toolscript.tools.model.answer import Timings, ToolAnswer
-from toolscript.tools.model.centroids import Centroid, Counted, SkillState, added_up, differences
+from toolscript.tools.model.centroids import Centroid, Counted, SkillState, differences, sum_by_skill
 from toolscript.tools.model.query import Strategy, ToolQuery
 from toolscript.tools.ports import Catalog
 from toolscript.tools.postgres.catalog import PostgresCatalog
 from toolscript.tools.search import ToolSearch
 
-# There is one index of skills, made once.
-GENERATION = 1
+# There is one index of skills, built once.
+INDEX_VERSION = 1
 BATCH = 500
 VERSION = 1
 SERVICE = "service"
 
 
 class DatasetSkills:
-    """Skills sum up the items that are there now: whoever goes is taken away, and skill points follow."""
+    """Skills with centroids of the loaded items; a removed item is subtracted, and the skill points follow."""
 
     def __init__(self, embedder: Embedder, skills: Sequence[Skill]) -> None:
         self._embedder = embedder
         self._classifier = RulesClassifier(embedder)
         self._skills = {skill.id: skill for skill in skills}
-        self._said: dict[int, tuple[Assignment, ...]] = {}
+        self._assignments: dict[int, tuple[Assignment, ...]] = {}
         self._counted: dict[int, Counted] = {}
         self._sums: dict[str, Centroid] = {}
         self._versions = dict.fromkeys(self._skills, 1)
         self._written: dict[tuple[int, str], int] = {}
 
     async def settled(self, items: Sequence[StoredItem], vectors: Matrix) -> list[StoredItem]:
-        """The items with their skills, counted from now on. Whoever comes back is not classified again."""
-        new = [(one, vector) for one, vector in zip(items, vectors, strict=True) if one.id not in self._said]
-        unclassifieds = [Unclassified(one.item, vector) for one, vector in new]
+        """Classify items, add them to the centroids, and return them with skills. Reloaded items keep theirs."""
+        new = [
+            (stored, vector)
+            for stored, vector in zip(items, vectors, strict=True)
+            if stored.id not in self._assignments
+        ]
+        unclassifieds = [Unclassified(stored.item, vector) for stored, vector in new]
         classifications = await self._classifier.classify(unclassifieds, tuple(self._skills.values()))
-        self._said |= {one.id: its.assignments for (one, _), its in zip(new, classifications, strict=True)}
-        settled = [replace(one, assignments=self._said[one.id]) for one in items]
-        counted = [_counted(one, vector) for one, vector in zip(settled, vectors, strict=True)]
-        self._counted |= {one.item_id: one for one in counted}
-        self._move(differences({}, added_up(counted)))
+        self._assignments |= {
+            stored.id: classification.assignments
+            for (stored, _), classification in zip(new, classifications, strict=True)
+        }
+        settled = [replace(stored, assignments=self._assignments[stored.id]) for stored in items]
+        counted = [_counted(stored, vector) for stored, vector in zip(settled, vectors, strict=True)]
+        self._counted |= {stored.item_id: stored for stored in counted}
+        self._move(differences({}, sum_by_skill(counted)))
         return settled
 
     def forget(self, ids: Sequence[int]) -> None:
-        """They are gone from the catalog."""
-        self._move(differences(added_up([self._counted.pop(id_) for id_ in ids]), {}))
+        """Subtract removed items from the centroids."""
+        self._move(differences(sum_by_skill([self._counted.pop(id_) for id_ in ids]), {}))
 
-    async def follow(self, index: Index) -> None:
-        """Writes the points of the skills that moved, as a worker writes them."""
-        points = SkillPoints(self, self._embedder, index, GENERATION)
-        while await points.follow():
+    async def index_skills(self, index: Index) -> None:
+        """Write the points of the moved skills, as a worker does."""
+        points = SkillPoints(self, self._embedder, index, INDEX_VERSION)
+        while await points.index_stale():
             pass
 
     def of_items(self) -> dict[int, frozenset[str]]:
-        """The skills of every item that is there now."""
+        """Return the skills of every loaded item."""
         return {id_: frozenset(counted.weights) for id_, counted in self._counted.items()}
 
-    async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
+    async def behind(self, index_version: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
         written = self._written
-        waiting = [id_ for id_, version in self._versions.items() if written.get((generation, id_), 0) < version]
-        wanted = [id_ for id_ in waiting if not only or id_ in only]
+        waiting = [
+            id_ for id_, version in self._versions.items() if written.get((index_version, id_), 0) < version
+        ]
+        selected = [id_ for id_ in waiting if not only or id_ in only]
         return [
             SkillState(self._skills[id_], self._sums.get(id_, Centroid.nothing()), self._versions[id_])
-            for id_ in wanted[:limit]
+            for id_ in selected[:limit]
         ]
 
-    async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
-        self._written |= {(generation, id_): version for id_, version in versions.items()}
+    async def mark_indexed(self, index_version: int, versions: Mapping[str, int]) -> None:
+        self._written |= {(index_version, id_): version for id_, version in versions.items()}
 
     def _move(self, moves: Mapping[str, Centroid]) -> None:
         for skill, move in moves.items():
@@ -104,26 +113,28 @@ class DatasetSkills:
 
 
 class ItemsBySkill:
-    """The skills of items by key. Few sets of skills differ, so that counting by them is fast for every query."""
+    """The skills of items by key. Few sets of skills are distinct, so that counting by set is fast."""
 
     def __init__(self, skills: Mapping[str, frozenset[str]]) -> None:
         self.skills = skills
-        self._alike = Counter(skills.values())
+        self._counts = Counter(skills.values())
 
     def share(self, any_of: Collection[str]) -> float:
-        """Of all items, those that have any of these skills."""
-        having = sum(count for skills, count in self._alike.items() if not skills.isdisjoint(any_of))
-        return having / len(self.skills) if self.skills else 0.0
+        """Return the share of items that have any of these skills."""
+        matching = sum(count for skills, count in self._counts.items() if not skills.isdisjoint(any_of))
+        return matching / len(self.skills) if self.skills else 0.0
 
 
 def _counted(stored: StoredItem, vector: Vector) -> Counted:
-    """Nobody recalls its vector by its text here."""
-    return Counted(stored.id, "", vector, {its.skill_id: its.weight for its in stored.assignments})
+    """Return the item for its centroids, without a text hash: vectors are not looked up here."""
+    return Counted(
+        stored.id, "", vector, {assignment.skill_id: assignment.weight for assignment in stored.assignments}
+    )
 
 
 @dataclass(frozen=True)
 class Collections:
-    """Where items go, and where skills go; None where nothing is routed, so that nothing has to be classified."""
+    """The indexes of items and of skills; without routing `skills` is None, and nothing is classified."""
 
     items: Indexes
     skills: Indexes | None = None
@@ -131,7 +142,7 @@ class Collections:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What can be searched, and which items there are by skill; without skills, nobody asks for any."""
+    """The loaded indexes, and the items by skill; without routing the index of skills is unused."""
 
     items: Index
     skills: Index
@@ -139,7 +150,7 @@ class Loaded:
 
 
 class DatasetPoints:
-    """What is loaded next is put and removed, not built anew."""
+    """Loads a dataset by putting and removing points, without a rebuild."""
 
     def __init__(self, collections: Collections, embedder: Embedder, on_progress: OnProgress) -> None:
         self._collections = collections
@@ -149,51 +160,51 @@ class DatasetPoints:
         self._skills = None if collections.skills is None else DatasetSkills(embedder, default_skills())
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
-        self._there: set[str] = set()
+        self._loaded_keys: set[str] = set()
         self._loaded: Loaded | None = None
 
     def key_of(self, id_: int) -> str:
         return self._keys[id_]
 
     async def load(self, items: Sequence[Item]) -> Loaded:
-        """The same items are not opened again: an index knows its words by a sample, and each time by another."""
-        wanted = {item.key for item in items}
-        if self._loaded is None or wanted != self._there:
+        """Load items. The same items are not reopened: an index samples its IDFs, each time differently."""
+        keys = {item.key for item in items}
+        if self._loaded is None or keys != self._loaded_keys:
             for item in items:
                 self._keys[self._ids.setdefault(item.key, len(self._ids) + 1)] = item.key
             await self._fill(items)
-            self._there = wanted
+            self._loaded_keys = keys
             self._loaded = await self._open()
         return self._loaded
 
     async def _fill(self, items: Sequence[Item]) -> None:
         indexes = self._collections.items
-        if self._there:
-            await self._follow(await indexes.open(self._card), items)
+        if self._loaded_keys:
+            await self._index_items(await indexes.open(self._card), items)
             return
         async with indexes.loading(self._card):
-            await self._follow(await indexes.open(self._card), items)
+            await self._index_items(await indexes.open(self._card), items)
 
     async def _open(self) -> Loaded:
-        """When all is in it: an index looks at its points then."""
+        """Open the indexes after they are filled: opening samples their points."""
         items = await self._collections.items.open(self._card)
         if self._skills is None or self._collections.skills is None:
             return Loaded(items, items, None)
-        await self._skills.follow(await self._collections.skills.open(self._card))
-        by_skill = ItemsBySkill({self._keys[id_]: one for id_, one in self._skills.of_items().items()})
+        await self._skills.index_skills(await self._collections.skills.open(self._card))
+        by_skill = ItemsBySkill({self._keys[id_]: skills for id_, skills in self._skills.of_items().items()})
         return Loaded(items, await self._collections.skills.open(self._card), by_skill)
 
-    async def _follow(self, index: Index, items: Sequence[Item]) -> None:
-        wanted = {item.key for item in items}
-        gone = [self._ids[key] for key in sorted(self._there - wanted)]
+    async def _index_items(self, index: Index, items: Sequence[Item]) -> None:
+        keys = {item.key for item in items}
+        gone = [self._ids[key] for key in sorted(self._loaded_keys - keys)]
         for start in range(0, len(gone), BATCH):
             await index.remove([PointVersion(id_, VERSION) for id_ in gone[start : start + BATCH]])
         if self._skills is not None:
             self._skills.forget(gone)
-        new = [item for item in items if item.key not in self._there]
+        new = [item for item in items if item.key not in self._loaded_keys]
         for start in range(0, len(new), BATCH):
             await self._put(index, new[start : start + BATCH])
-            if not self._there:
+            if not self._loaded_keys:
                 self._on_progress(Progress("fill", min(start + BATCH, len(new)), len(new)))
 
     async def _put(self, index: Index, items: Sequence[Item]) -> None:
@@ -207,8 +218,8 @@ class DatasetPoints:
 
 
 @dataclass(frozen=True)
-class Asking:
-    """How the search is asked."""
+class SearchOptions:
+    """Options of the search."""
 
     strategy: Strategy = Strategy.DIRECT
     weights: RankingWeights = DEFAULT_WEIGHTS
@@ -219,7 +230,7 @@ async def service_engine(
     collections: Collections,
     embedder: Embedder,
     catalog: Catalog,
-    asking: Asking | None = None,
+    options: SearchOptions | None = None,
     on_progress: OnProgress = silent,
 ) -> AsyncIterator["ServiceEngine"]:
     card = IndexCard(embedder.model)
@@ -228,68 +239,70 @@ async def service_engine(
             await indexes.create(card)
             stack.push_async_callback(indexes.drop, card.fingerprint)
         points = DatasetPoints(collections, embedder, on_progress)
-        yield ServiceEngine(points, embedder, catalog, asking or Asking())
+        yield ServiceEngine(points, embedder, catalog, options or SearchOptions())
 
 
 class ServiceEngine:
     name = SERVICE
 
-    def __init__(self, points: DatasetPoints, embedder: Embedder, catalog: Catalog, asking: Asking) -> None:
+    def __init__(
+        self, points: DatasetPoints, embedder: Embedder, catalog: Catalog, options: SearchOptions
+    ) -> None:
         self._points = points
         self._embedder = embedder
         self._catalog = catalog
-        self._asking = asking
+        self._options = options
         self._count = count_if_possible()
         self._search: ToolSearch | None = None
         self._by_skill: ItemsBySkill | None = None
 
     def with_weights(self, weights: RankingWeights) -> "ServiceEngine":
-        """Another ranking of the same points."""
-        return self._asked(replace(self._asking, weights=weights))
+        """Return an engine with other weights on the same points."""
+        return self._with_options(replace(self._options, weights=weights))
 
     def with_strategy(self, strategy: Strategy) -> "ServiceEngine":
-        """Another way to the same points."""
-        return self._asked(replace(self._asking, strategy=strategy))
+        """Return an engine with another strategy on the same points."""
+        return self._with_options(replace(self._options, strategy=strategy))
 
-    def _asked(self, asking: Asking) -> "ServiceEngine":
-        return ServiceEngine(self._points, self._embedder, self._catalog, asking)
+    def _with_options(self, options: SearchOptions) -> "ServiceEngine":
+        return ServiceEngine(self._points, self._embedder, self._catalog, options)
 
     async def load(self, items: Sequence[Item]) -> None:
         loaded = await self._points.load(items)
-        weights, self._by_skill = self._asking.weights, loaded.by_skill
+        weights, self._by_skill = self._options.weights, loaded.by_skill
         self._search = ToolSearch(self._embedder, loaded.items, loaded.skills, self._catalog, weights=weights)
 
-    async def answer(self, query: str) -> Given:
+    async def answer(self, query: str) -> EngineAnswer:
         if self._search is None:
             raise SetupError("nothing is loaded yet")
-        strategy = self._asking.strategy
+        strategy = self._options.strategy
         tool_query = ToolQuery(query, limit=DEPTH, threshold=0.0, strategy=strategy, include_schemas=False)
         answer = await self._search.search(tool_query)
         if answer.degraded:
             raise SetupError(
                 f"a part failed while it was measured: {', '.join(answer.degraded)}", hint="try again"
             )
-        return self._given(answer)
+        return self._engine_answer(answer)
 
-    def _given(self, answer: ToolAnswer) -> Given:
-        """What the service's answer says, in the judge's words."""
-        shown = [
+    def _engine_answer(self, answer: ToolAnswer) -> EngineAnswer:
+        """Convert the service's answer."""
+        tools = [
             {"tool": tool_id(hit.server, hit.name), "description": hit.description}
             for hit in answer.hits[: ToolQuery.limit]
         ]
         route = None if self._by_skill is None else _route(answer, self._by_skill)
-        return Given(
+        return EngineAnswer(
             tuple(self._points.key_of(hit.id) for hit in answer.hits),
             answer.hits[0].confidence if answer.hits else None,
             answer.good_match,
             _stages(answer.timings, with_skills=route is not None),
-            answer_tokens(shown, self._count),
+            answer_tokens(tools, self._count),
             route,
         )
 
 
 def _route(answer: ToolAnswer, by_skill: ItemsBySkill) -> Route:
-    """`hybrid` goes by skills too, and searches all items beside."""
+    """Return the route. `hybrid` uses skills, too, and also searches all items."""
     skills = answer.skill_ids_used or ()
     share = by_skill.share(skills) if answer.strategy_used is Strategy.HIERARCHICAL else 1.0
     return Route(answer.strategy_used, skills, share, by_skill.skills)
@@ -334,7 +347,9 @@ async def _judged(
     weights = weights_of(request, DEFAULT_WEIGHTS)
     async with (
         _connected(settings, request.strategy) as collections,
-        service_engine(collections, embedder, catalog, Asking(request.strategy, weights), on_progress) as engine,
+        service_engine(
+            collections, embedder, catalog, SearchOptions(request.strategy, weights), on_progress
+        ) as engine,
     ):
         off = {part: engine.with_weights(weights.without(part)) for part in PARTS} if request.ablate else {}
         if request.strategy is not Strategy.DIRECT:
@@ -353,7 +368,7 @@ async def _judged(
 
 @asynccontextmanager
 async def open_disk_cached(settings: Settings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
-    """The service's model. What is remembered lies with the person who measures, as a gateway's caches do."""
+    """Open the service's model. Vectors are cached in the user's data folder, as those of a gateway."""
     own = load_gateway_settings()
     async with open_embedder(settings) as model:
         if own.search_no_cache:
@@ -365,14 +380,14 @@ async def open_disk_cached(settings: Settings, on_progress: OnProgress) -> Async
 
 @asynccontextmanager
 async def _catalog(settings: Settings) -> AsyncIterator[Catalog]:
-    """Never asked, for no schemas are: PostgreSQL may be down."""
+    """Open the catalog. It is never queried, as no schemas are requested: PostgreSQL may be down."""
     async with open_pool(settings.postgres_url.get_secret_value(), size=1) as pool:
         yield PostgresCatalog(pool)
 
 
 @asynccontextmanager
 async def _connected(settings: Settings, strategy: Strategy) -> AsyncIterator[Collections]:
-    """Under a name that nobody else uses: two measurements at once must not meet."""
+    """Open collections under a unique alias: concurrent evaluations must not share them."""
     alias = f"eval_{uuid.uuid4().hex[:12]}"
     async with connect_qdrant(settings, timeout_seconds=300) as connected:
         items = QdrantIndexes(connected, alias, item_layout(settings))

@@ -1,4 +1,4 @@
-"""What an agent pays in tokens: with every tool in its context, and with three tools that find the others."""
+"""Token cost of an agent: with every tool in its context, and with three tools that find the others."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,10 +32,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class TokenReport:
-    """`all_listed` is paid before the first word; `three_listed` too, and then `search` and `describe` per query.
+    """`all_listed` is the cost before the first word; or `three_listed`, plus `search` and `describe` per query.
 
-    A search counts what the model writes and what it reads. `found` says how many queries found something;
-    where nothing was found nothing is described. `total` is the three definitions, the search and the description.
+    A search counts what the model writes and reads. `found` counts the queries with a result; without one,
+    nothing is described. `total` is the three definitions, the search and the description.
     """
 
     tools: int
@@ -49,12 +49,12 @@ class TokenReport:
 
     @property
     def saved(self) -> float:
-        """The share of tokens that is not paid, for a task that needs one tool."""
+        """Return the share of tokens saved, for a task that needs one tool."""
         return round(1 - self.total.mean / self.all_listed, 4)
 
 
 def listed_tokens(definitions: Sequence[JsonObject], count: Count) -> int:
-    """Definitions as a client puts them into a model's context: name, description and arguments of each."""
+    """Count definitions as a client puts them into a model's context: name, description and arguments."""
     kept = ("name", "description", "inputSchema")
     return sum(
         count(_json({key: definition[key] for key in kept if key in definition})) for definition in definitions
@@ -74,12 +74,12 @@ def definitions_of(items: Sequence[Item]) -> list[JsonObject]:
 
 
 def as_text(result: CallResult) -> str:
-    """What a model reads when its client hands it the content."""
+    """Return what a model reads from a client that passes on the content."""
     return "\n".join(str(block["text"]) for block in result.content if block.get("type") == "text")
 
 
 def as_data(result: CallResult) -> str:
-    """What a model reads when its client hands it the structured content."""
+    """Return what a model reads from a client that passes on the structured content."""
     return as_text(result) if result.structured_content is None else _json(result.structured_content)
 
 
@@ -93,34 +93,36 @@ async def measure_tokens(
     read: Read = as_text,
     on_progress: OnProgress = silent,
 ) -> TokenReport:
-    """`definitions` and `ask` are the three tools: what is listed of them, and how one is called."""
+    """Measure the cost per query. `definitions` are those of the three tools, `ask` calls one."""
     if not queries:
         raise InvalidRequest("there is no query to measure with")
     every = definitions_of(items)
     three = listed_tokens(definitions, count)
-    searches, descriptions, found = list[int](), list[int](), 0
+    searches, descriptions, found_count = list[int](), list[int](), 0
     for done, query in enumerate(queries, 1):
         answer, spent = await _turn(ask, count, read, SEARCH, {"query": query})
         searches.append(spent)
         first = _first_tool(answer)
-        found += first is not None
+        found_count += first is not None
         described = (await _turn(ask, count, read, DESCRIBE, {"tool": first}))[1] if first else 0
         descriptions.append(described)
         on_progress(Progress("tokens", done, len(queries)))
     return TokenReport(
         tools=len(every),
         queries=len(queries),
-        found=found,
+        found=found_count,
         all_listed=listed_tokens(every, count),
         three_listed=three,
         search=Spread.of(searches),
         describe=Spread.of(descriptions),
-        total=Spread.of([three + one + other for one, other in zip(searches, descriptions, strict=True)]),
+        total=Spread.of(
+            [three + search + describe for search, describe in zip(searches, descriptions, strict=True)]
+        ),
     )
 
 
 async def _turn(ask: Ask, count: Count, read: Read, name: str, arguments: JsonObject) -> tuple[CallResult, int]:
-    """One call of a tool: what the model writes, and what it reads."""
+    """Call a tool; return its result and the tokens that the model writes and reads."""
     answer = await ask(name, arguments)
     return answer, count(_json({"name": name, "arguments": arguments})) + count(read(answer))
 
@@ -135,9 +137,9 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def answer_tokens(shown: Sequence[JsonObject], count: Count | None) -> int | None:
-    """What a model reads of an answer: the tools that are shown, by name and description."""
-    return None if count is None else count(_json(shown))
+def answer_tokens(tools: Sequence[JsonObject], count: Count | None) -> int | None:
+    """Count the tokens that a model reads of an answer: names and descriptions of the tools."""
+    return None if count is None else count(_json(tools))
 
 
 def count_if_possible() -> Count | None:
@@ -148,7 +150,7 @@ def count_if_possible() -> Count | None:
 
 
 def o200k_tokens() -> Count:
-    """Counts as the tokenizer of GPT-4o and its successors does; others differ by a few percent."""
+    """Return the tokenizer of GPT-4o and its successors; others differ by a few percent."""
     try:
         from rs_bpe.bpe import openai  # type: ignore[import-not-found]
     except ImportError as error:

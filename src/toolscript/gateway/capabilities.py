@@ -1,4 +1,4 @@
-"""General tools do more than their descriptions say: a shell commits to git. A small table knows which."""
+"""Capability inference: a table of what general tools can do beyond their descriptions (a shell runs git)."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,10 +10,10 @@ from toolscript.core.errors import ConfigInvalid
 from toolscript.core.retrieval.terms import terms_of_word, words_of
 from toolscript.gateway.index import name_parts
 
-# A shell can do nearly everything, so it never beats a tool that says it does just what is asked.
+# A shell can do nearly everything, so it never outranks a tool whose description matches the request.
 SURE, LIKELY = 0.62, 0.5
 MIN_SHARE = 0.5
-# Words in a tool's name that do not make it another tool.
+# Words that do not change which kind of tool a name denotes.
 SAY_LITTLE = frozenset(
     {
         "a",
@@ -40,7 +40,7 @@ class Capability:
     perhaps: frozenset[int]
 
     def strength(self, stems: frozenset[int]) -> float:
-        """How sure it is that a query with these stems asks for it: it has to be most of what is said."""
+        """Return the confidence that a query with these stems needs it: they must be most of the query."""
         sure, likely = len(stems & self.surely), len(stems & self.perhaps)
         if sure + likely < MIN_SHARE * len(stems):
             return 0.0
@@ -51,7 +51,7 @@ class Capability:
 
 @dataclass(frozen=True)
 class General:
-    """A kind of general tool: what its names and its servers' look like, and what it can do."""
+    """A kind of general tool: words in its names, words in its servers' names, and its capabilities."""
 
     kind: str
     names: tuple[frozenset[str], ...]
@@ -59,14 +59,14 @@ class General:
     does: tuple[str, ...]
 
     def includes(self, name: frozenset[str], server: frozenset[str]) -> bool:
-        """`run_shell_command` is a shell; `shell_history` is not, whatever it is."""
+        """`run_shell_command` is a shell; `shell_history` is not."""
         named = any(words <= name and name - words <= SAY_LITTLE for words in self.names)
         return named or any(words <= server for words in self.servers)
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """A general tool that can do what was asked."""
+    """A general tool that can do what the query asks for."""
 
     confidence: float
     kind: str
@@ -79,10 +79,10 @@ class Capabilities:
     known: Mapping[str, Capability]
 
     def asked_by(self, words: Sequence[str]) -> list[tuple[General, Inferred]]:
-        """The kinds of general tools that can do what these words ask for, with the best reason of each."""
+        """Return the kinds of general tools that can do what these words ask for, each with its best reason."""
         stems = frozenset(terms_of_word(word)[0] for word in words)
-        strengths = {name: one.strength(stems) for name, one in self.known.items()}
-        return [(one, best) for one in self.general if (best := self._best(one, strengths))]
+        strengths = {name: capability.strength(stems) for name, capability in self.known.items()}
+        return [(general, best) for general in self.general if (best := self._best(general, strengths))]
 
     def _best(self, general: General, strengths: Mapping[str, float]) -> Inferred | None:
         best = max(general.does, key=lambda name: strengths[name], default="")
@@ -97,29 +97,29 @@ def default_capabilities() -> Capabilities:
 
 
 def capabilities_of(text: str) -> Capabilities:
-    """The table as a person may have written it."""
+    """Parse the table, which a person may have written; raise ConfigInvalid."""
     try:
         table = tomllib.loads(text)
-        known = {name: _capability(one) for name, one in table["capability"].items()}
+        capabilities = {name: _capability(entry) for name, entry in table["capability"].items()}
         general = tuple(_generals(table["general"]))
-        missing = sorted({name for one in general for name in one.does} - set(known))
+        missing = sorted({name for tool_kind in general for name in tool_kind.does} - set(capabilities))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigInvalid(f"the table of capabilities cannot be read: {error}") from error
     if missing:
         raise ConfigInvalid(f"the table of capabilities has no [capability.{missing[0]}]")
-    return Capabilities(general, known)
+    return Capabilities(general, capabilities)
 
 
 def _generals(table: Mapping[str, Mapping[str, object]]) -> Iterator[General]:
-    for kind, one in table.items():
-        names, servers = _word_sets(kind, one["names"]), _word_sets(kind, one.get("servers", []))
-        yield General(kind, names, servers, tuple(_list(one["does"])))
+    for kind, entry in table.items():
+        names, servers = _word_sets(kind, entry["names"]), _word_sets(kind, entry.get("servers", []))
+        yield General(kind, names, servers, tuple(_list(entry["does"])))
 
 
 def _word_sets(kind: str, names: object) -> tuple[frozenset[str], ...]:
     sets = tuple(name_parts(name) for name in _list(names))
     if not all(sets):
-        # Every tool has all of no words.
+        # An empty set would be a subset of every tool's words.
         raise ValueError(f"a name of [general.{kind}] has no word in it")
     return sets
 

@@ -1,4 +1,4 @@
-"""A gateway in another process."""
+"""HTTP client of a gateway in another process."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from toolscript.core import errors
 from toolscript.core.errors import InvalidRequest, ServerUnavailable, ToolscriptError, Unavailable
-from toolscript.core.http_client import REFUSALS, Answer, Peer, address_of, exchange, not_one, refusal_in
+from toolscript.core.http_client import REFUSALS, Answer, Peer, address_of, exchange, refusal_in, unexpected_peer
 from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.deadline import run_on_daemon_thread
@@ -26,7 +26,7 @@ from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalQuery
 
 T = TypeVar("T")
 
-GATEWAY = Peer("gateway", "http://127.0.0.1:7355", "`toolscript gateway status` shows what is known of it")
+GATEWAY = Peer("gateway", "http://127.0.0.1:7355", "`toolscript gateway status` shows its state")
 PAGE = 1_000
 MAX_PAGES = 1_000
 
@@ -38,10 +38,10 @@ _BY_STATUS: Mapping[int, type[ToolscriptError]] = {
 
 
 class GatewayClient:
-    """Implements the port `Gateway`. `seconds` bounds every request but a call, which has its server's time.
+    """Implements the port `Gateway`. `seconds` bounds every request but a call, which has `call_seconds`.
 
-    `find_again` gives address and token of a gateway that was started anew, for whoever outlives the first. `note`
-    goes with every answer; `search_type` with every query that names none.
+    `find_again` returns address and token of a restarted gateway, for clients that outlive the first. `note` is
+    added to every answer; `search_type` to every query that has none.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class GatewayClient:
         self._search_type = search_type
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
-        asked = {"q": query.text, "limit": query.limit, "threshold": query.threshold}
+        parameters = {"q": query.text, "limit": query.limit, "threshold": query.threshold}
         kind = {"kind": query.kind.value if query.kind else "any"}
         more = {"explain": "true", "schemas": "true"}
-        by = query.search_type or self._search_type
-        told = {"search_type": by.value} if by else {}
-        path = f"/search?{urlencode({**asked, **kind, **more, **told})}"
+        search_type = query.search_type or self._search_type
+        type_parameter = {"search_type": search_type.value} if search_type else {}
+        path = f"/search?{urlencode({**parameters, **kind, **more, **type_parameter})}"
         answer = await self._read(answer_from_json, "GET", path)
         note = self._note()
         return replace(answer, hint="; ".join(filter(None, (answer.hint, note)))) if note else answer
@@ -77,16 +77,16 @@ class GatewayClient:
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         items: list[Item] = []
         for _ in range(MAX_PAGES):
-            asked = {"filter": _filter(wanted), "schemas": "true", "offset": len(items), "limit": PAGE}
-            page, total = await self._read(_page, "GET", f"/tools?{urlencode(asked)}")
+            parameters = {"filter": _filter(wanted), "schemas": "true", "offset": len(items), "limit": PAGE}
+            page, total = await self._read(_page, "GET", f"/tools?{urlencode(parameters)}")
             items += page
             if not page or len(items) >= total:
                 break
         return items
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
-        asked = urlencode({"filter": _filter(wanted), "compact": str(compact).lower()})
-        return (await self._ask("GET", f"/runtime/tools.ts?{asked}")).decode()
+        parameters = urlencode({"filter": _filter(wanted), "compact": str(compact).lower()})
+        return (await self._ask("GET", f"/runtime/tools.ts?{parameters}")).decode()
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         path = f"/tools/{quote(readable(tool), safe='')}"
@@ -111,18 +111,18 @@ class GatewayClient:
         try:
             return read(json.loads(answer))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidRequest) as error:
-            raise not_one(GATEWAY, self._address) from error
+            raise unexpected_peer(GATEWAY, self._address) from error
 
     async def _ask(self, method: str, path: str, body: object = None, *, seconds: float | None = None) -> bytes:
-        # Whoever gives up while a tool is at work need not wait for it.
+        # A daemon thread: a cancelled request need not wait for a running tool.
         request = partial(self._request, method, path, body, seconds or self._seconds)
         try:
             return await run_on_daemon_thread(request)
         except Unavailable as error:
-            # Nobody was there to hear it: it can be said again.
-            if not isinstance(error.__cause__, ConnectionRefusedError) or not (found := self._find_again()):
+            # Connection refused: no gateway received the request, so it is safe to repeat.
+            if not isinstance(error.__cause__, ConnectionRefusedError) or not (restarted := self._find_again()):
                 raise
-        url, self._token = found
+        url, self._token = restarted
         self._address = address_of(url, GATEWAY)
         return await run_on_daemon_thread(request)
 
@@ -138,7 +138,7 @@ def _filter(wanted: Sequence[str]) -> str:
 
 
 def _page(data: Mapping[str, Any]) -> tuple[list[Item], int]:
-    return [item_of_json(one) for one in data["tools"]], int(data["total"])
+    return [item_of_json(entry) for entry in data["tools"]], int(data["total"])
 
 
 def _error(answer: Answer) -> ToolscriptError:

@@ -24,9 +24,9 @@ from toolscript.gateway.settings import environment
 def plan_import(
     *, clients: Sequence[str], target: Path | None, project: bool = False
 ) -> tuple[ImportPlan, list[PreviewRow], list[Problem]]:
-    """What would be written, how to show it, and which files could not be read.
+    """Return the plan, its preview rows, and the files that could not be read.
 
-    Files of this folder's project come with the project, from anybody: only with `project`.
+    Config files in this folder's project may come from any author, so they are included only with `project`.
     """
     wanted = {_client(name) for name in clients} or set(Client)
     found_files = find_clients(Path.home(), Path.cwd(), sys.platform, environment())
@@ -45,7 +45,7 @@ def connect(client: str, *, undo: bool, write: bool, http: bool = False) -> Conn
 
 
 def _running() -> Running:
-    """The gateway of these config files: its address holds for as long as its port does."""
+    """Return the gateway that runs for these config files; its address is valid while it keeps its port."""
     running = find(flags={})
     if running is None:
         raise NotFound(

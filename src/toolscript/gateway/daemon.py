@@ -24,7 +24,7 @@ MAX_LOG = 4_096
 
 
 def start(*, flags: Mapping[str, object], on_ready: Callable[[str], None], background: bool) -> None:
-    """Serves until it is told to stop; in the background, comes back as soon as it serves."""
+    """Serve until stopped; in the background, return as soon as the gateway accepts requests."""
     settings = load_gateway_settings(flags)
     _refuse_a_second(settings)
     from toolscript.gateway.runtime import require_model
@@ -38,7 +38,7 @@ def start(*, flags: Mapping[str, object], on_ready: Callable[[str], None], backg
 
 
 def status(*, flags: Mapping[str, object]) -> tuple[RunningGateway | None, GatewayHealth | None]:
-    """What is written down about a gateway for these config files, and what it says itself."""
+    """Return the recorded gateway of these config files, and the health it reports."""
     settings = load_gateway_settings(flags)
     running = running_here(settings)
     url = settings.gateway_url or (running.url if running is not None else "")
@@ -49,7 +49,7 @@ def status(*, flags: Mapping[str, object]) -> tuple[RunningGateway | None, Gatew
 
 
 def find(*, flags: Mapping[str, object]) -> RunningGateway | None:
-    """The gateway that runs for these config files, with its token: one that a person chose is written nowhere."""
+    """Return the gateway of these config files with its token; a token from the settings is in no file."""
     settings = load_gateway_settings(flags)
     running = running_here(settings)
     return replace(running, token=running.token or settings.gateway_token) if running is not None else None
@@ -102,17 +102,17 @@ def _start_in_background(settings: GatewaySettings) -> str:
 
 
 def _last_line(log: Path) -> str:
-    """The end of what it logged, which says why."""
+    """Return the last error of the log, else its last line."""
     with suppress(OSError, UnicodeDecodeError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - MAX_LOG))
         lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        said = [line for line in lines if line.startswith("error: ")] or lines
-        return f": {said[-1].removeprefix('error: ')}" if said else ""
+        messages = [line for line in lines if line.startswith("error: ")] or lines
+        return f": {messages[-1].removeprefix('error: ')}" if messages else ""
     return ""
 
 
 def _same_command() -> Sequence[str]:
-    """This very command, in the foreground."""
+    """Return this command's argv without the background option."""
     return [
         sys.executable,
         "-m",

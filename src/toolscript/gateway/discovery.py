@@ -1,4 +1,4 @@
-"""Which gateway is running for a set of config files, and how a command reaches it."""
+"""Discovery of the gateway that runs for a set of config files, and of its address and token."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.5
 PRIVATE_FOLDER = 0o700
 
 FIND_SECONDS = 1.0
-# What a running gateway decided when it started: a command that is told otherwise works alone.
+# Settings that a gateway fixes at its start: a command with other values runs its own.
 CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
 
 T = TypeVar("T")
@@ -37,9 +37,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunningGateway:
-    """`choices`: what it was told that a command may be told differently, such as its model.
+    """`choices`: settings that a command may have set differently, such as the model.
 
-    `token`: what it wants to be shown. Whoever can read this file may have it.
+    `token`: the bearer token it requires. Every process that can read this file may use it.
     """
 
     pid: int
@@ -50,7 +50,7 @@ class RunningGateway:
 
 
 class RunningFile:
-    """A gateway holds a lock for as long as it lives: a number in a file may by now be a stranger's process."""
+    """Record of a running gateway. Its process holds a lock, because a pid in a file may be reused."""
 
     def __init__(self, folder: Path, config_files: Sequence[Path]) -> None:
         key = hashlib.sha256(json.dumps([str(path) for path in config_files]).encode()).hexdigest()[:16]
@@ -62,14 +62,14 @@ class RunningFile:
         return self._path
 
     def read(self) -> RunningGateway | None:
-        """The gateway that wrote itself down, if it still lives."""
+        """Return the recorded gateway if its process still runs."""
         return _read_living(self._path)
 
     @contextmanager
     def held(self, url: str, version: str, choices: Mapping[str, object], token: str = "") -> Iterator[None]:
-        """Written down for as long as this lasts, by whoever dies how."""
+        """Keep the record for the duration of the context. A killed process loses its lock, too."""
         with self._open() as lock:
-            if not _take_soon(lock):
+            if not _take_with_retries(lock):
                 raise SetupError("a gateway is already running", hint="`toolscript gateway stop` stops it")
             running = RunningGateway(os.getpid(), url, version, choices, token)
             write_private(self._path, json.dumps(asdict(running)))
@@ -81,7 +81,7 @@ class RunningFile:
     def _open(self) -> IO[bytes]:
         try:
             self._lock.parent.mkdir(parents=True, exist_ok=True)
-            # Who can open the lock could hold it, and pass for a gateway that runs.
+            # A process that can open the lock could hold it and look like a running gateway.
             self._lock.parent.chmod(PRIVATE_FOLDER)
             return open(self._lock, "ab", opener=_private)
         except OSError as error:
@@ -89,7 +89,7 @@ class RunningFile:
 
 
 def token_at(folder: Path, url: str) -> str:
-    """The token of a gateway of this user that runs at this address; empty: none does."""
+    """Return the token of this user's gateway at this address; empty if none runs there."""
     for path in folder.glob("gateway-*.json"):
         running = _read_living(path)
         if running is not None and running.url == url.rstrip("/"):
@@ -98,11 +98,11 @@ def token_at(folder: Path, url: str) -> str:
 
 
 def own_token(folder: Path) -> str:
-    """The one that a gateway makes for itself, the same at every start: clients have it in their configs."""
+    """Return the token that the gateway generates once and reuses at every start: client configs contain it."""
     path = folder / "token"
     try:
-        if (known := _read_ours(path).strip()) and known.isascii():
-            return known
+        if (stored := _read_own_file(path).strip()) and stored.isascii():
+            return stored
     except (OSError, ValueError):
         pass
     token = secrets.token_urlsafe(32)
@@ -122,7 +122,7 @@ def _cannot_write(folder: Path, error: OSError) -> SetupError:
 
 
 def write_private(path: Path, text: str) -> None:
-    """For this user alone, from its first moment on."""
+    """Write a file that only this user can read, from its creation on."""
     new = path.with_suffix(f".{os.getpid()}.new")
     new.unlink(missing_ok=True)
     with open(new, "x", encoding="utf-8", opener=_private) as file:
@@ -134,8 +134,8 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _read_ours(path: Path) -> str:
-    """Not what another user wrote: it says where requests and their token are sent."""
+def _read_own_file(path: Path) -> str:
+    """Read a file of this user only: its content decides where requests and their token are sent."""
     with os.fdopen(open_regular(path, follow_links=True), "r", encoding="utf-8") as file:
         if not is_own(os.fstat(file.fileno())):
             raise PermissionError(f"{path} belongs to another user")
@@ -156,7 +156,7 @@ def _lock_of(path: Path) -> Path:
 
 
 def _read(path: Path) -> RunningGateway | None:
-    data = json.loads(_read_ours(path))
+    data = json.loads(_read_own_file(path))
     running = RunningGateway(
         int(data["pid"]),
         str(data["url"]),
@@ -164,12 +164,12 @@ def _read(path: Path) -> RunningGateway | None:
         dict(data["choices"]),
         str(data.get("token", "")),
     )
-    # 0 and less are groups of processes, ours among them, and whoever reads this may go on to end it.
+    # 0 and negative pids are process groups, ours among them, and `stop` sends a signal to this pid.
     return running if running.pid > 0 else None
 
 
-def _take_soon(lock: IO[bytes]) -> bool:
-    """Whoever only looks whether a gateway runs has the lock for a moment, too."""
+def _take_with_retries(lock: IO[bytes]) -> bool:
+    """Retry for a moment: a process that checks for a running gateway holds the lock briefly, too."""
     deadline = time.monotonic() + LOOK_SECONDS
     while not _take(lock):
         if time.monotonic() > deadline:
@@ -193,9 +193,9 @@ else:
     import fcntl
 
     def _take(lock: IO[bytes], *, shared: bool = False) -> bool:
-        """Whether nobody else has it. It is given back when the file is closed, or its process ends.
+        """Try to take the lock. Closing the file, or the end of the process, releases it.
 
-        Shared: those who only look whether a gateway runs do not take each other for one.
+        Shared: processes that only check for a gateway do not mistake each other for one.
         """
         try:
             fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -205,33 +205,33 @@ else:
 
 
 def find_running(settings: GatewaySettings) -> GatewayClient | None:
-    """The gateway of this address, else the one that runs for these config files, unless it is told otherwise."""
+    """Return a client of the configured address, else of these config files' gateway if its settings match."""
     if settings.gateway_url:
         token = settings.gateway_token or token_at(settings.data_folder / "run", settings.gateway_url)
-        return GatewayClient(settings.gateway_url, token=token, search_type=_told_type(settings))
+        return GatewayClient(settings.gateway_url, token=token, search_type=_explicit_type(settings))
     running = running_here(settings)
     if running is None:
-        _say_who_else_runs(settings)
+        _warn_of_another_gateway(settings)
         return None
-    if why := _why_not(running, settings):
+    if why := _why_unusable(running, settings):
         logger.warning("the gateway at %s is not used: %s", running.url, why)
         return None
     return GatewayClient(
         running.url,
         token=settings.gateway_token or running.token,
-        find_again=lambda: _running_now(settings),
+        find_again=lambda: _find_restarted(settings),
         note=lambda: _untrusted_note(settings, running),
-        search_type=_told_type(settings),
+        search_type=_explicit_type(settings),
     )
 
 
-def _told_type(settings: GatewaySettings) -> SearchType | None:
-    """What was left to its default is no wish: the gateway has its own."""
-    return SearchType(settings.search_type) if "search_type" in settings.told else None
+def _explicit_type(settings: GatewaySettings) -> SearchType | None:
+    """Return the search type if it was set explicitly; otherwise the gateway's default applies."""
+    return SearchType(settings.search_type) if "search_type" in settings.sources else None
 
 
 def _untrusted_note(settings: GatewaySettings, running: RunningGateway) -> str:
-    """The gateway of another folder knows nothing of the file in this one."""
+    """Name untrusted servers of this folder: a gateway of another folder does not know its file."""
     if running_file(settings).read() == running:
         return ""
     try:
@@ -244,16 +244,16 @@ def _untrusted_note(settings: GatewaySettings, running: RunningGateway) -> str:
     return "; ".join([*waiting, *late])
 
 
-def _why_not(running: RunningGateway, settings: GatewaySettings) -> str:
-    """What was left to its default is no wish: the gateway that is there will do."""
+def _why_unusable(running: RunningGateway, settings: GatewaySettings) -> str:
+    """Return why this gateway cannot be used, or an empty string. Only explicit settings count, not defaults."""
     for name in CHOICES:
-        has, wanted = running.choices.get(name), getattr(settings, name)
-        if name in settings.told and has != wanted:
-            return f"it has {name} {has}, and this command was told {wanted}"
+        actual, requested = running.choices.get(name), getattr(settings, name)
+        if name in settings.sources and actual != requested:
+            return f"it has {name} {actual}, and this command has {requested}"
     return "" if listens(running.url) else "it does not listen"
 
 
-def _say_who_else_runs(settings: GatewaySettings) -> None:
+def _warn_of_another_gateway(settings: GatewaySettings) -> None:
     own, *projects = place_of(settings).paths()
     other = RunningFile(settings.data_folder / "run", [own]).read() if projects else None
     if other is not None:
@@ -265,7 +265,7 @@ def _say_who_else_runs(settings: GatewaySettings) -> None:
         )
 
 
-def _running_now(settings: GatewaySettings) -> tuple[str, str] | None:
+def _find_restarted(settings: GatewaySettings) -> tuple[str, str] | None:
     running = running_here(settings)
     return None if running is None else (running.url, settings.gateway_token or running.token)
 
@@ -279,21 +279,21 @@ def running_here(settings: GatewaySettings) -> RunningGateway | None:
 
 
 def running_file(settings: GatewaySettings) -> RunningFile:
-    """The one that a gateway of this place writes."""
+    """Return the file that a gateway of this folder writes."""
     return running_files(settings)[0]
 
 
 def running_files(settings: GatewaySettings) -> list[RunningFile]:
-    """A person's own config file is always one of them; a project's where it names servers.
+    """Return the files to check. The user's config file is always in the key, a project's if it names servers.
 
-    While a project's file is not trusted it has no servers, and the person's own gateway will do.
+    An untrusted project file has no servers, so the gateway of the user's own file serves, too.
     """
     place, folder = place_of(settings), settings.data_folder / "run"
     own, *projects = place.paths()
     try:
         config = place.read(environment())
     except ConfigInvalid:
-        # A gateway that runs stays with what it read before.
+        # A running gateway keeps the config it read last.
         return [RunningFile(folder, [own, *(path for path in projects if path.exists())])]
     naming = [path for path in projects if path in config.used | config.untrusted]
     first = RunningFile(folder, [own, *naming])
@@ -301,7 +301,7 @@ def running_files(settings: GatewaySettings) -> list[RunningFile]:
 
 
 def place_of(settings: GatewaySettings) -> ConfigPlace:
-    return ConfigPlace(settings.config, by_person=settings.told.get("config") != ENVIRONMENT)
+    return ConfigPlace(settings.config, by_person=settings.sources.get("config") != ENVIRONMENT)
 
 
 def listens(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""doctor: what is wrong with this gateway's surroundings, and what to do about each thing."""
+"""doctor: checks of a gateway's environment, each finding with its fix."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from toolscript.gateway.store.offers import ToolChange
 
 @dataclass(frozen=True)
 class Finding:
-    """`code` stays the same over versions. `fix` is empty when all is well."""
+    """`code` stays the same over versions. `fix` is empty when the check passes."""
 
     code: str
     ok: bool
@@ -56,7 +56,7 @@ def _files(settings: GatewaySettings) -> Iterator[Finding]:
             "NO_SERVERS",
             False,
             "no config file names a server",
-            "`toolscript config import` takes over those of your other clients",
+            "`toolscript config import` imports those of your other clients",
         )
     elif config.servers:
         names = ", ".join(str(path) for path in config.files)
@@ -85,23 +85,23 @@ def _folder(folder: Path) -> Iterator[Finding]:
 
 def _model(settings: GatewaySettings) -> Iterator[Finding]:
     try:
-        card = load_embedder(settings, again=True).model
+        model = load_embedder(settings, again=True).model
     except SetupError as error:
-        yield Finding("MODEL", False, f"{error.message}; searches use words alone", error.hint)
+        yield Finding("MODEL", False, f"{error.message}; searches use keywords only", error.hint)
     else:
         Refusals(settings.data_folder / "models").forget()
-        yield Finding("MODEL", True, f"{card.name}, {card.dimensions} dimensions")
+        yield Finding("MODEL", True, f"{model.name}, {model.dimensions} dimensions")
 
 
 def _running(settings: GatewaySettings) -> Iterator[Finding]:
     running = running_here(settings)
     if running is None:
-        yield Finding("GATEWAY", True, "not running; commands work alone")
+        yield Finding("GATEWAY", True, "not running; each command starts its own servers")
     elif find_running(settings) is None:
         yield Finding(
             "GATEWAY",
             False,
-            f"process {running.pid} is there, and not used: it does not listen, or has another model",
+            f"process {running.pid} runs but is not used: it does not listen, or has another model",
             "`toolscript gateway stop`, then start it again",
         )
     else:
@@ -110,7 +110,7 @@ def _running(settings: GatewaySettings) -> Iterator[Finding]:
 
 async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[Finding]:
     try:
-        async with open_alone(settings, Need(model=False, remembers=False), on_progress) as gateway:
+        async with open_alone(settings, Need(model=False, uses_cache=False), on_progress) as gateway:
             states = [state for state in await gateway.servers() if state not in gateway.left_out]
             return [*map(_server, states), *map(_change, gateway.changes())]
     except ConfigInvalid as error:
@@ -123,8 +123,8 @@ def _change(change: ToolChange) -> Finding:
     return Finding(
         "TOOL_CHANGED",
         False,
-        f"{name} said {change.before!r}, and since {when} says {change.now!r}",
-        f"if that is not what {change.server} should say, take it out of the config file; shown for a week",
+        f"{name} changed from {change.before!r} to {change.now!r} at {when}",
+        f"if {change.server} should not have changed it, remove the server from the config file; shown for a week",
     )
 
 
@@ -138,7 +138,7 @@ def _fix(state: ServerState) -> str:
     if "command not found" in state.error:
         return "install it, or write its whole path: it is not on the PATH that servers get"
     if state.transport is Transport.STDIO:
-        return "run its command by hand to see what it says; a variable it needs may be missing (envPassthrough)"
+        return "run its command by hand to see its output; a variable it needs may be missing (envPassthrough)"
     if "401" in state.error:
-        return "it wants you to sign in: give a token in `headers`, or `npx -y mcp-remote URL` as its command"
-    return "check that its address answers, and the headers it wants"
+        return "it requires sign-in: set a token in `headers`, or use `npx -y mcp-remote URL` as its command"
+    return "check that its address answers, and which headers it requires"

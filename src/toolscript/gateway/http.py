@@ -33,13 +33,13 @@ from toolscript.core.web.request_context import RequestContext, SecurityHeaders
 from toolscript.gateway.json import answer_to_json, call_to_json, health_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import Gateway, LocalQuery
 
-# A browser says where a request comes from: this gateway's own page, or the person who typed the address.
+# Values of `Sec-Fetch-Site` for this gateway's own page, and for an address that the user typed.
 OWN_SITES = frozenset({"same-origin", "none"})
 
 Address = tuple[str, int]
 
-_HOW_TO_SHOW_IT = (
-    "run `toolscript gateway env` as that person and send `Authorization: Bearer <token>`; "
+_HOW_TO_AUTHENTICATE = (
+    "run `toolscript gateway env` as that user and send `Authorization: Bearer <token>`; "
     "`toolscript config connect CLIENT --http` writes it into a client's config"
 )
 
@@ -48,9 +48,9 @@ MAX_BYTES = 8 * 1024 * 1024
 
 
 class Guard:
-    """Every program of every user of this machine can reach the port, and a page in a browser can be made to.
+    """Authenticates requests: every local program can reach the port, and so can a web page through a browser.
 
-    `is_same_person` is asked with both ends of the connection; None: only the token counts.
+    `is_same_person` gets both ends of the connection; None: only the token counts.
     """
 
     def __init__(
@@ -74,30 +74,32 @@ class Guard:
         if len(hosts) != 1 or not is_loopback_host(hosts[0]):
             return Forbidden("this gateway answers to 127.0.0.1 and localhost only", details={"header": "Host"})
         if header := _foreign_page(headers, scope):
-            return Forbidden("no web page but this gateway's own may ask it", details={"header": header})
-        if scope["path"] != "/livez" and not self._shows_token(headers) and not await self._is_known(scope):
-            return Unauthorized("this gateway belongs to one person and wants their token", hint=_HOW_TO_SHOW_IT)
+            return Forbidden("requests from other web pages are not allowed", details={"header": header})
+        if scope["path"] != "/livez" and not self._has_token(headers) and not await self._is_own_connection(scope):
+            return Unauthorized(
+                "this gateway belongs to one user and requires their token", hint=_HOW_TO_AUTHENTICATE
+            )
         return None
 
-    def _shows_token(self, headers: Headers) -> bool:
-        kind, _, shown = headers.get("authorization", "").partition(" ")
-        same = hmac.compare_digest(shown.strip().encode(), self._token.encode())
+    def _has_token(self, headers: Headers) -> bool:
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        same = hmac.compare_digest(token.strip().encode(), self._token.encode())
         return kind.lower() == "bearer" and same and bool(self._token)
 
-    async def _is_known(self, scope: Scope) -> bool:
-        """A browser is the person's own, and what a page has it send need not be: it has to show the token.
+    async def _is_own_connection(self, scope: Scope) -> bool:
+        """Return whether the connection is the user's own. Not from a browser: a page may control its requests.
 
-        Browsers say `Sec-Fetch-Site`, and no script can keep them from it; other clients may send an own `Origin`.
+        Browsers always send `Sec-Fetch-Site`, and no script can prevent it; other clients may set `Origin`.
         """
         client, server, headers = scope.get("client"), scope.get("server"), Headers(scope=scope)
-        by_a_browser = "sec-fetch-site" in headers
-        if self._is_same_person is None or not client or not server or by_a_browser:
+        from_browser = "sec-fetch-site" in headers
+        if self._is_same_person is None or not client or not server or from_browser:
             return False
         return await to_thread(self._is_same_person, (client[0], client[1]), (server[0], server[1]))
 
 
 def _foreign_page(headers: Headers, scope: Scope) -> str:
-    """The header that gives a page away, or nothing. A page of another port is a stranger's, too."""
+    """Return the header that shows a foreign page, or nothing. A page of another port is foreign, too."""
     _, port = scope["server"]
     for origin in headers.getlist("origin"):
         if not (is_loopback_origin(origin) and origin.endswith(f":{port}")):
@@ -108,7 +110,7 @@ def _foreign_page(headers: Headers, scope: Scope) -> str:
 
 
 class _Anything(Convertor[str]):
-    """All that is left of a path, whatever is in it; `path` stops at the end of a line."""
+    """The rest of a path, with any characters; `path` stops at the end of a line."""
 
     regex = r"(?s:.*)"
 
@@ -123,7 +125,7 @@ register_url_convertor("anything", _Anything())
 
 
 def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]:
-    """`limit` and `threshold` hold where a request names none."""
+    """Return the routes. `limit` and `threshold` are the defaults of a request."""
 
     async def search(request: Request) -> Response:
         query = LocalQuery(
@@ -146,7 +148,7 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
         return JSONResponse({"servers": states_to_json(await gateway.servers())})
 
     async def tools(request: Request) -> Response:
-        """All that can be found, a page at a time."""
+        """List the searchable items, one page at a time."""
         items = await gateway.items(_filter(request))
         offset, maximum = _whole(request, "offset", 0), min(MAX_TOOLS, _whole(request, "limit", MAX_TOOLS))
         page = [item_to_json(item, schemas=_flag(request, "schemas")) for item in items[offset : offset + maximum]]
@@ -222,10 +224,10 @@ def _flag(request: Request, name: str) -> bool:
 
 
 def _object(body: bytes) -> dict[str, object]:
-    """The arguments of a call; none at all are no arguments."""
+    """Parse the arguments of a call; an empty body is an empty object."""
     try:
         arguments = json.loads(body) if body.strip() else {}
-        # NaN and half a surrogate pair pass Python's reader and are no JSON: nobody could be sent them.
+        # Python accepts NaN and lone surrogates, which are not JSON: no server could receive them.
         json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise InvalidRequest("the body is not JSON", hint="send the arguments as a JSON object") from None
@@ -259,17 +261,17 @@ def create_gateway_app(
             Middleware(RequestContext, max_bytes=MAX_BYTES),
             Middleware(Guard, token=token, is_same_person=is_same_person),
         ],
-        exception_handlers={ToolscriptError: _ours, HTTPException: _the_frameworks},
+        exception_handlers={ToolscriptError: _handle_own_error, HTTPException: _handle_http_exception},
         lifespan=living,
     )
 
 
-async def _ours(_: Request, error: Exception) -> JSONResponse:
+async def _handle_own_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ToolscriptError)  # noqa: S101
     return JSONResponse(envelope_of(error), ERROR_TABLE[type(error)].http_status)
 
 
-async def _the_frameworks(request: Request, error: Exception) -> JSONResponse:
+async def _handle_http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
     code = "NOT_FOUND" if error.status_code == 404 else "VALIDATION_ERROR"
     message = f"{request.method} {request.url.path[:200]}: {error.detail}"

@@ -1,4 +1,4 @@
-"""Items in memory, as arrays: every score of every item in about a millisecond; spelling and domains."""
+"""In-memory index of items as arrays: scores every item in about a millisecond; spelling and domains."""
 
 import json
 import math
@@ -40,7 +40,7 @@ MAX_CORRECTED = 4
 
 
 def domain_of(fields: Mapping[str, list[str]]) -> str:
-    """The domain most of whose keywords an item with these words has; empty when none stands out."""
+    """Return the domain with the highest keyword score for these fields; empty below the minimum."""
     names, by_stem = _domains()
     stems = {field: frozenset(terms_of_word(word)[0] for word in fields[field]) for field in WEIGHTS}
     scores = [0.0] * len(names)
@@ -53,7 +53,7 @@ def domain_of(fields: Mapping[str, list[str]]) -> str:
 
 @cache
 def _domains() -> tuple[tuple[str, ...], Mapping[int, Sequence[tuple[int, Keyword]]]]:
-    """The domains' names, and their keywords by one stem of each: an item is held against few of them."""
+    """Return the domains' names, and their keywords by one stem of each, so an item is compared with few."""
     skills = json.loads((files("toolscript.core") / "default_taxonomy.json").read_text("utf-8"))
     by_stem: dict[int, list[tuple[int, Keyword]]] = {}
     for domain, skill in enumerate(skills):
@@ -65,7 +65,7 @@ def _domains() -> tuple[tuple[str, ...], Mapping[int, Sequence[tuple[int, Keywor
 
 @dataclass(frozen=True)
 class Analysed:
-    """An item as the word arm sees it: its terms with their weights, and its words to spell a query by."""
+    """An item for sparse retrieval: its terms with weights, and its words for spelling correction."""
 
     terms: NDArray[np.uint32]
     weights: NDArray[np.float32]
@@ -82,20 +82,20 @@ def analyse(item: Item) -> Analysed:
     )
 
 
-def squashed(name: str) -> str:
-    """A name without what people get wrong in it: case, `_`, `-`, `.` and spaces."""
+def normalise_name(name: str) -> str:
+    """Normalise a name: drop case, `_`, `-`, `.` and spaces, which people mistype."""
     return "".join(char for char in name.casefold() if char.isalnum())
 
 
 def name_parts(name: str) -> frozenset[str]:
-    """The words a name is made of: `run`, `shell` and `command` of `runShell_command`."""
+    """Split a name into words: `run`, `shell` and `command` of `runShell_command`."""
     return frozenset(split_identifier(name).casefold().split())
 
 
 class LocalIndex:
-    """Never changes: a new state of the world is a new index.
+    """Immutable: changed items make a new index.
 
-    `vectors` has a row per item; a row of zeros is an item that has not been embedded yet.
+    `vectors` has a row per item; a row of zeros is an item without an embedding.
     """
 
     def __init__(self, items: Sequence[Item], analysed: Sequence[Analysed], vectors: Matrix | None = None) -> None:
@@ -104,7 +104,7 @@ class LocalIndex:
         self._vectors = vectors
         self._words_of_row: dict[int, Mapping[str, list[str]]] = {}
         self._matching: dict[Hashable, Rows] = {}
-        self._traits: dict[int, Features] = {}
+        self._features: dict[int, Features] = {}
         self._domains: dict[int, str] = {}
         self._places, self._rows, self._weights = _postings(analysed)
 
@@ -116,7 +116,7 @@ class LocalIndex:
         return self._vectors is not None and bool(self._vectors.any())
 
     def with_vectors(self, vectors: Matrix) -> "LocalIndex":
-        """The same items and words, which need not be looked at again."""
+        """Return a copy with these vectors; items and their analysis are shared."""
         other = copy(self)
         vars(other).update(_vectors=vectors)
         for of_vectors in ("model_is_used", "is_embedded"):
@@ -133,10 +133,10 @@ class LocalIndex:
         return {**of_kind, None: np.arange(len(self.items))}
 
     def similarities(self, vectors: Matrix) -> Matrix | None:
-        """The cosines with every item, a row per vector; None where nothing has been embedded yet."""
+        """Return the cosines with every item, a row per vector; None if nothing is embedded yet."""
         if self._vectors is None or not self.model_is_used:
             return None
-        # All at once: what takes time is to read the items' vectors.
+        # One product for all vectors: reading the items' vectors dominates the time.
         return np.ascontiguousarray((self._vectors @ vectors.T).T)
 
     @cached_property
@@ -145,9 +145,9 @@ class LocalIndex:
         return np.asarray(self._vectors.any(axis=1))
 
     def candidates(
-        self, vectors: Sequence[Vector] | None, asked: Sequence[Mapping[int, float]], rows: Rows, limit: int
+        self, vectors: Sequence[Vector] | None, term_lists: Sequence[Mapping[int, float]], rows: Rows, limit: int
     ) -> list[Candidates]:
-        """For each part of a request the best rows of either arm: what an engine would answer, and exact."""
+        """Return the top rows of both retrievers for each part of a request, as an engine would, but exact."""
         cosines = self.similarities(np.array(vectors)) if vectors else None
         embedded = rows if cosines is None else rows[self.is_embedded[rows]]
         return [
@@ -157,7 +157,7 @@ class LocalIndex:
                 len(self.items),
                 self._shares(terms),
             )
-            for index, terms in enumerate(asked)
+            for index, terms in enumerate(term_lists)
         ]
 
     def _best_by_words(self, terms: Mapping[int, float], rows: Rows, limit: int) -> list[Candidate]:
@@ -168,12 +168,12 @@ class LocalIndex:
         return {term: len(self._postings_of(term)[0]) / max(1, len(self.items)) for term in terms}
 
     def features(self, row: int) -> Features:
-        if row not in self._traits:
+        if row not in self._features:
             item = self.items[row]
-            # Surface forms among the stems do no harm: no stem that is asked for is one of them.
+            # Surface forms among the stems are harmless: no query stem equals one.
             terms = frozenset(self._analysed[row].terms.tolist())
-            self._traits[row] = Features("" if item.is_document else item.name, terms)
-        return self._traits[row]
+            self._features[row] = Features("" if item.is_document else item.name, terms)
+        return self._features[row]
 
     def idf(self, term: int) -> float:
         return self._idf(len(self.rows_with(term)))
@@ -181,14 +181,14 @@ class LocalIndex:
     def rows_with(self, term: int) -> Rows:
         return self._postings_of(term)[0]
 
-    def _idf(self, found: int) -> float:
-        return math.log(1 + (len(self.items) - found + 0.5) / (found + 0.5))
+    def _idf(self, matches: int) -> float:
+        return math.log(1 + (len(self.items) - matches + 0.5) / (matches + 0.5))
 
     def knows(self, term: int) -> bool:
         return term in self._places
 
     def word_scores(self, terms: Mapping[int, float]) -> Scores:
-        """The BM25F score of every item."""
+        """Return the BM25F score of every item."""
         scores = np.zeros(len(self.items))
         for term, weight in terms.items():
             rows, weights = self._postings_of(term)
@@ -201,7 +201,7 @@ class LocalIndex:
 
     @cached_property
     def words_by_length(self) -> Mapping[int, Sequence[str]]:
-        """Every word of every item, in order, to spell a query by."""
+        """All words of all items by length, sorted, for spelling correction."""
         by_length: dict[int, list[str]] = {}
         for word in sorted({word for analysed in self._analysed for word in analysed.words}):
             by_length.setdefault(len(word), []).append(word)
@@ -209,14 +209,14 @@ class LocalIndex:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        return tuple(squashed(item.name) for item in self.items)
+        return tuple(normalise_name(item.name) for item in self.items)
 
     @cached_property
     def full_names(self) -> tuple[str, ...]:
-        return tuple(squashed(tool_id(item.server, item.name)) for item in self.items)
+        return tuple(normalise_name(tool_id(item.server, item.name)) for item in self.items)
 
     def rows_named(self, name: str, *, of_any_case: bool = False) -> list[int]:
-        """The items that have this name, alone or with the server's before it."""
+        """Return the items with this name, with or without the server's name before it."""
         return self._rows_of_any_case.get(name.casefold(), []) if of_any_case else self._rows_by_name.get(name, [])
 
     @cached_property
@@ -236,12 +236,12 @@ class LocalIndex:
 
     @cached_property
     def name_parts(self) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-        """The words of each item's name, and of its server's."""
+        """The words of each item's name, and of its server's name."""
         return tuple((name_parts(item.name), name_parts(item.server)) for item in self.items)
 
     @cached_property
-    def place_by_name(self) -> Rows:
-        """Where each item stands in the order of names, to break ties by."""
+    def rank_by_name(self) -> Rows:
+        """The rank of each item in the order of names, to break ties."""
         order = sorted(
             range(len(self.items)), key=lambda row: tool_id(self.items[row].server, self.items[row].name)
         )
@@ -250,13 +250,13 @@ class LocalIndex:
         return places
 
     def rows_matching(self, key: Hashable, holds: Callable[[frozenset[str], frozenset[str]], bool]) -> Rows:
-        """The items for the words of whose name and server's this holds; looked for once per key."""
+        """Return the items whose name and server words satisfy `holds`; cached per key."""
         if key not in self._matching:
             self._matching[key] = np.flatnonzero([holds(name, server) for name, server in self.name_parts])
         return self._matching[key]
 
     def words(self, row: int) -> Mapping[str, list[str]]:
-        """The words of an item, field by field."""
+        """Return the words of an item by field."""
         if row not in self._words_of_row:
             self._words_of_row[row] = item_words(self.items[row])
         return self._words_of_row[row]
@@ -267,8 +267,8 @@ class LocalIndex:
         return self._domains[row]
 
     def warm(self) -> "LocalIndex":
-        """Builds what a first search would otherwise wait for."""
-        _ = self.names, self.full_names, self.name_parts, self.place_by_name, self.words_by_length
+        """Build the lazy properties, so that the first search need not."""
+        _ = self.names, self.full_names, self.name_parts, self.rank_by_name, self.words_by_length
         _ = self._rows_of_kind, self._rows_by_name, self._rows_of_any_case
         return self
 
@@ -280,11 +280,11 @@ def _best(scores: Scores | Vector, rows: Rows, limit: int) -> list[Candidate]:
 
 
 def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, NDArray[np.float32]]:
-    """Where the items of each term stand, and those items with their weights."""
-    each = list(analysed)
-    terms = np.concatenate([one.terms for one in each]) if each else np.zeros(0, np.uint32)
-    weights = np.concatenate([one.weights for one in each]) if each else np.zeros(0, np.float32)
-    rows = np.repeat(np.arange(len(each)), [len(one.terms) for one in each])
+    """Return the slice of each term, and the rows and weights these slices index."""
+    analyses = list(analysed)
+    terms = np.concatenate([analysis.terms for analysis in analyses]) if analyses else np.zeros(0, np.uint32)
+    weights = np.concatenate([analysis.weights for analysis in analyses]) if analyses else np.zeros(0, np.float32)
+    rows = np.repeat(np.arange(len(analyses)), [len(analysis.terms) for analysis in analyses])
     order = np.argsort(terms, kind="stable")
     distinct, first = np.unique(terms[order], return_index=True)
     ends = [*first[1:].tolist(), len(terms)]
@@ -293,59 +293,61 @@ def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, 
 
 
 def corrections(text: str, index: LocalIndex) -> dict[str, str]:
-    """The words nobody knows, each with the nearest that somebody does. A value is not misspelt, it is a value."""
+    """Return the unknown words of a query, each with the nearest known word. Literals are not corrected."""
     words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
-    return _corrections([word for word in words if not _is_known(word, index)], index)
+    return _correct_words([word for word in words if not _is_known(word, index)], index)
 
 
 def _is_known(word: str, index: LocalIndex) -> bool:
     return any(index.knows(term) for term in terms_of_word(word))
 
 
-def _corrections(unknown: Sequence[str], index: LocalIndex) -> dict[str, str]:
+def _correct_words(unknown: Sequence[str], index: LocalIndex) -> dict[str, str]:
     candidates = [word for word in unknown if len(word) >= MIN_CORRECTED and not word.isdigit()]
-    nearest = {word: _nearest(word, index) for word in candidates[:MAX_CORRECTED]}
-    return {word: found for word, found in nearest.items() if found}
+    nearest = {word: _nearest_word(word, index) for word in candidates[:MAX_CORRECTED]}
+    return {word: correction for word, correction in nearest.items() if correction}
 
 
-def _nearest(word: str, index: LocalIndex) -> str | None:
-    """The nearest known word that is at most two letters longer or shorter."""
-    known = [
-        one for length in range(len(word) - 2, len(word) + 3) for one in index.words_by_length.get(length, ())
+def _nearest_word(word: str, index: LocalIndex) -> str | None:
+    """Return the nearest known word that is at most two letters longer or shorter."""
+    candidates = [
+        candidate
+        for length in range(len(word) - 2, len(word) + 3)
+        for candidate in index.words_by_length.get(length, ())
     ]
-    found = process.extractOne(word, known, scorer=OSA.normalized_similarity, score_cutoff=SWAPPED_LETTERS)
-    if found is None:
+    match = process.extractOne(word, candidates, scorer=OSA.normalized_similarity, score_cutoff=SWAPPED_LETTERS)
+    if match is None:
         return None
-    nearest, likeness = str(found[0]), found[1]
+    nearest, likeness = str(match[0]), match[1]
     return nearest if likeness >= NEAREST_WORD or sorted(nearest) == sorted(word) else None
 
 
 def name_likeness(text: str, index: LocalIndex, rows: Rows) -> Scores:
-    """How much the query looks like each item's own name, 0 to 1; 1 only when it is the name to the letter.
+    """Return the similarity of the query to each item's name, 0 to 1; 1 only for an exact match.
 
-    A name said within a sentence counts as well when it can be nothing else: `read_file`, `readFile`.
+    A name within a sentence counts, too, when it is unmistakably one: `read_file`, `readFile`.
     """
-    said = _names_said(text)
-    likeness = _nearness([squashed(one) for one in said], index)
-    for name in (text.strip(), *said):
+    names = _mentioned_names(text)
+    likeness = _similarity_to_names([normalise_name(name) for name in names], index)
+    for name in (text.strip(), *names):
         likeness[index.rows_named(name, of_any_case=True)] = EXACT_BUT_FOR_CASE
-    for name in (text.strip(), *said):
+    for name in (text.strip(), *names):
         likeness[index.rows_named(name)] = 1.0
     return likeness[rows]
 
 
-def _nearness(said: Sequence[str], index: LocalIndex) -> Scores:
-    if not said or not len(index):
+def _similarity_to_names(names: Sequence[str], index: LocalIndex) -> Scores:
+    if not names or not len(index):
         return np.zeros(len(index))
-    by_name = process.cdist(said, index.names, scorer=fuzz.ratio, score_cutoff=NEAREST_NAME)
-    by_full_name = process.cdist(said, index.full_names, scorer=fuzz.ratio, score_cutoff=NEAREST_NAME)
+    by_name = process.cdist(names, index.names, scorer=fuzz.ratio, score_cutoff=NEAREST_NAME)
+    by_full_name = process.cdist(names, index.full_names, scorer=fuzz.ratio, score_cutoff=NEAREST_NAME)
     nearest = np.maximum(by_name, by_full_name).max(axis=0)
     return np.asarray(nearest / 100 * ALL_BUT_EXACT, dtype=np.float64)
 
 
-def _names_said(text: str) -> list[str]:
-    """The whole query when it is short enough to be a name, and its words that look like one."""
+def _mentioned_names(text: str) -> list[str]:
+    """Return the query if it is short enough to be a name, and its words that look like names."""
     words = text.split()
-    parts = [one for one in words if len(words_of(one)) > 1] if len(words) > 1 else []
+    parts = [word for word in words if len(words_of(word)) > 1] if len(words) > 1 else []
     whole = [text.strip()] if len(words) <= MAX_NAME_ASKED else []
-    return [part for part in dict.fromkeys(whole + parts) if len(squashed(part)) > 1][:MAX_NAMES]
+    return [part for part in dict.fromkeys(whole + parts) if len(normalise_name(part)) > 1][:MAX_NAMES]

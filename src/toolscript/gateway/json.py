@@ -1,6 +1,6 @@
-"""A gateway's values as JSON and back: what goes over HTTP, what `--json` prints, and what MCP shows some of.
+"""JSON conversion of the gateway's values, for HTTP and `--json`; MCP returns a part of it.
 
-Plain schemas and not Pydantic's, because a command that asks a running gateway must start at once.
+Plain schemas and not Pydantic's, because a command that calls a running gateway must start at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -120,21 +120,23 @@ def states_to_json(states: Sequence[ServerState]) -> list[Json]:
 
 def states_from_json(data: Sequence[Mapping[str, Any]]) -> list[ServerState]:
     return [
-        ServerState(**{**one, "transport": Transport(one["transport"]), "status": ServerStatus(one["status"])})
-        for one in data
+        ServerState(
+            **{**state, "transport": Transport(state["transport"]), "status": ServerStatus(state["status"])}
+        )
+        for state in data
     ]
 
 
 def health_to_json(health: GatewayHealth) -> Json:
-    """`status` tells at a glance: `ok`, `degraded` (by words alone, or without some server) or `starting`."""
+    """Add a `status`: `ok`, `degraded` (keyword search only, or a server failed) or `starting`."""
     failed = [state.name for state in health.servers if state.status is ServerStatus.FAILED]
     status = "starting" if not health.ready else "ok" if health.semantic and not failed else "degraded"
     return {"status": status, **asdict(health)}
 
 
 def health_from_json(data: Mapping[str, Any]) -> GatewayHealth:
-    known = {name: value for name, value in data.items() if name not in ("status", "servers")}
-    return GatewayHealth(**known, servers=tuple(states_from_json(data["servers"])))
+    fields = {name: value for name, value in data.items() if name not in ("status", "servers")}
+    return GatewayHealth(**fields, servers=tuple(states_from_json(data["servers"])))
 
 
 def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
@@ -159,5 +161,5 @@ def _hit_from_json(data: Mapping[str, Any]) -> LocalHit:
 
 
 def _parts_from_json(data: Mapping[str, Any]) -> ScoreParts:
-    matched = tuple(WordMatch(one["word"], one["field"]) for one in data.get("matched", ()))
+    matched = tuple(WordMatch(match["word"], match["field"]) for match in data.get("matched", ()))
     return ScoreParts(**{**data, "matched": matched})

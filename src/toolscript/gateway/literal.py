@@ -1,4 +1,4 @@
-"""Two scores and their weighted sum, nothing else: `search_type` semantic. With keyword, the fuzzy score alone."""
+"""Literal mode (`search_type` semantic): the weighted sum of two scores. With keyword, only the fuzzy score."""
 
 import math
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.retrieval.request import TRUST_IN_A_CORRECTION, Request
+from toolscript.core.retrieval.request import CORRECTION_WEIGHT, Request
 from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.gateway.capabilities import Inferred
 from toolscript.gateway.index import LocalIndex, Rows, Scores
@@ -18,10 +18,10 @@ from toolscript.gateway.reasons import matched_words, reason
 
 @dataclass(frozen=True)
 class LiteralScores:
-    """A number per item, 0 to 1. `semantic` is NaN for an item without a vector, whose fuzzy score stands alone.
+    """One score per item, 0 to 1. An item without a vector has `semantic` NaN, and its fuzzy score is final.
 
-    The fuzzy score is the largest of the share of the asked `words`, the `likeness` of the name and the `boost` of
-    a general tool that can do what is asked.
+    The fuzzy score is the maximum of the share of matched query `words`, the `likeness` of the name and the
+    `boost` of a general tool that can do the task.
     """
 
     alpha: float
@@ -36,12 +36,12 @@ class LiteralScores:
 
     @cached_property
     def final(self) -> Scores:
-        weighed = self.alpha * self.semantic + (1 - self.alpha) * self.fuzzy
-        final: Scores = np.where(np.isnan(self.semantic), self.fuzzy, weighed)
+        weighted = self.alpha * self.semantic + (1 - self.alpha) * self.fuzzy
+        final: Scores = np.where(np.isnan(self.semantic), self.fuzzy, weighted)
         return final.round(4)
 
-    def given(self, row: int) -> dict[str, float]:
-        """What each score gave to the sum."""
+    def contributions(self, row: int) -> dict[str, float]:
+        """Return the contribution of each score to the sum."""
         semantic, fuzzy = float(self.semantic[row]), float(self.fuzzy[row])
         if math.isnan(semantic):
             return {"words": round(fuzzy, 4)}
@@ -49,30 +49,30 @@ class LiteralScores:
 
 
 def semantic_scores(index: LocalIndex, vector: Vector | None) -> Scores:
-    """Cosines; what points away from the request is as far from it as what has nothing to do with it."""
+    """Return the cosines; negative ones count as 0."""
     cosines = None if vector is None else index.similarities(vector[np.newaxis])
     if cosines is None:
         return np.full(len(index), np.nan)
     return np.where(index.is_embedded, np.clip(cosines[0].astype(np.float64), 0.0, 1.0), np.nan)
 
 
-def shares_of_words(request: Request, index: LocalIndex) -> Scores:
-    """How many of the asked words each item has, the rare ones counting more, a corrected one less."""
+def word_shares(request: Request, index: LocalIndex) -> Scores:
+    """Return the share of query words each item has, weighted by IDF; a corrected word counts less."""
     shares, total = np.zeros(len(index)), 0.0
     for word in request.words:
-        stem = terms_of_word(request.meant.get(word, word))[0]
+        stem = terms_of_word(request.corrections.get(word, word))[0]
         rows, idf = index.rows_with(stem), index.idf(stem)
-        shares[rows] += idf * (TRUST_IN_A_CORRECTION if word in request.meant else 1.0)
+        shares[rows] += idf * (CORRECTION_WEIGHT if word in request.corrections else 1.0)
         total += idf
     return shares / total if total else shares
 
 
 def boosts(general: Iterable[tuple[Rows, Inferred]], items: int) -> tuple[Scores, dict[int, Inferred]]:
-    """What general tools can do, and for each of them the best reason."""
+    """Return the boost of each item, and the best reason for each general tool."""
     boost, inferred = np.zeros(items), dict[int, Inferred]()
-    for rows, one in general:
-        for row in rows[boost[rows] < one.confidence].tolist():
-            boost[row], inferred[row] = one.confidence, one
+    for rows, capability in general:
+        for row in rows[boost[rows] < capability.confidence].tolist():
+            boost[row], inferred[row] = capability.confidence, capability
     return boost, inferred
 
 
@@ -86,8 +86,8 @@ def literal_hit(
         fuzzy=round(float(scores.likeness[row]), 4),
         boost=round(float(scores.boost[row]), 4),
         matched=matched_words(index.words(row), request),
-        standing=scores.given(row),
+        contributions=scores.contributions(row),
     )
-    is_why = parts.boost > max(parts.words, parts.fuzzy)
-    why = reason(parts, inferred if is_why else None, request, index.domain(row))
+    is_boosted = parts.boost > max(parts.words, parts.fuzzy)
+    why = reason(parts, inferred if is_boosted else None, request, index.domain(row))
     return LocalHit(index.items[row], float(scores.final[row]), why, parts)

@@ -1,4 +1,4 @@
-"""What the gateway is asked and what it answers, and the port of a gateway."""
+"""Queries, answers and health of a gateway, and the port `Gateway`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ DEFAULT_THRESHOLD = 0.35
 
 @dataclass(frozen=True)
 class LocalQuery:
-    """`search_type` None leaves it to the gateway."""
+    """`search_type` None: the gateway's default."""
 
     text: str
     limit: int = DEFAULT_LIMIT
@@ -38,7 +38,7 @@ class LocalQuery:
 
 @dataclass(frozen=True)
 class WordMatch:
-    """A word of the query, and the field of the item it was found in."""
+    """A word of the query, and the item field that contains it."""
 
     word: str
     field: str
@@ -46,9 +46,9 @@ class WordMatch:
 
 @dataclass(frozen=True)
 class ScoreParts:
-    """What a confidence was made of, each 0 to 1; `semantic` is None where no model had a say.
+    """Components of a confidence, each 0 to 1; `semantic` is None without a dense score.
 
-    `standing` is what each part of the ranking gave to the place among the others.
+    `contributions` has what each part of the ranking adds to the item's score.
     """
 
     semantic: float | None = None
@@ -56,7 +56,7 @@ class ScoreParts:
     fuzzy: float = 0.0
     boost: float = 0.0
     matched: tuple[WordMatch, ...] = ()
-    standing: Mapping[str, float] = field(default_factory=dict)
+    contributions: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class LocalHit:
 
 @dataclass(frozen=True)
 class LocalAnswer:
-    """`total` counts all that reach the threshold; `near_misses` are the best that do not, when nothing does.
+    """`total` counts the items that reach the threshold; `near_misses` are the best items when none reaches it.
 
-    `semantic` is False when words alone answered; `hint` says what to do about that, or about an empty answer.
-    `good_match` is the verdict on the best of them, whatever the threshold; `unmatched` are the words of the query
-    that none of the best candidates has. `milliseconds` is what each stage took, where it was searched.
+    `semantic` is False when only the sparse retriever answered; `hint` advises on that, or on an empty answer.
+    `good_match` is the verdict on the best candidate, whatever the threshold; `unmatched` are the query words that
+    none of the top candidates has. `milliseconds` is the time per stage, measured in the searching process.
     """
 
     query: str
@@ -90,7 +90,7 @@ class LocalAnswer:
 
 @dataclass(frozen=True)
 class GatewayHealth:
-    """`ready`: a search can be answered. `semantic`: by meaning too. `note` says what is missing, and why."""
+    """`ready`: searches are answered. `semantic`: dense retrieval works, too. `note`: what is missing, and why."""
 
     version: str
     ready: bool
@@ -102,14 +102,14 @@ class GatewayHealth:
 
 
 class Gateway(Protocol):
-    """A gateway, in this process or in another."""
+    """A gateway, in this process or another."""
 
     async def search(self, query: LocalQuery) -> LocalAnswer: ...
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
-        """What can be found now; `wanted` names servers and `server__tool`s, none means all."""
+        """Return the indexed items; `wanted` names servers and `server__tool`s, empty means all."""
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
-        """The TypeScript module of these tools."""
+        """Return the TypeScript module of these tools."""
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult: ...
     async def servers(self) -> Sequence[ServerState]: ...
@@ -118,12 +118,12 @@ class Gateway(Protocol):
 
 @dataclass(frozen=True)
 class Need:
-    """What a command needs of a gateway: its model; tools as they are now, not as they are remembered; one server.
+    """Requirements of a command: the embedding model, cached tools, or a single server.
 
-    `refresh` asks the servers again even when a gateway is running.
+    `refresh` queries the servers again even when a gateway is running.
     """
 
     model: bool = True
-    remembers: bool = True
+    uses_cache: bool = True
     refresh: bool = False
     only_server: str | None = None

@@ -9,16 +9,16 @@ from typing import TypeVar
 
 from rapidfuzz import process
 
-from toolscript.core.embedding.download_failures import OTHER_NAMES, Refusals, model_folder
+from toolscript.core.embedding.download_failures import MODEL_ALIASES, Refusals, model_folder
 from toolscript.core.errors import ConfigInvalid, NotFound, NotReady, ServerUnavailable
-from toolscript.core.items import Item, ItemKind, JsonObject, is_wanted, split_tool_id, tool_id
+from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import (
     CallResult,
     ServerSpec,
     ServerState,
     ServerStatus,
     ToolServers,
-    in_short,
+    short_error,
 )
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
@@ -46,16 +46,16 @@ WORTH_SAYING = 3600.0
 PATIENCE_SECONDS = 10.0
 # How long the first search of a gateway that has just started waits for the first server.
 FIRST_ANSWER_SECONDS = 10.0
-# Known without asking the library that has the list of all: it takes two seconds to import.
+# Listed here because the library that lists all models takes two seconds to import.
 DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2")
 T = TypeVar("T")
 
 
 class LocalGateway:
-    """Implements the port `Gateway`. `left_out` are servers whose entry in the config cannot be used.
+    """Implements the port `Gateway`. `left_out` are servers whose config entry is invalid.
 
-    A search in the first moments waits up to `patience` seconds for the first server, as a call waits for its own,
-    and as long for the model where the answer is to be made of meaning.
+    Right after the start, a search waits up to `patience` seconds for the first server, as a call waits for its
+    own, and as long for the model if the search is semantic.
     """
 
     def __init__(
@@ -82,42 +82,46 @@ class LocalGateway:
                 "the search engine is not ready: no server has answered yet", hint="try again in a moment"
             )
         if self._search.type_of(query) is SearchType.SEMANTIC:
-            # Where it was asked for meaning alone, words alone would be another answer.
+            # A keyword answer would not be the semantic one that was requested.
             await self._indexing.until_embedded(self._patience)
         answer = await self._search.search(query)
-        hints = filter(None, (answer.hint, self._changed(answer), await self._not_searched(), self.note))
+        hints = filter(None, (answer.hint, self._changed_note(answer), await self._not_searched_note(), self.note))
         return replace(answer, hint="; ".join(hints))
 
-    def _changed(self, answer: LocalAnswer) -> str:
-        """An approved tool that says something else one day is how servers turn on those who trust them."""
+    def _changed_note(self, answer: LocalAnswer) -> str:
+        """Name hits whose definition changed lately: a rug pull changes a tool that was approved before."""
         changed = {(change.server, change.tool) for change in self._indexing.changes()}
         names = [tool_id(*key) for hit in answer.hits if (key := (hit.item.server, hit.item.name)) in changed]
-        return f"changed by their servers lately: {_some(names)} (`toolscript doctor` shows how)" if names else ""
+        return (
+            f"changed by their servers lately: {_first_names(names)} (`toolscript doctor` shows how)"
+            if names
+            else ""
+        )
 
-    async def _not_searched(self) -> str:
-        """A tool that is missing because its server is must not look like one that does not exist."""
+    async def _not_searched_note(self) -> str:
+        """Name the servers that are down: their tools must not look as if they did not exist."""
         not_ready = [state for state in await self.servers() if state.status is not ServerStatus.READY]
         if not not_ready:
             return ""
-        found = {item.server for item in self._search.index.items}
+        indexed_servers = {item.server for item in self._search.index.items}
         absent: dict[str, list[str]] = {}
         for state in not_ready:
-            if _is_absent(state, found):
-                absent.setdefault(self._why_absent(state), []).append(state.name)
-        named = [f"{_some(names)} ({why})" for why, names in [*absent.items()][:MAX_SUGGESTED]]
+            if _is_absent(state, indexed_servers):
+                absent.setdefault(self._absence_reason(state), []).append(state.name)
+        described = [f"{_first_names(names)} ({why})" for why, names in [*absent.items()][:MAX_SUGGESTED]]
         more = [f"and {len(absent) - MAX_SUGGESTED} more"] if len(absent) > MAX_SUGGESTED else []
-        return f"not searched: {', '.join([*named, *more])}" if absent else ""
+        return f"not searched: {', '.join([*described, *more])}" if absent else ""
 
-    def _why_absent(self, state: ServerState) -> str:
-        """What a server says may be long; what is wrong with its entry says what to do about it."""
+    def _absence_reason(self, state: ServerState) -> str:
+        """Shorten a server's error; keep the message of an invalid entry, which contains the fix."""
         if state.status is ServerStatus.STARTING:
             return "still starting"
-        why = in_short(state.error)
+        why = short_error(state.error)
         return why if state in self.left_out else why[:MAX_REASON]
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         names = frozenset(wanted)
-        return [item for item in self._search.index.items if is_wanted(item.server, item.name, names)]
+        return [item for item in self._search.index.items if is_allowed(item.server, item.name, names)]
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
         items = [item for item in await self.items(wanted) if item.kind is ItemKind.TOOL]
@@ -130,9 +134,9 @@ class LocalGateway:
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         server, name = split_tool_id(tool)
-        await self._has_started(server)
+        await self._wait_for_start(server)
         if not self._offers(server, name):
-            raise self._unknown(server, name)
+            raise self._not_found(server, name)
         try:
             return await self._servers.call(server, name, arguments)
         except ServerUnavailable as error:
@@ -142,15 +146,15 @@ class LocalGateway:
     async def servers(self) -> Sequence[ServerState]:
         refused = {offer.server: offer.refused for offer in self._servers.offers() if offer.refused}
         states = [
-            replace(server_state, error=server_state.error or _refusal(refused[server_state.name]))
+            replace(server_state, error=server_state.error or _refused_note(refused[server_state.name]))
             if server_state.name in refused
             else server_state
-            for server_state in map(self._as_known, self._servers.states())
+            for server_state in map(self._with_earlier_failure, self._servers.states())
         ]
         return sorted([*states, *self.left_out], key=lambda state: state.name)
 
-    def _as_known(self, state: ServerState) -> ServerState:
-        """One that failed before and has not answered now has most likely failed again."""
+    def _with_earlier_failure(self, state: ServerState) -> ServerState:
+        """Report a server that failed before and has not answered yet as failed."""
         if state.status is not ServerStatus.STARTING or state.name not in self.failed_before:
             return state
         return replace(state, status=ServerStatus.FAILED, error=self.failed_before[state.name])
@@ -166,7 +170,7 @@ class LocalGateway:
             model=self._model,
             items=len(self._search.index),
             servers=tuple(await self.servers()),
-            note=self._search.why_words_alone,
+            note=self._search.why_keyword_only,
         )
 
     def _offers(self, server: str, name: str) -> bool:
@@ -177,29 +181,29 @@ class LocalGateway:
             for item in offer.items
         )
 
-    async def _has_started(self, server: str) -> None:
-        """A server has a bounded time to start, so this waits no longer than that."""
+    async def _wait_for_start(self, server: str) -> None:
+        """Wait until the server has started; its start timeout bounds the wait."""
         revision = -1
-        while self._is_on_its_way(server):
+        while self._is_starting(server):
             revision = await self._servers.changed(revision)
 
-    def _is_on_its_way(self, server: str) -> bool:
+    def _is_starting(self, server: str) -> bool:
         """Starting, or about to be started."""
         status = {state.name: state.status for state in self._servers.states()}.get(server)
         configured = any(spec.name == server for spec in self._indexing.specs)
         return status is ServerStatus.STARTING or (status is None and configured)
 
-    def _unknown(self, server: str, name: str) -> NotFound | ServerUnavailable:
+    def _not_found(self, server: str, name: str) -> NotFound | ServerUnavailable:
         for state in (*self._servers.states(), *self.left_out):
             if state.name == server and state.status is not ServerStatus.READY:
                 return ServerUnavailable(
-                    f"the server {server} is {state.status}: {state.error or 'no reason known'}",
+                    f"the server {server} is {state.status}: {state.error or 'unknown reason'}",
                     hint="`toolscript list-servers` shows how the servers are doing",
                     details={"server": server},
                 )
         specs = {spec.name: spec for spec in self._indexing.specs}
         if server in specs and not specs[server].offers(name):
-            return NotFound(f"the config file leaves {name} of {server} out (includeTools, excludeTools)")
+            return NotFound(f"the config file excludes {name} of {server} (includeTools, excludeTools)")
         names = [*specs]
         if names and server not in names:
             nearest = [match[0] for match in process.extract(server, names, limit=MAX_SUGGESTED)]
@@ -208,10 +212,10 @@ class LocalGateway:
                 hint=f"there is {', '.join(nearest)}",
                 details={"nearest": nearest},
             )
-        known = [
+        tool_ids = [
             tool_id(item.server, item.name) for item in self._search.index.items if item.kind is ItemKind.TOOL
         ]
-        nearest = [match[0] for match in process.extract(tool_id(server, name), known, limit=MAX_SUGGESTED)]
+        nearest = [match[0] for match in process.extract(tool_id(server, name), tool_ids, limit=MAX_SUGGESTED)]
         return NotFound(
             f"there is no tool {tool_id(server, name)[:200]}",
             hint=f"did you mean {', '.join(nearest)}?" if nearest else "no server offers a tool",
@@ -219,19 +223,19 @@ class LocalGateway:
         )
 
 
-def _is_absent(state: ServerState, found: Collection[str]) -> bool:
+def _is_absent(state: ServerState, indexed_servers: Collection[str]) -> bool:
     return state.status is ServerStatus.FAILED or (
-        state.status is ServerStatus.STARTING and state.name not in found
+        state.status is ServerStatus.STARTING and state.name not in indexed_servers
     )
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     more = [f"and {len(names) - MAX_SUGGESTED} more"] if len(names) > MAX_SUGGESTED else []
     return ", ".join([*names[:MAX_SUGGESTED], *more])
 
 
-def _refusal(refused: Sequence[str]) -> str:
-    """A tool that cannot be used must not look like one that its server does not have."""
+def _refused_note(refused: Sequence[str]) -> str:
+    """Describe refused tools: they must not look as if the server did not have them."""
     return f"{len(refused)} left out; {refused[0][:MAX_REFUSAL]}"
 
 
@@ -246,36 +250,36 @@ async def run_alone(
 async def open_alone(
     settings: GatewaySettings, need: Need, on_progress: OnProgress
 ) -> AsyncIterator[LocalGateway]:
-    """Starts the servers that have to be asked, and has everything ready before it hands the gateway over."""
+    """Open a gateway for one command: start the servers without a cached offer, and wait until all is indexed."""
     config = read_settings(settings)
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
     cached = _recall(settings, config, need)
-    known = {offer.server for offer in cached.offers}
+    not_started = {offer.server for offer in cached.offers}
     failed = _failed_before(specs, cached.failed)
     # With nothing to search there is nothing to load a model for.
-    async with open_resources(settings, on_progress, model=need.model and bool(config.servers)) as parts:
-        parts.gateway.left_out = left_out(config)
-        parts.gateway.note = _age_note(cached.age) if cached.offers else ""
-        if need.remembers:
-            parts.gateway.left_out += failed
-            known |= {state.name for state in failed}
-        parts.gateway.failed_before = {state.name: state.error for state in failed}
-        parts.servers.use([spec for spec in specs if spec.name not in known])
-        parts.indexing.use(config.servers, cached.offers)
-        await parts.settled(PATIENCE_SECONDS, not_for=cached.failed)
-        yield parts.gateway
+    async with open_resources(settings, on_progress, model=need.model and bool(config.servers)) as resources:
+        resources.gateway.left_out = left_out(config)
+        resources.gateway.note = _age_note(cached.age) if cached.offers else ""
+        if need.uses_cache:
+            resources.gateway.left_out += failed
+            not_started |= {state.name for state in failed}
+        resources.gateway.failed_before = {state.name: state.error for state in failed}
+        resources.servers.use([spec for spec in specs if spec.name not in not_started])
+        resources.indexing.use(config.servers, cached.offers)
+        await resources.settled(PATIENCE_SECONDS, not_for=cached.failed)
+        yield resources.gateway
 
 
 def _recall(settings: GatewaySettings, config: Config, need: Need) -> CachedOffers:
-    """What need not be asked again. Who asks for fresh tools, or for one server, waits for what there is."""
+    """Return cached offers; none for `refresh` or a single server, which need live data."""
     if need.refresh or need.only_server or settings.search_no_cache:
         return CachedOffers()
-    memory = OfferFile(cache_folder(settings) / "tools", config.servers)
-    return memory.recall(REMEMBERED_SECONDS if need.remembers else 0.0, FAILED_SECONDS)
+    offer_file = OfferFile(cache_folder(settings) / "tools", config.servers)
+    return offer_file.recall(REMEMBERED_SECONDS if need.uses_cache else 0.0, FAILED_SECONDS)
 
 
 def _failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) -> list[ServerState]:
-    """Servers that are not asked again so soon: one that hangs would take as long every time."""
+    """Return servers that failed recently and are not retried yet: a hanging one would delay every command."""
     return [
         ServerState(
             spec.name,
@@ -296,7 +300,7 @@ class Resources:
     working: asyncio.Task[None]
 
     async def settled(self, patience: float, not_for: Collection[str] = ()) -> None:
-        """Waits for all that is on its way; what ends the work ends the wait."""
+        """Wait until indexing has settled; raise if its task fails first."""
         settled = asyncio.ensure_future(self.indexing.settled(patience, not_for))
         await asyncio.wait({settled, self.working}, return_when=asyncio.FIRST_COMPLETED)
         if self.working.done():
@@ -311,7 +315,7 @@ class Resources:
 async def open_resources(
     settings: GatewaySettings, on_progress: OnProgress, *, model: bool = True
 ) -> AsyncIterator[Resources]:
-    """A gateway at work, with no servers yet."""
+    """Open a running gateway without servers."""
     if model:
         require_model(settings)
     from toolscript.core.mcp_client.servers import McpServers
@@ -323,12 +327,12 @@ async def open_resources(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(servers.close)
         working = asyncio.create_task(indexing.run())
-        stack.push_async_callback(_end, working)
+        stack.push_async_callback(_cancel, working)
         gateway = LocalGateway(servers, search, indexing, settings.search_model, patience=FIRST_ANSWER_SECONDS)
         yield Resources(servers, indexing, gateway, working)
 
 
-async def _end(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
 
@@ -351,10 +355,10 @@ def make_indexing(
 
 
 def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *, again: bool = False) -> Embedder:
-    """`again`: also where a download was refused a short while ago."""
+    """`again`: retry a download that failed a short while ago."""
     downloads = settings.data_folder / "models"
     if not again and model_folder(settings.search_model) is None:
-        Refusals(downloads).check(OTHER_NAMES.get(settings.search_model, settings.search_model))
+        Refusals(downloads).check(MODEL_ALIASES.get(settings.search_model, settings.search_model))
     from toolscript.core.embedding.cache import CachedEmbedder
     from toolscript.core.embedding.embedder import LocalEmbedder
     from toolscript.core.embedding.engine import Device
@@ -369,7 +373,7 @@ def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *
 
 
 def require_model(settings: GatewaySettings) -> None:
-    """What was asked for by name and does not exist is not replaced by words alone, as a model out of reach is."""
+    """Raise for an unknown model name. An unreachable model only degrades to keyword search."""
     if model_folder(settings.search_model) is None and settings.search_model not in DEFAULT_MODELS:
         from toolscript.core.embedding.fastembed_models import known_name
 
@@ -393,13 +397,15 @@ def _capabilities(settings: GatewaySettings) -> Capabilities:
     try:
         return capabilities_of(own.read_text("utf-8")) if own.is_file() else default_capabilities()
     except (OSError, ValueError, ConfigInvalid) as error:
-        raise ConfigInvalid(f"{own}: {error}", hint="mend the file or remove it") from error
+        raise ConfigInvalid(f"{own}: {error}", hint="correct the file or remove it") from error
 
 
 def _age_note(seconds: float) -> str:
-    """Only of what may have changed meanwhile: a note on every answer is read on none."""
+    """Return a note on the cache's age once it is old enough to matter."""
     return (
-        f"tools as they were {_ago(seconds)}; --refresh asks the servers again" if seconds > WORTH_SAYING else ""
+        f"tools as they were {_ago(seconds)}; --refresh queries the servers again"
+        if seconds > WORTH_SAYING
+        else ""
     )
 
 

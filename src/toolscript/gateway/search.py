@@ -1,4 +1,4 @@
-"""Tool search on a person's own machine: embed, rank, say how sure, and say why."""
+"""Local tool search: embed, retrieve, rank, and give each hit a confidence and a reason."""
 
 import asyncio
 import logging
@@ -10,33 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolscript.core.errors import ToolscriptError
+from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
 from toolscript.core.retrieval.model import Candidates, Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.retrieval.request import Request, parse_query
-from toolscript.core.retrieval.rerank import (
-    CANDIDATES_PER_RETRIEVER,
-    RERANK_DEPTH,
-    FeaturesById,
-    FusedScores,
-    Ranking,
-    fuse_scores,
-    rank,
-    unmatched_words,
-)
+from toolscript.core.retrieval.rerank import RERANK_DEPTH, FeaturesById, RankedCandidates, rank, unmatched_words
 from toolscript.core.retrieval.timings import Stages
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.gateway.capabilities import Capabilities, General, Inferred
 from toolscript.gateway.index import EXACT_BUT_FOR_CASE, LocalIndex, Rows, Scores, corrections, name_likeness
-from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, shares_of_words
+from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, word_shares
 from toolscript.gateway.model import LocalAnswer, LocalHit, LocalQuery, ScoreParts
 from toolscript.gateway.reasons import matched_words, reason
 
 NEAR_MISSES = 3
-# The least an exact name is worth, and a name as far off as names may be.
+# Confidence of an exact name, and of the least similar name that still counts.
 EXACT_NAME, FARTHEST_NAME = 0.99, 0.5
 FARTHEST_LIKENESS = 0.85
-# A tool that is so much as likely as a general one stands before it, and the general one so far behind.
+# A tool with this share of a general tool's confidence ranks before it; then the general one gets this share of
+# the best confidence.
 LIKELY_ENOUGH, BEHIND_THE_BEST = 0.8, 0.9
 MAX_GENERAL = 2
 
@@ -45,9 +38,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Scored:
-    """Everything that is known about every candidate, and the order that follows from it."""
+    """Scores of every candidate, and the resulting order."""
 
-    ranking: Ranking
+    ranking: RankedCandidates
     confidence: Scores
     likeness: Scores
     inferred: dict[int, Inferred]
@@ -55,14 +48,14 @@ class _Scored:
 
 
 class LocalSearch:
-    """`index` and `embedder` may be replaced at any time; a search uses what is there when it begins."""
+    """`index` and `embedder` may be replaced at any time; a search uses those it started with."""
 
     def __init__(
         self, capabilities: Capabilities, weights: RankingWeights, search_type: SearchType = SearchType.HYBRID
     ) -> None:
         self.index = LocalIndex((), ())
         self.embedder: Embedder | None = None
-        self.why_words_alone = "the embedding model is still loading"
+        self.why_keyword_only = "the embedding model is still loading"
         self._capabilities = capabilities
         self._weights = weights
         self._search_type = search_type
@@ -71,10 +64,10 @@ class LocalSearch:
         return resolve_search_type(query.search_type, self._search_type)
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
-        by = self.type_of(query)
-        if by is SearchType.HYBRID:
+        search_type = self.type_of(query)
+        if search_type is SearchType.HYBRID:
             return await self._search_ranked(query)
-        return await self._search_literally(query, by_meaning=by is SearchType.SEMANTIC)
+        return await self._search_literally(query, by_meaning=search_type is SearchType.SEMANTIC)
 
     async def _search_ranked(self, query: LocalQuery) -> LocalAnswer:
         index, stages = self.index, Stages()
@@ -84,8 +77,10 @@ class LocalSearch:
         stages.end("embedding")
         scored = self._score(query, request, vectors, index, stages)
         passing = scored.order[scored.confidence[scored.order] >= query.threshold]
-        hits = [_hit(index, scored, at, request) for at in passing[: query.limit]]
-        misses = [] if hits else [_hit(index, scored, at, request) for at in scored.order[:NEAR_MISSES]]
+        hits = [_hit(index, scored, position, request) for position in passing[: query.limit]]
+        misses = (
+            [] if hits else [_hit(index, scored, position, request) for position in scored.order[:NEAR_MISSES]]
+        )
         semantic = scored.ranking.semantic
         features = [index.features(row) for row in scored.ranking.ids[:RERANK_DEPTH].tolist()]
         unmatched = unmatched_words(request, features)
@@ -98,13 +93,13 @@ class LocalSearch:
             semantic=semantic,
             hint=self._hint(query, index, found=bool(hits), semantic=semantic),
             near_misses=tuple(miss for miss in misses if miss.confidence > 0),
-            good_match=bool(scored.confidence.max(initial=0.0) >= self._weights.calibration.good_match),
+            good_match=bool(scored.confidence.max(initial=0.0) >= self._weights.calibration.good_match_threshold),
             unmatched=unmatched,
             milliseconds={**stages.spent, "total": stages.total()},
         )
 
     async def _search_literally(self, query: LocalQuery, *, by_meaning: bool) -> LocalAnswer:
-        """The two scores weighed, the threshold on their sum, ties by name. What is shown is what is compared."""
+        """Apply the threshold to the weighted sum of two scores, ties by name. Hits show the score compared."""
         index, stages = self.index, Stages()
         request = parse_query(query.text, corrections(query.text, index))
         stages.end("ranking")
@@ -115,15 +110,15 @@ class LocalSearch:
         scores = LiteralScores(
             alpha=self._weights.meaning,
             semantic=semantic_scores(index, None if embedded is None else embedded[0]),
-            words=shares_of_words(request, index),
+            words=word_shares(request, index),
             likeness=name_likeness(query.text, index, index.rows(None)),
             boost=boost,
         )
-        order = allowed[np.lexsort((index.place_by_name[allowed], -scores.final[allowed]))]
+        order = allowed[np.lexsort((index.rank_by_name[allowed], -scores.final[allowed]))]
         passing = order[scores.final[order] >= query.threshold]
-        shown = passing[: query.limit] if len(passing) else order[:NEAR_MISSES]
-        found, as_asked = len(passing) > 0, embedded is not None or not by_meaning
-        hits = tuple(literal_hit(index, scores, row, inferred.get(row), request) for row in shown.tolist())
+        rows = passing[: query.limit] if len(passing) else order[:NEAR_MISSES]
+        found, as_requested = len(passing) > 0, embedded is not None or not by_meaning
+        hits = tuple(literal_hit(index, scores, row, inferred.get(row), request) for row in rows.tolist())
         unmatched = unmatched_words(request, [index.features(row) for row in order[:RERANK_DEPTH].tolist()])
         stages.end("ranking")
         return LocalAnswer(
@@ -132,7 +127,7 @@ class LocalSearch:
             total=len(passing),
             threshold=query.threshold,
             semantic=embedded is not None,
-            hint=self._hint(query, index, found=found, semantic=as_asked),
+            hint=self._hint(query, index, found=found, semantic=as_requested),
             near_misses=() if found else tuple(miss for miss in hits if miss.confidence > 0),
             good_match=found,
             unmatched=unmatched,
@@ -140,7 +135,7 @@ class LocalSearch:
         )
 
     async def fuse_scores(self, text: str, weights: RankingWeights) -> tuple[Request, FusedScores, FeaturesById]:
-        """What a ranking is made from, with nothing but the arms behind it: to fit a recipe to."""
+        """Return request, fused scores and features of the retrievers' candidates, to fit weights."""
         index = self.index
         request = parse_query(text, corrections(text, index))
         terms = [part.terms for part in request.parts]
@@ -160,10 +155,10 @@ class LocalSearch:
         try:
             embedded = await asyncio.gather(*map(self.embedder.embed_query, texts))
         except ToolscriptError as error:
-            self.why_words_alone = error.message
-            logger.warning("search by words alone", extra={"part": "embedding", "reason": error.message})
+            self.why_keyword_only = error.message
+            logger.warning("keyword search only", extra={"part": "embedding", "reason": error.message})
             return None
-        self.why_words_alone = ""
+        self.why_keyword_only = ""
         return np.array(embedded)
 
     def _score(
@@ -182,24 +177,27 @@ class LocalSearch:
         candidate_lists = index.candidates(vectors, terms, allowed, CANDIDATES_PER_RETRIEVER)
         stages.end("engine")
         general = self._general(request, index, allowed)
-        also = [*np.flatnonzero(likeness_of_all).tolist(), *(row for rows, _ in general for row in rows.tolist())]
-        fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, self._weights, also)
+        extra_rows = [
+            *np.flatnonzero(likeness_of_all).tolist(),
+            *(row for rows, _ in general for row in rows.tolist()),
+        ]
+        fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, self._weights, extra_rows)
         features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
         ranking = rank(request, fused, features, self._weights)
         likeness = likeness_of_all[ranking.ids]
-        by_evidence = np.where(_are_found(ranking, candidate_lists), ranking.confidence, 0.0)
-        confidence = np.maximum(by_evidence, _worth_of_names(likeness))
+        by_evidence = np.where(_were_retrieved(ranking, candidate_lists), ranking.confidence, 0.0)
+        confidence = np.maximum(by_evidence, _confidence_of_names(likeness))
         inferred = _infer(general, ranking.ids, confidence)
-        for at, one in inferred.items():
-            confidence[at] = one.confidence
-        # Equal confidence: the better standing first, then by name, so that one question has one answer.
-        order = np.lexsort((index.place_by_name[ranking.ids], -ranking.standing, -confidence))
+        for position, capability in inferred.items():
+            confidence[position] = capability.confidence
+        # Ties: higher score first, then by name, so that results are deterministic.
+        order = np.lexsort((index.rank_by_name[ranking.ids], -ranking.score, -confidence))
         return _Scored(ranking, confidence, likeness, inferred, order)
 
     def _general(self, request: Request, index: LocalIndex, allowed: Rows) -> list[tuple[Rows, Inferred]]:
-        """The general tools that can do what is asked, kind by kind."""
+        """Return the general tools that can do the task, by kind."""
         return [
-            (_of_kind(general, index, allowed), inferred)
+            (_rows_of_general(general, index, allowed), inferred)
             for general, inferred in self._capabilities.asked_by(request.words)
         ]
 
@@ -208,44 +206,46 @@ class LocalSearch:
         if not len(index.rows(query.kind)):
             hints.append(
                 "no server offers anything yet: `toolscript list-servers` shows how they are doing, "
-                "`toolscript config import` takes over those of your other clients"
+                "`toolscript config import` imports those of your other clients"
             )
         elif not found:
             hints.append("try other words, or a lower threshold")
-        if not semantic and self.why_words_alone:
-            hints.append(f"words alone: {self.why_words_alone}")
+        if not semantic and self.why_keyword_only:
+            hints.append(f"keyword search only: {self.why_keyword_only}")
         return "; ".join(hints)
 
 
-def _are_found(ranking: Ranking, candidate_lists: list[Candidates]) -> NDArray[np.bool_]:
-    """Whom no arm has named has nothing to be sure of."""
-    named = frozenset().union(*(candidates.ids for candidates in candidate_lists))
-    return np.isin(ranking.ids, list(named))
+def _were_retrieved(ranking: RankedCandidates, candidate_lists: list[Candidates]) -> NDArray[np.bool_]:
+    """Return which items a retriever found; the others get no confidence from the ranking."""
+    retrieved = frozenset().union(*(candidates.ids for candidates in candidate_lists))
+    return np.isin(ranking.ids, list(retrieved))
 
 
-def _of_kind(general: General, index: LocalIndex, allowed: Rows) -> Rows:
+def _rows_of_general(general: General, index: LocalIndex, allowed: Rows) -> Rows:
     return np.intersect1d(allowed, index.rows_matching(general, general.includes))
 
 
 def _infer(general: list[tuple[Rows, Inferred]], rows: Rows, confidence: Scores) -> dict[int, Inferred]:
-    """General tools that can do what is asked, where nothing else made them as likely.
+    """Return the general tools that can do the task, where this raises their confidence.
 
-    The best few of each kind, and behind a tool that is likely to be just what was asked for.
+    At most a few of each kind, and ranked behind a specific tool that is likely to match.
     """
     best = float(confidence.max(initial=0.0))
-    found: dict[int, Inferred] = {}
+    by_position: dict[int, Inferred] = {}
     for of_kind, inferred in general:
-        # The surer it is that a general tool will do, the likelier another has to be to stand before it.
-        stands_behind = best >= inferred.confidence * LIKELY_ENOUGH
-        worth = min(inferred.confidence, BEHIND_THE_BEST * best if stands_behind else 1.0)
-        for at in np.flatnonzero(np.isin(rows, of_kind))[:MAX_GENERAL].tolist():
-            if worth > max(confidence[at], found[at].confidence if at in found else 0.0):
-                found[at] = replace(inferred, confidence=worth)
-    return found
+        # The higher the confidence in a general tool, the more a specific one needs to rank before it.
+        ranks_behind = best >= inferred.confidence * LIKELY_ENOUGH
+        worth = min(inferred.confidence, BEHIND_THE_BEST * best if ranks_behind else 1.0)
+        for position in np.flatnonzero(np.isin(rows, of_kind))[:MAX_GENERAL].tolist():
+            if worth > max(
+                confidence[position], by_position[position].confidence if position in by_position else 0.0
+            ):
+                by_position[position] = replace(inferred, confidence=worth)
+    return by_position
 
 
-def _worth_of_names(likeness: Scores) -> Scores:
-    """0 for a name that is not alike; an exact one is always worth the most."""
+def _confidence_of_names(likeness: Scores) -> Scores:
+    """Return the confidence of names by similarity: 0 for a dissimilar one, the maximum for an exact one."""
     near = FARTHEST_NAME + (0.9 - FARTHEST_NAME) * (likeness - FARTHEST_LIKENESS) / (1 - FARTHEST_LIKENESS)
     return np.where(likeness >= EXACT_BUT_FOR_CASE, EXACT_NAME * likeness, np.where(likeness > 0, near, 0.0))
 
@@ -261,7 +261,7 @@ def _hit(index: LocalIndex, scored: _Scored, position: int, request: Request) ->
         fuzzy=round(float(scored.likeness[position]), 4),
         boost=round(inferred.confidence, 4) if inferred else 0.0,
         matched=matched_words(fields, request),
-        standing=ranking.parts(position),
+        contributions=ranking.parts(position),
     )
     why = reason(parts, inferred, request, index.domain(row))
     return LocalHit(index.items[row], round(float(scored.confidence[position]), 4), why, parts)

@@ -23,7 +23,7 @@ from toolscript.gateway.discovery import choices_of, find_running, own_token, pl
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.runtime import REMEMBERED_SECONDS, Resources, cache_folder, open_resources, read_settings
 from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
-from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_tells_owners
+from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_exposes_owners
 from toolscript.gateway.store.offers import OfferFile
 
 MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class McpRoutes:
-    """`/mcp` finds and calls tools; `/mcp/{server}` is one server as it is."""
+    """`/mcp` finds and calls tools; `/mcp/{server}` proxies one server."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class McpRoutes:
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:
-    """Over HTTP, until it is told to stop."""
+    """Serve over HTTP until stopped."""
     _configure_logs(settings.gateway_log_level)
     asyncio.run(_serve(settings, on_ready))
 
 
 def serve_stdio(*, flags: Mapping[str, object]) -> None:
-    """One client on stdin and stdout: through the gateway that is running, else with one of its own."""
+    """Serve one client on stdin and stdout, through the running gateway or an own one."""
     from toolscript.core.mcp.endpoint import run_stdio
     from toolscript.gateway.mcp.tools import create_mcp_server
 
@@ -87,55 +87,55 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
         if running is not None:
             await run_stdio(create_mcp_server(running, __version__))
             return
-        async with open_following(settings) as parts:
-            await run_stdio(create_mcp_server(parts.gateway, __version__))
+        async with open_following(settings) as resources:
+            await run_stdio(create_mcp_server(resources.gateway, __version__))
 
     asyncio.run(run())
 
 
 @asynccontextmanager
 async def open_following(settings: GatewaySettings) -> AsyncIterator[Resources]:
-    """A gateway that follows its config files and answers from memory until its servers do."""
+    """Open a gateway that follows its config files and answers from the cache until its servers have started."""
     async with AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(open_resources(settings, silent))
+        resources = await stack.enter_async_context(open_resources(settings, silent))
         stop_watching = asyncio.Event()
         stack.callback(stop_watching.set)
-        # Looked at before they are read, so that no change falls between the two.
+        # Watching starts before reading, so that no change is missed.
         changes = config_changes(place_of(settings).watched(), stop_watching)
-        config = _use_config(settings, parts)
-        if not parts.indexing.remembers:
-            # From here on they are known to be starting: an index without tools is then no answer yet.
-            parts.servers.use(config.servers)
-        await parts.indexing.has_begun()
-        following = asyncio.create_task(_follow(settings, parts, config, changes))
+        config = _use_config(settings, resources)
+        if not resources.indexing.uses_cache:
+            # Mark the servers as starting, so that a search waits instead of using an empty index.
+            resources.servers.use(config.servers)
+        await resources.indexing.has_begun()
+        following = asyncio.create_task(_follow(settings, resources, config, changes))
         stack.callback(following.cancel)
-        yield parts
+        yield resources
 
 
-def _use_config(settings: GatewaySettings, parts: Resources) -> Config:
+def _use_config(settings: GatewaySettings, resources: Resources) -> Config:
     config = read_settings(settings)
     max_seconds = 0.0 if settings.search_no_cache else REMEMBERED_SECONDS
     cached = OfferFile(cache_folder(settings) / "tools", config.servers).recall(max_seconds)
-    parts.gateway.left_out = left_out(config)
-    for state in parts.gateway.left_out:
+    resources.gateway.left_out = left_out(config)
+    for state in resources.gateway.left_out:
         logger.error("a server cannot be started", extra={"server": state.name, "reason": state.error})
-    parts.indexing.use(config.servers, cached.offers)
+    resources.indexing.use(config.servers, cached.offers)
     return config
 
 
 async def _follow(
-    settings: GatewaySettings, parts: Resources, config: Config, changes: AsyncIterator[None]
+    settings: GatewaySettings, resources: Resources, config: Config, changes: AsyncIterator[None]
 ) -> None:
-    """The model first where tools are remembered: it makes answers better, and servers take longer."""
-    if parts.indexing.ready:
+    """With cached tools, load the model before the servers: it improves answers and loads faster."""
+    if resources.indexing.ready:
         with suppress(TimeoutError):
-            await asyncio.wait_for(parts.indexing.model_is_decided(), MODEL_FIRST_SECONDS)
-    parts.servers.use(config.servers)
+            await asyncio.wait_for(resources.indexing.wait_for_model(), MODEL_FIRST_SECONDS)
+    resources.servers.use(config.servers)
     async for _ in changes:
         try:
-            parts.servers.use(_use_config(settings, parts).servers)
+            resources.servers.use(_use_config(settings, resources).servers)
         except (ConfigInvalid, OSError) as error:
-            # An OSError: the folder that the gateway was started in is gone.
+            # OSError: the gateway's working folder was removed.
             logger.error("the config file cannot be used; the servers stay as they were: %s", error)
         else:
             logger.warning("the config file changed and was read again")
@@ -148,44 +148,44 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
 
     with _listening(settings.gateway_port) as listener:
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
-        # One that a person chose is theirs to hand out; it is written nowhere.
-        own = own_token(settings.data_folder / "run")
-        chosen = settings.gateway_token if settings.gateway_token != own else ""
-        known = "" if chosen else own
-        written_down = running_file(settings).held(url, __version__, choices_of(settings), known)
-        async with open_following(settings) as parts:
-            mcp = McpRoutes(parts.gateway, parts.spec_named, parts.indexing.model_is_decided)
+        # A token from the settings is the user's to hand out; it is not written to a file.
+        generated = own_token(settings.data_folder / "run")
+        chosen = settings.gateway_token if settings.gateway_token != generated else ""
+        recorded = "" if chosen else generated
+        record = running_file(settings).held(url, __version__, choices_of(settings), recorded)
+        async with open_following(settings) as resources:
+            mcp = McpRoutes(resources.gateway, resources.spec_named, resources.indexing.wait_for_model)
             app = create_gateway_app(
-                parts.gateway,
+                resources.gateway,
                 limit=settings.search_limit,
                 threshold=settings.search_threshold,
-                token=chosen or own,
-                is_same_person=None if chosen else _same_person(),
+                token=chosen or generated,
+                is_same_person=None if chosen else _connection_owner_check(),
                 more_routes=mcp.routes,
                 lifespan=mcp.open,
             )
-            # A header must not say where a connection comes from: whose it is decides who is answered.
+            # No proxy headers: authentication relies on the real address of the connection.
             config = uvicorn.Config(
                 app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False
             )
-            # It raises the signal that stopped it once more when it has stopped, which would end this process
-            # before its servers are ended and its file is removed.
+            # uvicorn re-raises the signal that stopped it, which would end this process before it stops its
+            # servers and removes its file.
             signal.signal(signal.SIGTERM, lambda *_: None)
-            with written_down:
+            with record:
                 on_ready(url)
                 await uvicorn.Server(config).serve(sockets=[listener])
 
 
-def _same_person() -> Callable[[Address, Address], bool] | None:
-    """Who sets a token of their own wants to see it; elsewhere the owner of the connection says enough."""
-    return comes_from_this_user if system_tells_owners() else None
+def _connection_owner_check() -> Callable[[Address, Address], bool] | None:
+    """Return the check of the connection's owner where the system supports it."""
+    return comes_from_this_user if system_exposes_owners() else None
 
 
 def _listening(port: int) -> socket.socket:
-    # The protocol is named so that asyncio sends small answers at once (TCP_NODELAY).
+    # With the protocol named, asyncio sets TCP_NODELAY and sends small answers at once.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if sys.platform != "win32":
-        # There it would let two programs have the same port.
+        # On Windows it would let two programs share a port.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((LOOPBACK, port))

@@ -1,4 +1,4 @@
-"""Runs a command against the gateway that is running, or against one that lives as long as the command."""
+"""Runs a command against the running gateway, or against a gateway for the duration of the command."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,7 +22,7 @@ def ask(
     need: Need,
     on_progress: OnProgress = silent,
 ) -> T:
-    """Runs an action against a gateway. Flag beats environment beats default."""
+    """Run an action against a gateway. Flag beats environment beats default."""
     settings = load_gateway_settings(flags)
     running = None if need.refresh and not settings.gateway_url else find_running(settings)
     if running is not None:
@@ -36,9 +36,9 @@ async def _run(action: "Callable[[Gateway], Awaitable[T]]", gateway: "Gateway") 
     return await action(gateway)
 
 
-def usual_query(
+def default_query(
     *, limit: int | None, threshold: float | None, kind: ItemKind | None, search_type: SearchType | None = None
 ) -> Callable[[str], LocalQuery]:
-    """Queries with what a command was told, else what the settings say."""
+    """Return a factory of queries with a command's options, else with the settings."""
     settings = load_gateway_settings({"search_limit": limit, "search_threshold": threshold})
     return lambda text: LocalQuery(text, settings.search_limit, settings.search_threshold, kind, search_type)

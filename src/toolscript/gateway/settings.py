@@ -1,4 +1,4 @@
-"""What a person decides about the gateway. Plain dataclasses: the command line has to start at once."""
+"""Settings of the gateway. Plain dataclasses, because the command line must start at once."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -13,14 +13,14 @@ from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD
 
 FLAG, ENVIRONMENT = "flag", "environment"
 DEVICES = ("auto", "cpu", "gpu")
-SEARCH_TYPES = tuple(one.value for one in SearchType)
+SEARCH_TYPES = tuple(search_type.value for search_type in SearchType)
 LEVELS = ("debug", "info", "warning", "error")
-# Settings of the gateway alone. Others may be the service's, whose names are not loaded here.
+# Prefixes of gateway-only settings. Other names may be the service's, which are not loaded here.
 _PREFIXES = ("TOOLSCRIPT_GATEWAY_", "TOOLSCRIPT_SEARCH_")
 
 
 def environment() -> Mapping[str, str]:
-    """What config files may name in `${VAR}`."""
+    """Return the variables that config files may reference as `${VAR}`."""
     return dict(os.environ)
 
 
@@ -62,7 +62,7 @@ def _yes_or_no(text: str) -> bool:
 
 
 def _token(text: str) -> str:
-    """It has to fit into a header. The value stays out of the message."""
+    """Check that the token fits into a header. The message does not contain the value."""
     if not (text.isascii() and text.isprintable()):
         raise ValueError("must be printable ASCII")
     return text
@@ -77,35 +77,35 @@ class GatewaySettings:
         "How many tools a search shows.",
     )
     search_threshold: float = _setting(
-        DEFAULT_THRESHOLD, _between(0, 1), "number from 0 to 1", "The least confidence a tool is shown with."
+        DEFAULT_THRESHOLD, _between(0, 1), "number from 0 to 1", "Minimum confidence of a result."
     )
     search_model: str = _setting(
         "Xenova/bge-small-en-v1.5", str, "text", "Name of an embedding model, or the folder of one in ONNX format."
     )
     search_alpha: float = _setting(
-        0.7, _between(0, 1), "number from 0 to 1", "Weight of meaning; the rest is the weight of words."
+        0.7, _between(0, 1), "number from 0 to 1", "Weight of the semantic score; the keyword score has the rest."
     )
     search_type: str = _setting(
         SearchType.HYBRID.value,
         _one_of(*SEARCH_TYPES),
-        ", ".join(f"`{one}`" for one in SEARCH_TYPES),
-        "How a search that does not say it is made; `semantic` is literal mode.",
+        ", ".join(f"`{name}`" for name in SEARCH_TYPES),
+        "Default search type; `semantic` is literal mode.",
     )
     search_no_cache: bool = _setting(
         False, _yes_or_no, "true or false", "Neither read nor write embeddings and tools on disk."
     )
     search_device: str = _setting(
-        "auto", _one_of(*DEVICES), ", ".join(f"`{one}`" for one in DEVICES), "What the model runs on."
+        "auto", _one_of(*DEVICES), ", ".join(f"`{name}`" for name in DEVICES), "What the model runs on."
     )
     data_dir: str = _setting(
         "~/.toolscript",
         str,
         "text",
-        "Folder for models, embeddings, remembered tools and a running gateway.",
+        "Folder for models, cached embeddings and tools, and the record of a running gateway.",
     )
     config: str = _setting("", str, "text", "A config file to use instead of the user's and the project's.")
     gateway_url: str = _setting(
-        "", str, "text", "Address of a running gateway; empty: the one this machine knows."
+        "", str, "text", "Address of a running gateway; empty: the one found on this machine."
     )
     gateway_port: int = _setting(
         7355, _whole(0, 65535), "whole number from 0 to 65535", "Port of the gateway; 0 takes a free one."
@@ -120,11 +120,11 @@ class GatewaySettings:
         },
     )
     gateway_log_level: str = _setting(
-        "warning", _one_of(*LEVELS), ", ".join(f"`{one}`" for one in LEVELS), "What the gateway logs, to stderr."
+        "warning", _one_of(*LEVELS), ", ".join(f"`{name}`" for name in LEVELS), "What the gateway logs, to stderr."
     )
 
     text_model: str = _setting(
-        "", str, "text", "Name of a language model that words queries for `eval make`; empty: none does."
+        "", str, "text", "Name of a language model that writes queries for `eval make`; empty: none."
     )
     text_url: str = _setting("", str, "text", "Its endpoint, which speaks OpenAI's chat protocol, up to `/v1`.")
     text_api_key: str = field(
@@ -133,12 +133,12 @@ class GatewaySettings:
         metadata={
             "read": _token,
             "accepts": "secret text",
-            "description": "What the endpoint of the language model asks for.",
+            "description": "API key of the language model's endpoint.",
         },
     )
 
-    # How each setting that is not left to its default was given. It decides nothing about their values.
-    told: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    # Source (flag or environment) of each setting that was set. It does not affect the values.
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def data_folder(self) -> Path:
@@ -150,23 +150,21 @@ def gateway_setting_fields() -> "list[Field[Any]]":
 
 
 def load_gateway_settings(overrides: Mapping[str, object] | None = None) -> GatewaySettings:
-    """Flag beats environment beats default. Values stay out of the message."""
-    given = {name: value for name, value in (overrides or {}).items() if value is not None}
-    told = dict.fromkeys(given, FLAG)
-    warn_of_unknown(
-        [gateway_setting_field.name for gateway_setting_field in gateway_setting_fields()], prefixes=_PREFIXES
-    )
-    for gateway_setting_field in gateway_setting_fields():
-        text = os.environ.get(f"TOOLSCRIPT_{gateway_setting_field.name.upper()}", "").strip()
-        if text and gateway_setting_field.name not in given:
-            given[gateway_setting_field.name] = _read(
-                gateway_setting_field.name,
-                gateway_setting_field.metadata["read"],
+    """Load the settings: flag beats environment beats default. Error messages do not contain values."""
+    values = {name: value for name, value in (overrides or {}).items() if value is not None}
+    sources = dict.fromkeys(values, FLAG)
+    warn_of_unknown([setting.name for setting in gateway_setting_fields()], prefixes=_PREFIXES)
+    for setting in gateway_setting_fields():
+        text = os.environ.get(f"TOOLSCRIPT_{setting.name.upper()}", "").strip()
+        if text and setting.name not in values:
+            values[setting.name] = _read(
+                setting.name,
+                setting.metadata["read"],
                 text,
-                str(gateway_setting_field.metadata["accepts"]),
+                str(setting.metadata["accepts"]),
             )
-            told[gateway_setting_field.name] = ENVIRONMENT
-    return GatewaySettings(**given, told=told)  # type: ignore[arg-type]
+            sources[setting.name] = ENVIRONMENT
+    return GatewaySettings(**values, sources=sources)  # type: ignore[arg-type]
 
 
 def _read(name: str, read: Callable[[str], object], text: str, accepts: str) -> object:
@@ -179,10 +177,10 @@ def _read(name: str, read: Callable[[str], object], text: str, accepts: str) -> 
 
 
 def keep_libraries_quiet() -> None:
-    """ONNX Runtime tells its maker about every start and leaves an id in the home folder, unless told not to."""
+    """Disable ONNX Runtime's telemetry, which reports every start and writes an id to the home folder."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 def colour_is_unwanted() -> bool:
-    """https://no-color.org: set to anything but nothing."""
+    """Follow https://no-color.org: any non-empty value disables colour."""
     return bool(os.environ.get("NO_COLOR"))

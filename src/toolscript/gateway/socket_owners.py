@@ -1,4 +1,4 @@
-"""Which user a local TCP connection comes from, where the system tells it: on Linux, `/proc/net/tcp`."""
+"""The user who owns a local TCP connection, on systems that expose it: on Linux, `/proc/net/tcp`."""
 
 import os
 import socket
@@ -10,22 +10,22 @@ from pathlib import Path
 Address = tuple[str, int]
 
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-# A socket that its process has closed lingers without an owner, and is listed as root's.
+# A socket that its process has closed lingers without an inode, and is listed as root's.
 _ESTABLISHED, _NO_INODE = "01", "0"
 
 
-def system_tells_owners() -> bool:
+def system_exposes_owners() -> bool:
     return sys.platform == "linux" and _TABLES[0].exists()
 
 
 def comes_from_this_user(client: Address, server: Address) -> bool:
-    """Whether the other end of this connection is a socket that this user has open."""
+    """Return whether this user owns the socket at the other end of this connection."""
     return owner_of(client, server) == os.getuid()
 
 
 def owner_of(client: Address, server: Address) -> int | None:
-    """The user of the socket at `client` that is connected to `server`; None where nobody tells."""
-    pair = f"{_written(client)} {_written(server)}", f"{_mapped(client)} {_mapped(server)}"
+    """Return the user of the socket at `client` that is connected to `server`; None if unknown."""
+    pair = f"{_format_ipv4(client)} {_format_ipv4(server)}", f"{_format_ipv6(client)} {_format_ipv6(server)}"
     for table, ends in zip(_TABLES, pair, strict=True):
         for local, remote, state, user, inode in _rows(table):
             if f"{local} {remote}" == ends and state == _ESTABLISHED and inode != _NO_INODE:
@@ -43,14 +43,14 @@ def _rows(table: Path) -> Iterator[tuple[str, str, str, str, str]]:
         yield local, remote, state, user, inode
 
 
-def _written(address: Address) -> str:
-    """As the kernel writes it: four bytes in the order of the machine, then the port."""
+def _format_ipv4(address: Address) -> str:
+    """Format an address as the kernel does: four bytes in host order, then the port."""
     host, port = address
     [number] = struct.unpack("=I", socket.inet_aton(host))
     return f"{number:08X}:{port:04X}"
 
 
-def _mapped(address: Address) -> str:
-    """The same address of a socket that speaks IPv6."""
+def _format_ipv6(address: Address) -> str:
+    """Format the address as IPv4-mapped IPv6."""
     [marker] = struct.unpack("=I", b"\0\0\xff\xff")
-    return f"{'0' * 16}{marker:08X}{_written(address)}"
+    return f"{'0' * 16}{marker:08X}{_format_ipv4(address)}"

@@ -1,4 +1,4 @@
-"""Trust in a project's config file: what it would start, shown before anything of it runs."""
+"""Trust in a project's config file: shows what it would start before any of it runs."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from toolscript.core.errors import ConfigInvalid, NotFound
 from toolscript.gateway.config.entries import PASSTHROUGH
 from toolscript.gateway.config.jsonc import parse, read_text
 from toolscript.gateway.config.read import ConfigPlace, server_entries, shared_passthrough
-from toolscript.gateway.config.trust import Standing, TrustRecord
+from toolscript.gateway.config.trust import TrustRecord, TrustState
 from toolscript.gateway.config.variables import variables_in
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.settings import load_gateway_settings
@@ -17,9 +17,9 @@ from toolscript.gateway.settings import load_gateway_settings
 
 @dataclass(frozen=True)
 class Start:
-    """A server as the file has it, with nothing filled in: how it is started, and what it is given.
+    """A server as written in the file, variables not expanded: its command, and its environment and headers.
 
-    All that decides what runs stands in it: a `PATH` of its own makes another program of the same command.
+    It contains everything that decides what runs: another `PATH` makes the same command another program.
     """
 
     server: str
@@ -29,16 +29,16 @@ class Start:
 
 @dataclass(frozen=True)
 class TrustQuestion:
-    """`text` is what was read and shown: it is what is trusted, whatever the file says a moment later."""
+    """`text` is the content that was shown: trust applies to it, even if the file changes a moment later."""
 
     path: Path
-    standing: Standing
+    state: TrustState
     starts: tuple[Start, ...]
     text: str = field(repr=False)
 
 
 def trust_question(*, flags: Mapping[str, object], file: Path | None = None) -> TrustQuestion | None:
-    """Whether a file of this place waits for somebody to look at it; with `file`, what that one would start."""
+    """Return the question about this folder's project file, or about `file`; None if there is no such file."""
     place = place_of(load_gateway_settings(flags))
     if file is not None:
         question = _question(place, named(file))
@@ -48,7 +48,7 @@ def trust_question(*, flags: Mapping[str, object], file: Path | None = None) -> 
     try:
         questions = [_question(place, path) for path in place.paths() if not place.is_own(path)]
     except ConfigInvalid:
-        # A file that cannot be read starts nothing, and whoever reads the others says so.
+        # An unreadable file starts nothing, and reading the config reports it.
         return None
     return next(filter(None, questions), None)
 
@@ -57,11 +57,11 @@ def _question(place: ConfigPlace, path: Path) -> TrustQuestion | None:
     text = read_text(path, only_ours=True)
     if text is None:
         return None
-    return TrustQuestion(path, place.store.standing(path, text), tuple(_starts(text, path)), text)
+    return TrustQuestion(path, place.store.state_of(path, text), tuple(_starts(text, path)), text)
 
 
 def named(file: Path) -> Path:
-    """As a command run in its folder finds it: a name that goes by `..` or a link means the same file."""
+    """Resolve the folder, so that a path with `..` or a link means the same file."""
     return file.absolute().parent.resolve() / file.name
 
 
@@ -70,7 +70,7 @@ def decide_trust(question: TrustQuestion, *, trusted: bool) -> None:
 
 
 def forget_trust(*, flags: Mapping[str, object], file: Path | None) -> tuple[Path, bool] | None:
-    """Of this file, or of the one of this place: which it was, and whether anything was known of it."""
+    """Forget this file, or this folder's; return its path and whether there was a record."""
     place = place_of(load_gateway_settings(flags))
     own = [path for path in place.paths() if not place.is_own(path)]
     path = named(file) if file is not None else next(iter(own), None)
@@ -86,7 +86,7 @@ def _starts(text: str, path: Path) -> Iterator[Start]:
     for name, raw in sorted(server_entries(document, path).items()):
         entry = shared_passthrough(raw, document)
         if isinstance(entry, Mapping):
-            yield Start(name, _start(entry), "; ".join(_given(entry)))
+            yield Start(name, _start(entry), "; ".join(_environment_of(entry)))
 
 
 def _start(entry: Mapping[str, object]) -> str:
@@ -96,14 +96,14 @@ def _start(entry: Mapping[str, object]) -> str:
     return str(entry["url"]) if entry.get("url") else shlex.join(words) + where
 
 
-def _given(entry: Mapping[str, object]) -> Iterator[str]:
+def _environment_of(entry: Mapping[str, object]) -> Iterator[str]:
     for key in ("env", "headers"):
         value = entry.get(key)
         if isinstance(value, Mapping):
-            yield from (f"{name}={one}" for name, one in value.items())
+            yield from (f"{name}={item}" for name, item in value.items())
         elif value:
             yield f"{key}: {value}"
     if passed := entry.get(PASSTHROUGH):
         yield f"of your environment: {', '.join(map(str, passed)) if isinstance(passed, list) else passed}"
-    if names := sorted(variables_in([entry.get(key) for key in ("command", "args", "cwd", "url")])):
-        yield f"the values of {', '.join(names)}"
+    if referenced := sorted(variables_in([entry.get(key) for key in ("command", "args", "cwd", "url")])):
+        yield f"the values of {', '.join(referenced)}"

@@ -8,35 +8,35 @@ from toolscript.core.retrieval.cache import TtlCache
 from toolscript.knowledge.model.library import Chunk, Extraction, Source, is_extraction
 from toolscript.knowledge.model.query import CHUNK, EXTRACTION, KnowledgeHit
 from toolscript.knowledge.ports import LibraryReader
-from toolscript.knowledge.retrieval import Placed
+from toolscript.knowledge.retrieval import RankedHit
 
-REMEMBERED = 20_000
-REMEMBERED_SECONDS = 60.0
+CACHED_SOURCES = 20_000
+CACHE_TTL_SECONDS = 60.0
 MORE = 4
 
 
 class SourceCache:
     def __init__(
-        self, library: LibraryReader, size: int = REMEMBERED, now: Callable[[], float] = time.monotonic
+        self, library: LibraryReader, size: int = CACHED_SOURCES, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._library = library
-        self._sources = TtlCache[str, Source](size, REMEMBERED_SECONDS, now)
+        self._sources = TtlCache[str, Source](size, CACHE_TTL_SECONDS, now)
 
     async def read(self, ids: Collection[str]) -> Mapping[str, Source]:
-        """Those that are there, the others in one read."""
-        known = {id_: source for id_ in ids if (source := self._sources.get(id_)) is not None}
-        missing = [id_ for id_ in ids if id_ not in known]
+        """Return the sources that exist; one read loads those that are not cached."""
+        cached = {id_: source for id_ in ids if (source := self._sources.get(id_)) is not None}
+        missing = [id_ for id_ in ids if id_ not in cached]
         if not missing:
-            return known
+            return cached
         read = await self._library.sources(missing)
         self._sources.put(read)
-        return {**known, **read}
+        return {**cached, **read}
 
 
 async def first_hits(
-    library: LibraryReader, sources: SourceCache, order: Iterable[Placed], limit: int
+    library: LibraryReader, sources: SourceCache, order: Iterable[RankedHit], limit: int
 ) -> list[KnowledgeHit]:
-    """The first that are still there. Where some have left, the next take their places."""
+    """Return the first hits that the library still has; later candidates replace those that are gone."""
     hits: list[KnowledgeHit] = []
     rest, at_once = iter(order), limit
     while len(hits) < limit and (following := list(islice(rest, at_once))):
@@ -45,30 +45,31 @@ async def first_hits(
     return hits[:limit]
 
 
-async def _hits(library: LibraryReader, cache: SourceCache, order: Sequence[Placed]) -> list[KnowledgeHit]:
-    named = [one.id for one in order if is_extraction(one.id)]
-    extractions = await library.extractions(named) if named else {}
-    wanted = [one.id for one in order if not is_extraction(one.id)]
-    chunks = await library.chunks(list({*wanted, *(one.chunk_id for one in extractions.values())}))
+async def _hits(library: LibraryReader, cache: SourceCache, order: Sequence[RankedHit]) -> list[KnowledgeHit]:
+    extraction_ids = [ranked_hit.id for ranked_hit in order if is_extraction(ranked_hit.id)]
+    extractions = await library.extractions(extraction_ids) if extraction_ids else {}
+    chunk_ids = [ranked_hit.id for ranked_hit in order if not is_extraction(ranked_hit.id)]
+    extracted_from = {extraction.chunk_id for extraction in extractions.values()}
+    chunks = await library.chunks(list({*chunk_ids, *extracted_from}))
     sources = await cache.read({chunk.source_id for chunk in chunks.values()})
-    shown = (_hit(one, extractions, chunks, sources) for one in order)
-    return [hit for hit in shown if hit is not None]
+    hits = (_hit(ranked_hit, extractions, chunks, sources) for ranked_hit in order)
+    return [hit for hit in hits if hit is not None]
 
 
 def _hit(
-    placed: Placed,
+    ranked_hit: RankedHit,
     extractions: Mapping[str, Extraction],
     chunks: Mapping[str, Chunk],
     sources: Mapping[str, Source],
 ) -> KnowledgeHit | None:
-    extraction = extractions.get(placed.id)
-    chunk = chunks.get(extraction.chunk_id if extraction else placed.id)
+    extraction = extractions.get(ranked_hit.id)
+    chunk = chunks.get(extraction.chunk_id if extraction else ranked_hit.id)
     source = sources.get(chunk.source_id) if chunk else None
     if chunk is None or source is None:
         return None
     return KnowledgeHit(
-        id=placed.id,
-        score=placed.score,
+        id=ranked_hit.id,
+        score=ranked_hit.score,
         kind=EXTRACTION if extraction else CHUNK,
         type=extraction.type if extraction else "",
         content=extraction.text if extraction else chunk.content,

@@ -1,4 +1,4 @@
-"""Ports of the library: to read, to write and to ask it, and the files it is made from."""
+"""Ports of the library: reader, writer, search, and the source files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -16,85 +16,85 @@ from toolscript.knowledge.model.query import (
 
 
 class LibraryReader(Protocol):
-    """Reading alone: nothing here can change anything."""
+    """Read-only access to a library."""
 
     async def sources(self, ids: Sequence[str]) -> Mapping[str, Source]:
-        """Those that are there, in one read."""
+        """Return the existing ones by id, in one read."""
 
     async def chunks(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
-        """Those that are there, in one read."""
+        """Return the existing ones by id, in one read."""
 
     async def extractions(self, ids: Sequence[str]) -> Mapping[str, Extraction]:
-        """Those that are there, in one read."""
+        """Return the existing ones by id, in one read."""
 
     async def source_page(
         self, after: str, limit: int, types: Sequence[str] = (), topics: Sequence[str] = ()
     ) -> Sequence[Source]:
-        """The next sources in order of id, of one of the types and with one of the topics, where any are given."""
+        """Return the next sources in order of id, filtered by any of the types and any of the topics."""
 
     async def passage(self, source_id: str, first: int, last: int) -> Sequence[Chunk]:
-        """The chunks of a source numbered `first` to `last`, in order, as far as they are there."""
+        """Return the existing chunks of a source numbered `first` to `last`, in order."""
 
     async def ready(self) -> None:
-        """Answers, or says what is wrong."""
+        """Return if the library is usable, else raise an error with the reason."""
 
 
 class LibraryWriter(Protocol):
-    """What ingesting needs beside a reader. Everything can be done twice; whoever is killed can go on later."""
+    """Write access for ingest. Every operation is idempotent, so a killed run can be resumed."""
 
     async def prepare(self) -> None:
-        """Makes what has to be there before the first write, unless it is."""
+        """Create what the first write needs, unless it exists."""
 
     async def known(self, paths: Sequence[str]) -> Mapping[str, KnownSource]:
-        """Of those paths that were ever claimed."""
+        """Return the stored sources by path; a path that was never claimed has none."""
 
     async def known_under(self, folder: str, after: str, limit: int) -> Sequence[KnownSource]:
-        """The next sources whose path lies in a folder, in order of path; fewer than `limit` only at the end."""
+        """Return the next sources below a folder, in order of path; fewer than `limit` only at the end."""
 
     async def claim(self, source: Source, run: str, seconds: float) -> bool:
-        """Takes or keeps a source for a run, for so long; False while another run has it.
+        """Claim a source for a run, or renew the claim, for `seconds`; False while another run holds it.
 
-        A source that is new is stored, with status `ingesting`; of one that is known nothing but its status and
-        who has it changes, until it is finished.
+        A new source is stored with status `ingesting`. Of an existing one only the status and the claim change
+        until it is finished.
         """
 
     async def marks(self, source_id: str) -> Mapping[str, ChunkMark]:
-        """All chunks that are stored of a source, by id."""
+        """Return the marks of all stored chunks of a source, by chunk id."""
 
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
-        """Stores them in place of what has their ids. Their marks stay."""
+        """Upsert chunks by id. Their marks stay."""
 
     async def mark_indexed(self, marks: Mapping[str, str]) -> None:
-        """By chunk id: what is in the index of it."""
+        """Set the `indexed` marks, by chunk id."""
 
     async def put_extractions(self, recipe: str, found: Mapping[str, Sequence[Extraction]]) -> None:
-        """By chunk id, in place of what the chunk had; the chunk is then marked as extracted with the recipe."""
+        """Replace the extractions of chunks, by chunk id; then mark each chunk as extracted with `recipe`."""
 
     async def extractions_of(self, chunk_ids: Sequence[str]) -> Sequence[Extraction]: ...
     async def remove_chunks(self, ids: Sequence[str]) -> None:
-        """With their extractions."""
+        """Remove chunks and their extractions."""
 
     async def finish(self, source: Source, run: str, content_hash: str, recipe: str) -> bool:
-        """The source is this now, ready and free for others; False, and nothing changes, when the run lost it."""
+        """Store the source as ready and release it; return False, changing nothing, if the claim was lost."""
 
     async def release(self, source_id: str, run: str) -> None:
-        """Gives a source back that will not be finished."""
+        """Release a source without finishing it."""
 
     async def remove_source(self, source_id: str) -> None:
-        """When nothing of it is left."""
+        """Remove a source that has no chunks left."""
 
 
 class SourceFiles(Protocol):
-    """Reads files of the kinds that are known. None can do harm, take for ever or fill the memory."""
+    """Reads files of the supported kinds, with limits on time and memory, isolated from this process."""
 
     async def content_hash(self, path: str) -> str:
-        """That of a file's bytes, as its reading has it, without reading what they say; FileSkipped as there."""
+        """Return the hash of a file's bytes without parsing them, as in its Reading. Raise FileSkipped."""
 
     async def read(self, path: str) -> Reading:
-        """What a file says; FileSkipped, with the reason, where that cannot be told."""
+        """Return the content of a file. Raise FileSkipped with the reason if it cannot be read."""
 
 
-class AsksLibrary(Protocol):
+class LibrarySearch(Protocol):
     async def search(self, query: KnowledgeQuery, /) -> KnowledgeAnswer: ...
     async def source(self, source_id: str, /) -> Source: ...
     async def sources(self, query: SourcesQuery, /) -> SourcesAnswer: ...

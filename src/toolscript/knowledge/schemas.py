@@ -1,4 +1,4 @@
-"""What is asked of the library, and its answers: one model each for HTTP, MCP and `--json`."""
+"""Requests to the library and its responses: one model each for HTTP, MCP and `--json`."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -20,14 +20,14 @@ from toolscript.knowledge.model.query import (
     shows_both,
 )
 
-QUERY_SAYS = "What you want to know, in plain words; 1 to 1,000 characters."
-TYPE_SAYS = "Only `chunk`, only `extraction`, or types of extractions such as `decision` or `warning`."
-TOPICS_SAYS = "Only what has any of these topics."
-SOURCE_SAYS = "Only what is of any of these sources."
-BOTH_SAYS = "Whether a chunk and an extraction of it may both be shown; null: only where `semantic` searches."
-SEARCH_TYPE_SAYS = (
-    "Which retrievers search; `semantic` is the cosine alone; null: as the installation has it, which is `hybrid` "
-    "unless TOOLSCRIPT_SEARCH_TYPE says otherwise."
+QUERY_HELP = "What you want to know, in plain words; 1 to 1,000 characters."
+TYPE_HELP = "Only `chunk`, only `extraction`, or types of extractions such as `decision` or `warning`."
+TOPICS_HELP = "Only results with any of these topics."
+SOURCE_HELP = "Only results from any of these sources."
+BOTH_HELP = "Whether a chunk and an extraction of it may both be returned; null: only with `semantic`."
+SEARCH_TYPE_HELP = (
+    "Which retrievers search; `semantic` is the cosine alone; null: the default of the installation, `hybrid` "
+    "unless TOOLSCRIPT_SEARCH_TYPE sets another."
 )
 
 Value = Annotated[str, Field(min_length=1, max_length=MAX_VALUE)]
@@ -38,42 +38,42 @@ Id = Annotated[str, Field(pattern=ID_PATTERN)]
 class KnowledgeRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    query: str = Field(description=QUERY_SAYS, json_schema_extra=dict[str, Any](QUERY_TEXT))
-    limit: Count = Field(DEFAULT_RESULTS, ge=1, le=MAX_RESULTS, description="Most results.")
-    type: Value | Values | None = Field(None, description=TYPE_SAYS)
-    topics: Value | Values | None = Field(None, description=TOPICS_SAYS)
-    source_id: Id | Annotated[list[Id], Field(max_length=MAX_VALUES)] | None = Field(None, description=SOURCE_SAYS)
-    search_type: SearchType | None = Field(None, description=SEARCH_TYPE_SAYS)
-    include_both: StrictBool | None = Field(None, description=BOTH_SAYS)
+    query: str = Field(description=QUERY_HELP, json_schema_extra=dict[str, Any](QUERY_TEXT))
+    limit: Count = Field(DEFAULT_RESULTS, ge=1, le=MAX_RESULTS, description="Maximum number of results.")
+    type: Value | Values | None = Field(None, description=TYPE_HELP)
+    topics: Value | Values | None = Field(None, description=TOPICS_HELP)
+    source_id: Id | Annotated[list[Id], Field(max_length=MAX_VALUES)] | None = Field(None, description=SOURCE_HELP)
+    search_type: SearchType | None = Field(None, description=SEARCH_TYPE_HELP)
+    include_both: StrictBool | None = Field(None, description=BOTH_HELP)
 
     def as_query(self, default: SearchType) -> KnowledgeQuery:
         return _query(self, default)
 
 
 class KnowledgeParameters(BaseModel):
-    """The same in a query string, where everything is a text and a list is a name that comes again."""
+    """The same as a query string, where every value is text and a list is a repeated name."""
 
     model_config = ConfigDict(extra="forbid")
 
-    query: str | None = Field(None, description=QUERY_SAYS, max_length=MAX_QUERY)
-    limit: int = Field(DEFAULT_RESULTS, ge=1, le=MAX_RESULTS, description="Most results.")
-    type: Values = Field([], description=TYPE_SAYS)
-    topics: Values = Field([], description=TOPICS_SAYS)
-    source_id: Annotated[list[Id], Field(max_length=MAX_VALUES)] = Field([], description=SOURCE_SAYS)
-    search_type: SearchType | None = Field(None, description=SEARCH_TYPE_SAYS)
-    include_both: bool | None = Field(None, description=BOTH_SAYS)
+    query: str | None = Field(None, description=QUERY_HELP, max_length=MAX_QUERY)
+    limit: int = Field(DEFAULT_RESULTS, ge=1, le=MAX_RESULTS, description="Maximum number of results.")
+    type: Values = Field([], description=TYPE_HELP)
+    topics: Values = Field([], description=TOPICS_HELP)
+    source_id: Annotated[list[Id], Field(max_length=MAX_VALUES)] = Field([], description=SOURCE_HELP)
+    search_type: SearchType | None = Field(None, description=SEARCH_TYPE_HELP)
+    include_both: bool | None = Field(None, description=BOTH_HELP)
 
     def as_query(self, default: SearchType) -> KnowledgeQuery:
         return _query(self, default)
 
 
 class PositionShown(BaseModel):
-    chapter: str = Field(description="The outermost heading it stands under.")
-    section: str = Field(description="The innermost one.")
+    chapter: str = Field(description="The outermost heading above it.")
+    section: str = Field(description="The innermost heading above it.")
     page: int | None = Field(description="Counted from 1, where there are pages.")
     line: int | None = Field(description="Its first line, where there are lines.")
-    start: int = Field(description="Where it begins in the source's text.")
-    end: int = Field(description="Where it ends, itself not part of it.")
+    start: int = Field(description="Offset of its start in the source's text.")
+    end: int = Field(description="Offset of its end, exclusive.")
 
     @classmethod
     def of(cls, position: Position) -> Self:
@@ -82,10 +82,10 @@ class PositionShown(BaseModel):
 
 class Attribution(BaseModel):
     source_id: str = Field(description="For more of the source, see `get_source`.")
-    chunk_id: str = Field(description="For its surroundings, see `get_passage`.")
+    chunk_id: str = Field(description="For its neighbours, see `get_passage`.")
     title: str = Field(description="Of the source.")
     authors: list[str] = Field(description="Of the source.")
-    position: PositionShown = Field(description="Where in the source it stands.")
+    position: PositionShown = Field(description="Its position in the source.")
 
     @classmethod
     def of(cls, hit: KnowledgeHit) -> Self:
@@ -95,11 +95,11 @@ class Attribution(BaseModel):
 
 class KnowledgeResult(BaseModel):
     id: str = Field(description="Of the chunk or the extraction, 24 hexadecimal digits.")
-    score: float = Field(ge=0, le=1, description="Comparable within one answer, and about as a cosine is.")
-    type: Literal["chunk", "extraction"] = Field(description="A piece of a source, or what was found in one.")
+    score: float = Field(ge=0, le=1, description="Comparable within one response, on the scale of a cosine.")
+    type: Literal["chunk", "extraction"] = Field(description="A chunk, or a statement extracted from one.")
     extraction_type: str | None = Field(None, description="Of an extraction: `decision`, `warning` ...")
     content: str = Field(description="Its text.")
-    topics: list[str] = Field(description="What it is filed under.")
+    topics: list[str] = Field(description="Its topics.")
     source: Attribution = Field(description="Where it comes from.")
 
     @classmethod
@@ -118,10 +118,10 @@ class KnowledgeResult(BaseModel):
 
 
 class KnowledgeMetadata(BaseModel):
-    query: str = Field(description="What was asked.")
+    query: str = Field(description="The query.")
     sources_cited: list[str] = Field(description="Titles of the sources of the results, each once.")
     result_count: int = Field(description="How many results there are.")
-    search_type: SearchType = Field(description="What really ran.")
+    search_type: SearchType = Field(description="The search type that ran.")
     took_ms: float = Field(description="How long the search took.")
     degraded: list[str] = Field(description="The parts that failed, if any did.")
 
@@ -155,7 +155,7 @@ class SourceShown(BaseModel):
 
     @classmethod
     def of(cls, source: Source) -> Self:
-        """Where it lies is left out: only those who run the library need to know."""
+        """Leave out the path: only operators of the library need it."""
         return model_of(cls, source, source_id=source.id, status=source.status.value)
 
 
@@ -191,20 +191,20 @@ class KnowledgePassageShown(BaseModel):
         return cls.model_construct(source=SourceShown.of(answer.source), chunks=chunks)
 
 
-def _query(asked: KnowledgeRequest | KnowledgeParameters, default: SearchType) -> KnowledgeQuery:
-    search_type = resolve_search_type(asked.search_type, default)
+def _query(request: KnowledgeRequest | KnowledgeParameters, default: SearchType) -> KnowledgeQuery:
+    search_type = resolve_search_type(request.search_type, default)
     return KnowledgeQuery(
-        asked.query or "",
-        asked.limit,
-        _listed(asked.type),
-        _listed(asked.topics),
-        _listed(asked.source_id),
+        request.query or "",
+        request.limit,
+        _listed(request.type),
+        _listed(request.topics),
+        _listed(request.source_id),
         search_type,
-        shows_both(asked.include_both, search_type),
+        shows_both(request.include_both, search_type),
     )
 
 
-def _listed(given: str | list[str] | None) -> tuple[str, ...]:
-    if given is None:
+def _listed(value: str | list[str] | None) -> tuple[str, ...]:
+    if value is None:
         return ()
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (value,) if isinstance(value, str) else tuple(value)

@@ -1,6 +1,6 @@
-"""Finds chunks and extractions of a library at once, and leads from a hit to its source and its surroundings.
+"""Search chunks and extractions of a library together, and lead from a hit to its source and its neighbours.
 
-embedding, and beside it how rare the words are -> both collections, both arms -> one order -> what is shown
+embedding and IDFs in parallel -> both collections, dense and sparse -> fusion -> hydration
 """
 
 import logging
@@ -38,12 +38,12 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-# What the log has in place of what somebody asked.
-UNSAID = "..."
+# Replaces the query in the log.
+REDACTED = "..."
 
 REINDEX_HINT = "`toolscript ingest --reindex` builds it from the library"
 
-# Of chunks and of extractions; refused while there are none, and then asked for again by the next search.
+# Opens the indexes of chunks and extractions; fails while there are none, and the next search tries again.
 OpenIndexes = Callable[[], Awaitable[tuple[Index, Index]]]
 
 
@@ -58,7 +58,7 @@ class KnowledgeSearch:
         spans: Spans = NO_SPANS,
         log_queries: bool = False,
     ) -> None:
-        """`log_queries`: whether the log has what is asked, and not only that something is."""
+        """`log_queries`: whether the log contains the query texts."""
         self._spans = spans
         self._log_queries = log_queries
         self._embedder = embedder
@@ -70,12 +70,12 @@ class KnowledgeSearch:
 
     async def search(self, query: KnowledgeQuery) -> KnowledgeAnswer:
         began = time.perf_counter()
-        asked = query.text if self._log_queries else UNSAID
-        logger.info("search_knowledge_start", extra={"query": asked})
+        text = query.text if self._log_queries else REDACTED
+        logger.info("search_knowledge_start", extra={"query": text})
         with self._spans.span("search.execute", product="knowledge", search_type=query.search_type.value):
             answer = await self._in_time(query)
         took_ms = (time.perf_counter() - began) * 1000
-        facts = {"query": asked, "result_count": len(answer.hits), "latency_ms": round(took_ms, 2)}
+        facts = {"query": text, "result_count": len(answer.hits), "latency_ms": round(took_ms, 2)}
         logger.info("search_knowledge_complete", extra=facts)
         return replace(answer, took_ms=took_ms)
 
@@ -88,22 +88,22 @@ class KnowledgeSearch:
 
     async def _answer(self, query: KnowledgeQuery, attempt: Attempt) -> KnowledgeAnswer:
         retrieval = self._opened or await self._open()
-        retrieved = await retrieval.retrieve(attempt, query)
-        order = ordered(retrieved.ranked_lists, retrieved.best_words)
-        placed_hits = order if query.both else collapse_by_chunk(order)
+        result = await retrieval.retrieve(attempt, query)
+        order = ordered(result.ranked_lists, result.max_sparse_score)
+        ranked_hits = order if query.both else collapse_by_chunk(order)
         with self._spans.span("search.enrich"):
-            hits = await _answered(first_hits(self._library, self._sources, placed_hits, query.limit))
-        return KnowledgeAnswer(query.text, hits, retrieved.by, degraded=attempt.parts_failed)
+            hits = await _from_library(first_hits(self._library, self._sources, ranked_hits, query.limit))
+        return KnowledgeAnswer(query.text, hits, result.by, degraded=attempt.parts_failed)
 
     async def _open(self) -> Retrieval:
         self._opened = Retrieval(self._embedder, *await self._open_indexes(), spans=self._spans)
         return self._opened
 
     async def ready(self) -> str:
-        """Whether it can be searched, and by which index; refused with what is wrong."""
+        """Return the fingerprint of the index. Raise an error with the reason if the library is not searchable."""
         await self._library.ready()
         try:
-            # Anew, so that it is noticed when another index has become live.
+            # Opened anew, to notice when another index has become live.
             opened = await self._open()
             if not await opened.is_empty():
                 return opened.fingerprint
@@ -111,7 +111,7 @@ class KnowledgeSearch:
             raise
         except SetupError as error:
             if not await self._has_chunks():
-                # Nobody has ingested anything yet, which is no fault.
+                # An empty library before the first ingest is no fault.
                 return error.message
             raise SetupError("the library has chunks, and their index is gone", hint=REINDEX_HINT) from error
         if await self._has_chunks():
@@ -119,33 +119,33 @@ class KnowledgeSearch:
         return opened.fingerprint
 
     async def _has_chunks(self) -> bool:
-        """By one source: whether all are there is for `ingest` to see."""
+        """Return whether the first source has chunks; `ingest` checks completeness."""
         sources = await self._library.source_page("", 1)
         return bool(sources) and bool(await self._library.passage(sources[0].id, 0, 0))
 
     async def source(self, source_id: str) -> Source:
-        found = await _answered(self._library.sources([require_id("source_id", source_id)]))
-        if source_id not in found:
+        sources = await _from_library(self._library.sources([require_id("source_id", source_id)]))
+        if source_id not in sources:
             raise NotFound(f"there is no source {source_id}", hint="`list_sources` names all of them")
-        return found[source_id]
+        return sources[source_id]
 
     async def sources(self, query: SourcesQuery) -> SourcesAnswer:
-        page = await _answered(self._library.source_page(query.after, query.limit, query.types, query.topics))
+        page = await _from_library(self._library.source_page(query.after, query.limit, query.types, query.topics))
         return SourcesAnswer(page, page[-1].id if len(page) == query.limit else "")
 
     async def passage(self, query: PassageQuery) -> PassageAnswer:
-        chunk = (await _answered(self._library.chunks([query.chunk_id]))).get(query.chunk_id)
+        chunk = (await _from_library(self._library.chunks([query.chunk_id]))).get(query.chunk_id)
         if chunk is None:
             raise NotFound(f"there is no chunk {query.chunk_id}", hint="`search_knowledge` names those it finds")
         first, last = max(0, chunk.number - query.before), chunk.number + query.after
         source = await self.source(chunk.source_id)
-        return PassageAnswer(source, await _answered(self._library.passage(chunk.source_id, first, last)))
+        return PassageAnswer(source, await _from_library(self._library.passage(chunk.source_id, first, last)))
 
 
-async def _answered(asked: Awaitable[T]) -> T:
-    """Who asks is told that the library fails. Why, and where it is, is for whoever reads the log."""
+async def _from_library(request: Awaitable[T]) -> T:
+    """Report to the client only that the library fails. The log has the reason, which can name hosts."""
     try:
-        return await asked
+        return await request
     except (LibraryUnavailable, LibraryRejected, SetupError) as error:
         logger.warning("no answer from the library", extra={"part": "library", "reason": error.message})
         raise LibraryUnavailable("the library does not answer", hint="try again in a moment") from error

@@ -1,4 +1,4 @@
-"""Access as the settings say it: plans, tenants, tokens, and names that the server answers to."""
+"""Access rules from the settings: administrators, public scopes, allowed hosts, trusted proxies and sockets."""
 
 import socket
 from collections.abc import Iterator
@@ -6,12 +6,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypedDict
 
+from toolscript.core.auth.model import Scope
+from toolscript.core.errors import SetupError
 from toolscript.core.settings.service import Settings, listed
 from toolscript.core.web.auth import AdminAccess
 from toolscript.core.web.hosts import is_loopback_host
 from toolscript.server.app import ApiAccess
 from toolscript.server.mcp import known_hosts
-from toolscript.server.processes import bound, bound_file
+from toolscript.server.processes import bind_unix_socket, bound
 
 
 def admin_access(settings: Settings) -> AdminAccess:
@@ -20,38 +22,51 @@ def admin_access(settings: Settings) -> AdminAccess:
     )
 
 
+def public_scopes(settings: Settings) -> frozenset[Scope]:
+    """Return the scopes of clients without a token."""
+    try:
+        return frozenset(Scope(name) for name in settings.public_scopes.split())
+    except ValueError:
+        raise SetupError(
+            "TOOLSCRIPT_PUBLIC_SCOPES names an unknown scope", hint=f"the scopes are {', '.join(Scope)}"
+        ) from None
+
+
 def api_access(settings: Settings) -> ApiAccess:
-    return ApiAccess(admin_access(settings), answered_hosts(settings), settings.docs)
+    return ApiAccess(admin_access(settings), allowed_hosts_of(settings), settings.docs)
 
 
-def answered_hosts(settings: Settings) -> list[str] | None:
-    """None: any. Elsewhere than on this machine, whoever reaches it needs no page of others to do so."""
+def allowed_hosts_of(settings: Settings) -> list[str] | None:
+    """Return the allowed host names; None allows any.
+
+    Off loopback there is no default check: clients that can reach the server need no DNS rebinding to do so.
+    """
     guarded = is_loopback_host(settings.host) or settings.allowed_hosts
     return known_hosts(settings) if guarded else None
 
 
-class BelievedHeaders(TypedDict):
-    """As uvicorn calls them, which would otherwise believe whoever asks from this machine."""
+class ProxyHeaders(TypedDict):
+    """Options of uvicorn, whose default is to trust forwarded headers from any client on this machine."""
 
     proxy_headers: bool
     forwarded_allow_ips: list[str]
 
 
-def believed_headers(settings: Settings) -> BelievedHeaders:
+def trusted_proxy_options(settings: Settings) -> ProxyHeaders:
     proxies = listed(settings.trusted_proxies)
     return {"proxy_headers": bool(proxies), "forwarded_allow_ips": proxies}
 
 
 def full_path(socket_file: str) -> str:
-    """Requests are known by it, so it has to be the same wherever it is told."""
+    """Return the absolute path: requests are recognized by it, so every place must use the same one."""
     return str(Path(socket_file).expanduser().absolute()) if socket_file else ""
 
 
 @contextmanager
-def sockets_of(settings: Settings) -> Iterator[list[socket.socket]]:
-    """The port and, where one is named, the Unix socket. None of them listens yet."""
+def open_sockets(settings: Settings) -> Iterator[list[socket.socket]]:
+    """Bind the port and the Unix socket, if one is set. None of them listens yet."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(bound(settings.host, settings.port))]
         if settings.socket:
-            sockets.append(stack.enter_context(bound_file(settings.socket, settings.socket_mode)))
+            sockets.append(stack.enter_context(bind_unix_socket(settings.socket, settings.socket_mode)))
         yield sockets

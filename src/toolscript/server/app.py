@@ -26,7 +26,7 @@ from toolscript.core.web.auth import (
     writers_only,
 )
 from toolscript.core.web.errors import install_error_handlers
-from toolscript.core.web.hosts import KnownHosts
+from toolscript.core.web.hosts import AllowedHosts
 from toolscript.core.web.paging import TemplatedRoute
 from toolscript.core.web.request_context import HEADER, RequestContext, SecurityHeaders
 from toolscript.documents.http.dependencies import DocumentRoutes
@@ -34,7 +34,7 @@ from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes, s
 from toolscript.knowledge.http.routes import KnowledgeRoutes, knowledge_routes
 from toolscript.server.reference import reference_routes
 from toolscript.tools.http.catalog import catalog_routes, change_routes
-from toolscript.tools.http.search import AsksCatalog, tool_search_routes
+from toolscript.tools.http.search import SearchesCatalog, tool_search_routes
 from toolscript.tools.http.skills import audit_routes, item_skill_routes, skill_routes, suggestion_routes
 from toolscript.tools.http.sync import MAX_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
 from toolscript.tools.ports import ItemChanges
@@ -44,7 +44,7 @@ Json = dict[str, Any]
 
 _TEXT = {"type": "string"}
 _REQUEST_ID = {"description": "Id of the request, also in the log.", "required": True, "schema": _TEXT}
-_CHALLENGE = {"description": "How to show the token.", "required": True, "schema": _TEXT}
+_CHALLENGE = {"description": "How to authenticate.", "required": True, "schema": _TEXT}
 _TOO_LARGE = {
     "description": "Content Too Large",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}},
@@ -62,11 +62,11 @@ class DescribedApi(FastAPI):
         if not self.openapi_schema:
             for operations in super().openapi()["paths"].values():
                 for operation in operations.values():
-                    _complete(operation)
+                    _complete_responses(operation)
         return super().openapi()
 
 
-def _complete(operation: Json) -> None:
+def _complete_responses(operation: Json) -> None:
     responses: Json = operation["responses"]
     if "requestBody" in operation:
         responses["413"] = dict(_TOO_LARGE)
@@ -80,7 +80,7 @@ def _complete(operation: Json) -> None:
 
 @dataclass(frozen=True)
 class ApiAccess:
-    """`hosts`: the names it may be asked by, None: any. `docs`: whether the API describes itself."""
+    """`hosts`: host names that requests may use, None for any. `docs`: whether the API serves its reference."""
 
     admin: AdminAccess = field(default_factory=AdminAccess)
     hosts: Collection[str] | None = None
@@ -91,7 +91,7 @@ NO_ADMIN = ApiAccess()
 
 
 def create_app(
-    search: AsksCatalog,
+    search: SearchesCatalog,
     skills: SkillManagement,
     changes: ItemChanges,
     sync: SyncRequests,
@@ -106,23 +106,22 @@ def create_app(
     admission: Admission | None = None,
     search_type: SearchType = SearchType.HYBRID,
 ) -> FastAPI:
-    """Routes that write, and those that tell who decided what, are for administrators; those of documents know
-    their callers by themselves.
+    """Assemble the API. Write and audit routes require an administrator; document routes authenticate themselves.
 
-    `catalog_readers`: who they are, where the catalog is not for everybody; where it is, `searchers` are counted.
-    `search_type` is for searches of tools that name none.
+    `catalog_readers` authenticates readers of a catalog that is not public; `searchers` rate-limits searches of a
+    public one. `search_type` is the default for tool searches.
     """
     app = _described_api(access, telemetry)
     reading = [Depends(readers_only(catalog_readers, access.admin))] if catalog_readers else []
-    searching = tool_search_routes(search, _counted(searchers, access.admin), search_type)
+    searching = tool_search_routes(search, _rate_limited(searchers, access.admin), search_type)
     app.include_router(searching, dependencies=reading)
-    _include_managing(app, (skills, changes, sync), access.admin, reading)
+    _include_management(app, (skills, changes, sync), access.admin, reading)
     _include_open(app, health_routes(check_health), search_health_routes(documents))
     _include_open(app, document_routes(documents), knowledge_routes(knowledge))
     if access.docs:
         app.include_router(reference_routes(app.openapi))
     install_error_handlers(app)
-    _surround(app, access.hosts, admission)
+    _add_middleware(app, access.hosts, admission)
     return app
 
 
@@ -139,12 +138,12 @@ def _described_api(access: ApiAccess, telemetry: TelemetryConfig | None) -> Desc
     )
 
 
-def _include_managing(
+def _include_management(
     app: FastAPI, managed: tuple[SkillManagement, ItemChanges, SyncRequests], admin: AdminAccess, reading: Depended
 ) -> None:
     skills, changes, sync = managed
     admins, writers = [Depends(admins_only(admin))], [Depends(writers_only(admin)), *reading]
-    # In this order: `suggestions` and `audit` would be taken for ids of skills.
+    # Order matters: `suggestions` and `audit` would otherwise match as skill ids.
     for routes, who in (
         (suggestion_routes(skills), admins),
         (audit_routes(skills), admins),
@@ -158,20 +157,20 @@ def _include_managing(
 
 
 def _include_open(app: FastAPI, *routers: APIRouter) -> None:
-    """Those that know by themselves who may ask, or let everybody."""
+    """Include routes that authenticate on their own, or are public."""
     for router in routers:
         app.include_router(router)
 
 
-def _counted(searchers: Identify | None, admin: AdminAccess) -> type[APIRoute]:
-    """Administrators are no visitors, and not counted."""
+def _rate_limited(searchers: Identify | None, admin: AdminAccess) -> type[APIRoute]:
+    """Return a route class that rate-limits searchers, except administrators."""
     return require_identity(searchers, Scope.TOOLS_READ, admin.admits) if searchers else APIRoute
 
 
-def _surround(app: FastAPI, hosts: Collection[str] | None, admission: Admission | None) -> None:
-    """With what holds for every request; the last is the outermost."""
+def _add_middleware(app: FastAPI, hosts: Collection[str] | None, admission: Admission | None) -> None:
+    """Add the middleware of every request; the last one added is the outermost."""
     if hosts is not None:
-        app.add_middleware(KnownHosts, hosts=hosts)
+        app.add_middleware(AllowedHosts, hosts=hosts)
     if admission is not None:
         app.state.admission = admission
         app.add_middleware(Admitted, admission=admission)
@@ -181,7 +180,10 @@ def _surround(app: FastAPI, hosts: Collection[str] | None, admission: Admission 
 
 @dataclass(frozen=True)
 class ProtectedResource:
-    """`public_url` empty: the address is the one that was asked. An issuer that is no address is not named."""
+    """OAuth metadata of the MCP endpoint.
+
+    With an empty `public_url` the address is that of the request. An issuer that is not a URL is left out.
+    """
 
     public_url: str
     issuer: str
@@ -196,9 +198,9 @@ class ProtectedResource:
         )
 
     async def _answer(self, request: Request) -> Response:
-        # An address that somebody else made up must not be kept for others.
-        kept = f"max-age={HOUR_SECONDS}" if self.public_url else "no-store"
-        return JSONResponse(self._metadata(request), headers={"Cache-Control": kept})
+        # An address from a request header may be forged, so it must not be cached for other clients.
+        cache_control = f"max-age={HOUR_SECONDS}" if self.public_url else "no-store"
+        return JSONResponse(self._metadata(request), headers={"Cache-Control": cache_control})
 
     def _metadata(self, request: Request) -> dict[str, object]:
         servers = (

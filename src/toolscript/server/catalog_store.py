@@ -1,4 +1,4 @@
-"""PostgreSQL alone, for commands that ask the catalog and no index."""
+"""PostgreSQL alone, for commands that read the catalog but no index."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -27,25 +27,25 @@ from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.search import DocumentSearch
 from toolscript.documents.service import DocumentService
-from toolscript.server.access import sockets_of
+from toolscript.server.access import open_sockets
 from toolscript.server.demo_contents import (
     DemoContents,
-    filled_catalog,
-    filled_library,
+    fill_catalog,
+    fill_library,
     memory_stores,
     read_contents,
 )
 from toolscript.server.documents import cursor_secret, document_routes
 from toolscript.server.health import DocumentHealth
 from toolscript.server.knowledge import knowledge_search
-from toolscript.server.observability import UNSEEN
+from toolscript.server.observability import NOT_OBSERVED
 from toolscript.server.processes import run
 from toolscript.server.reference import ONLY_OUR_STYLE, STYLE_PATH
 from toolscript.server.serve import answer
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import open_embedder
 from toolscript.server.tenancy import DEFAULT_PLAN, Tenancy, token_rules
-from toolscript.server.wiring import Backends, SharedResources, admission_of, assembled, tool_search
+from toolscript.server.wiring import Backends, SharedResources, admission_of, open_api, tool_search
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryRequestBudget, MemoryTenants
 
 TITLE = "Toolscript demo"
@@ -60,9 +60,9 @@ toolscript serve"""
 TENANT = Tenant("demo")
 ISSUER = "toolscript-demo"
 TOKEN_HOURS = 24.0
-# So many that hardly any two words point the same way.
+# Enough dimensions that the hashes of two words hardly ever collide.
 DIMENSIONS = 384
-# What of the environment counts here; the rest is about engines and other people.
+# Settings that the demo takes from the environment; the others concern engines and access.
 KEPT = ("host", "port", "embedding_model", "log_level", "log_format")
 
 
@@ -74,7 +74,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Tour:
-    """`counts` says how much of what there is."""
+    """The commands to try. `counts` maps each kind of content to its number."""
 
     address: str
     token: str
@@ -83,10 +83,10 @@ class Tour:
 
     @property
     def about(self) -> str:
-        counted = ", ".join(f"{count} {what}" for what, count in self.counts.items())
+        counted = ", ".join(f"{count} {kind}" for kind, count in self.counts.items())
         return (
             f"The service of Toolscript in one process, without an engine: {counted}. It listens on this machine "
-            "alone. All is in memory, and gone when it ends. The settings of an installation do not count here."
+            "alone. All data is in memory and is lost when it ends. The settings of an installation are ignored."
         )
 
     @property
@@ -94,8 +94,8 @@ class Tour:
         if self.model:
             return f"Texts are embedded by {self.model}."
         return (
-            "No model is loaded: texts are alike where they share words. TOOLSCRIPT_EMBEDDING_MODEL may name the "
-            "folder of one in ONNX format; then meaning counts as well."
+            "No model is loaded, so search only matches words. Set TOOLSCRIPT_EMBEDDING_MODEL to the folder of a "
+            "model in ONNX format to search by meaning as well."
         )
 
     @property
@@ -143,16 +143,16 @@ class Tour:
         return HTMLResponse(self.html, headers={"Content-Security-Policy": ONLY_OUR_STYLE})
 
     def _post(self, path: str, header: str = "", **body: object) -> str:
-        given = shlex.quote(json.dumps(body))
-        parts = ("curl -s", f"{self.address}{path}", header, "-H 'Content-Type: application/json' -d", given)
+        data = shlex.quote(json.dumps(body))
+        parts = ("curl -s", f"{self.address}{path}", header, "-H 'Content-Type: application/json' -d", data)
         return " ".join(part for part in parts if part)
 
 
 def serve_demo(*, host: str | None, port: int | None, tell: Callable[[str], None]) -> None:
-    """`tell` is given what there is to try, once it answers."""
+    """Serve the demo, and pass the commands to try to `tell` once it accepts requests."""
     settings = demo_settings(load_settings(), host, port)
     configure_logs(settings.log_level, settings.log_format)
-    with sockets_of(settings) as shared:
+    with open_sockets(settings) as shared:
         address = f"http://{settings.host}:{shared[0].getsockname()[1]}"
         common, access, contents = (
             SharedResources("", cursor_secret(settings)),
@@ -164,8 +164,8 @@ def serve_demo(*, host: str | None, port: int | None, tell: Callable[[str], None
         run(answer(settings, common, shared, opening, lambda: tell(tour.text)))
 
 
-def demo_settings(given: Settings, host: str | None, port: int | None) -> Settings:
-    kept = {name: getattr(given, name) for name in KEPT if name in given.model_fields_set}
+def demo_settings(configured: Settings, host: str | None, port: int | None) -> Settings:
+    kept = {name: getattr(configured, name) for name in KEPT if name in configured.model_fields_set}
     kept |= ({"host": host} if host else {}) | ({} if port is None else {"port": port})
     settings = Settings.model_construct(
         None, **{"log_level": "warning", "log_format": "text", "jwt_issuer": ISSUER, **kept}
@@ -179,7 +179,7 @@ def demo_settings(given: Settings, host: str | None, port: int | None) -> Settin
 
 @dataclass(frozen=True)
 class DemoAccess:
-    """The public half of a key that was made for this run, and the one token it has signed."""
+    """The public part of a key generated for this run, and the one token signed with it."""
 
     keys: bytes
     token: str
@@ -192,8 +192,8 @@ def demo_access(settings: Settings) -> DemoAccess:
         return DemoAccess(files.public.read_bytes(), token)
 
 
-class KeptKeys:
-    """A key set that is read from memory."""
+class MemoryKeySource:
+    """Key source in memory."""
 
     fresh_seconds = grace_seconds = pause_seconds = 3600.0
 
@@ -211,20 +211,20 @@ async def open_demo(
     async with (
         _embedder(settings) as embedder,
         _tenancy(settings, access) as tenancy,
-        admission_of(settings, UNSEEN).adapting() as admission,
+        admission_of(settings, NOT_OBSERVED).adapting() as admission,
     ):
         stores = memory_stores()
-        opened = await filled_catalog(stores, embedder, contents.items)
-        library = await filled_library(embedder, contents.library)
+        opened = await fill_catalog(stores, embedder, contents.items)
+        library = await fill_library(embedder, contents.library)
         behind = Backends(
             stores,
             embedder,
             opened,
-            tool_search(settings, embedder, opened, stores, UNSEEN, admission),
+            tool_search(settings, embedder, opened, stores, NOT_OBSERVED, admission),
             await _documents(settings, common, embedder, tenancy, contents),
-            knowledge_search(settings, library.indexes, embedder, library.reader, UNSEEN),
+            knowledge_search(settings, library.indexes, embedder, library.reader, NOT_OBSERVED),
         )
-        async with assembled(settings, common, behind, tenancy, UNSEEN, admission) as app:
+        async with open_api(settings, common, behind, tenancy, NOT_OBSERVED, admission) as app:
             app.add_route("/", tour.page)
             yield app
 
@@ -239,14 +239,14 @@ async def _embedder(settings: Settings) -> AsyncIterator[Embedder]:
 
 
 def _model_folder(settings: Settings) -> str:
-    """Empty where none is named: a model with another name would have to be downloaded."""
+    """Return the folder of the model, or "" if the setting names none: any other model would need a download."""
     return settings.embedding_model if model_folder(settings.embedding_model) else ""
 
 
 @asynccontextmanager
 async def _tenancy(settings: Settings, access: DemoAccess) -> AsyncIterator[Tenancy]:
     plan = Plan(DEFAULT_PLAN)
-    keys = KeyRing(KeptKeys(access.keys))
+    keys = KeyRing(MemoryKeySource(access.keys))
     try:
         verifier = JwtVerifier(keys, token_rules(settings), {plan.name: plan}, plan)
         yield Tenancy(verifier, MemoryRequestBudget(), MemoryTenants(), plan, debug_bypass=False)
@@ -261,14 +261,14 @@ async def _documents(
     search = DocumentSearch(
         embedder,
         index,
-        spans=UNSEEN.spans_of("documents"),
+        spans=NOT_OBSERVED.spans_of("documents"),
         cursor_secret=common.cursor_secret,
         deadline_seconds=settings.deadline_seconds,
     )
     service = DocumentService(embedder, index, tenancy.tenants)
     await service.put(Principal(TENANT), contents.documents)
     health = DocumentHealth(embedder, index).check
-    return document_routes(search, service, health, tenancy, UNSEEN, settings.search_type)
+    return document_routes(search, service, health, tenancy, NOT_OBSERVED, settings.search_type)
 
 
 def _counts(contents: DemoContents) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What the demo finds: a small catalog, documents of one tenant, a library. All of it in memory."""
+"""Contents of the demo: a small catalog, documents of one tenant and a library, all in memory."""
 
 import hashlib
 import json
@@ -42,13 +42,13 @@ from toolscript.tools.model.centroids import Centroid
 from toolscript.tools.skills.importing import load_defaults
 
 SOURCE = "demo"
-# Of the indexes: nothing is ever reindexed here.
+# Id of the only index version: the demo never reindexes.
 FIRST_GENERATION = 1
 
 
 @dataclass(frozen=True)
 class DemoContents:
-    """`library` has the text of each file by its path."""
+    """`library` maps each path to the content of the file."""
 
     items: Sequence[Item]
     documents: Sequence[Document]
@@ -59,8 +59,8 @@ def read_contents() -> DemoContents:
     text = resources.files("toolscript.server").joinpath("demo_data.json").read_text("utf-8")
     data: dict[str, Any] = json.loads(text)
     return DemoContents(
-        [item_from_json(one) for one in data["tools"]],
-        [document_from_json(one) for one in data["documents"]],
+        [item_from_json(entry) for entry in data["tools"]],
+        [document_from_json(entry) for entry in data["documents"]],
         {path: "\n".join(lines).encode() for path, lines in data["library"].items()},
     )
 
@@ -90,8 +90,8 @@ def _members(vectors: MemorySkillVectors, skill_id: str) -> int:
     return vectors.sums.get(FIRST_GENERATION, {}).get(skill_id, Centroid.nothing()).members
 
 
-async def filled_catalog(stores: CatalogStores, embedder: Embedder, items: Sequence[Item]) -> Readable:
-    """As `migrate`, `sync` and `worker` fill the engines."""
+async def fill_catalog(stores: CatalogStores, embedder: Embedder, items: Sequence[Item]) -> Readable:
+    """Fill the catalog as `migrate`, `sync` and `worker` fill the engines."""
     await load_defaults(stores.taxonomy, default_skills())
     await import_items(stores.catalog, SOURCE, items)
     opened = await open_for_writing(stores.indexes, stores.dirty, IndexCard(embedder.model))
@@ -99,20 +99,20 @@ async def filled_catalog(stores: CatalogStores, embedder: Embedder, items: Seque
     return Readable(opened.index, opened.skills)
 
 
-async def filled_library(embedder: Embedder, files: Mapping[str, bytes]) -> LibraryResources:
-    """As `ingest` fills it."""
+async def fill_library(embedder: Embedder, files: Mapping[str, bytes]) -> LibraryResources:
+    """Fill the library as `ingest` does."""
     library = MemoryLibrary()
     indexes = LibraryIndexes(MemoryIndexes(engine_idf=False), MemoryIndexes(engine_idf=False))
-    parts = LibraryResources(library, library, embedder, indexes)
-    look = FileInspection(FilesInMemory(files), parts.card.fingerprint, tokens=parts.tokens)
-    ingest = FileIngest(await prepare_write_context(parts), look)
-    run = IngestRun(ingest, parts.writer, IngestProgress(), lease_seconds=LEASE_SECONDS)
+    opened = LibraryResources(library, library, embedder, indexes)
+    inspection = FileInspection(FilesInMemory(files), opened.card.fingerprint, tokens=opened.tokens)
+    ingest = FileIngest(await prepare_write_context(opened), inspection)
+    run = IngestRun(ingest, opened.writer, IngestProgress(), lease_seconds=LEASE_SECONDS)
     await run.run([FoundFile(path, path) for path in files])
-    return parts
+    return opened
 
 
 class FilesInMemory:
-    """Read in this process: they come with the package, and harm nobody."""
+    """Source files in memory. They ship with the package, so they are read without the sandbox."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = files

@@ -1,4 +1,4 @@
-"""The index of documents that is live, opened with the model that the installation has."""
+"""Opens the live document index."""
 
 from toolscript.core.errors import ModelMismatch
 from toolscript.core.qdrant.connection import Qdrant
@@ -12,12 +12,12 @@ from toolscript.server.stores import model_source
 
 
 async def recorded_live(versions: DocumentVersions) -> str | None:
-    """While there are two versions, the record says which is live; the alias follows it."""
+    """Return the live index version on record; while there are two versions, the alias follows the record."""
     return next((version.name for version in await versions.all() if version.state is VersionState.LIVE), None)
 
 
 async def open_index(settings: Settings, engine: Qdrant, model: ModelCard) -> QdrantDocuments:
-    """The live version; where there is none, one for this model."""
+    """Open the live version, or create one for this model if there is none."""
     alias, layout = settings.qdrant_documents_alias, document_layout(settings)
     return await open_documents(engine, alias, DocumentCard(model), layout, model_source(settings))
 
@@ -31,6 +31,6 @@ def document_layout(settings: Settings) -> DocumentLayout:
 def require_same_texts(version: QdrantDocuments) -> None:
     if version.card != DocumentCard(version.card.model):
         raise ModelMismatch(
-            f"the documents in {version.name} were cut and read in another way than this program does",
-            hint="`toolscript reindex documents` builds them anew; the previous program can serve them meanwhile",
+            f"the documents in {version.name} were chunked and analyzed by another version of this program",
+            hint="`toolscript reindex documents` rebuilds the index; the other version can serve it meanwhile",
         )

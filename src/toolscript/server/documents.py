@@ -31,7 +31,7 @@ from toolscript.server.stores import Stores, embedder_of, text_model
 from toolscript.server.tenancy import Tenancy
 
 LOOK_EVERY_SECONDS = 1.0
-# Requests that began with the version before are answered by it.
+# Requests that started on the previous version finish on it.
 CLOSE_AFTER_SECONDS = 60.0
 
 T = TypeVar("T")
@@ -51,6 +51,8 @@ OpenVersion = Callable[[], AbstractAsyncContextManager[ServedVersion]]
 
 
 class LiveDocuments:
+    """Serves the live index version, and switches to the next one without failing a request."""
+
     def __init__(self, open_version: OpenVersion, live_name: Callable[[], Awaitable[str | None]]) -> None:
         self._open_version = open_version
         self._live_name = live_name
@@ -64,13 +66,13 @@ class LiveDocuments:
         return await self._version().search.search(principal, query)
 
     async def put(self, principal: Principal, documents: Sequence[Document]) -> Sequence[PutResult]:
-        return await self._written(lambda service: service.put(principal, documents))
+        return await self._write(lambda service: service.put(principal, documents))
 
     async def remove(self, principal: Principal, ids: Sequence[str]) -> Sequence[str]:
-        return await self._written(lambda service: service.remove(principal, ids))
+        return await self._write(lambda service: service.remove(principal, ids))
 
-    async def _written(self, write: Callable[[DocumentStore], Awaitable[T]]) -> T:
-        """A version that was replaced lets nobody write: the next one is opened at once, and written to."""
+    async def _write(self, write: Callable[[DocumentStore], Awaitable[T]]) -> T:
+        """Write to the live version. A replaced version refuses; then the write goes to the next one."""
         version = self._version()
         try:
             return await write(version.service)
@@ -90,7 +92,7 @@ class LiveDocuments:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Opened, and from then on followed. What cannot be opened stops neither the rest nor the next try."""
+        """Open the live version and follow the alias. A failure to open it is logged, and retried every second."""
         await self._follow_once()
         task = asyncio.create_task(self._follow())
         try:
@@ -142,7 +144,7 @@ class LiveDocuments:
         task.add_done_callback(self._closing.discard)
 
     def _warn(self, error: ToolscriptError) -> None:
-        """Once for each problem: this is tried again every second."""
+        """Log each problem once: opening is retried every second."""
         if str(error) != str(self._problem):
             reason = f"{error.message}; {error.hint}" if error.hint else error.message
             logger.warning("documents cannot be opened", extra={"part": "documents", "reason": reason})
@@ -151,7 +153,7 @@ class LiveDocuments:
 
 @asynccontextmanager
 async def open_rerankers(settings: Settings) -> AsyncIterator[Mapping[Rerank, Reranker]]:
-    """Imported as they are needed: a model's runtime takes seconds to load."""
+    """Open the configured rerankers. They are imported on demand: a model's runtime takes seconds to load."""
     async with AsyncExitStack() as opened:
         rerankers: dict[Rerank, Reranker] = {}
         if settings.rerank_model:
@@ -170,7 +172,7 @@ async def _cross_encoder(settings: Settings, opened: AsyncExitStack) -> Reranker
 
 
 def _llm(settings: Settings, opened: AsyncExitStack) -> Reranker:
-    """A search waits for it: asked once, and what it does not answer then is not asked again."""
+    """Return the LLM reranker. It does not retry, because a search waits for it."""
     from toolscript.documents.rerank import LlmReranker
 
     text = text_model(settings, tries=1)
@@ -187,9 +189,9 @@ async def open_routes(
     observability: Observability,
     secret: bytes,
 ) -> AsyncIterator[DocumentRoutes | None]:
-    """None where nobody could ask: no keys are known.
+    """Open the document routes; None if no keys are configured, since then no request could be authenticated.
 
-    The embedder remembers nothing: by how fast an answer comes, a tenant could tell what another has asked.
+    The embedder has no cache: response times would reveal to a tenant what other tenants have searched for.
     """
     if not settings.jwt_keys and not settings.debug_bypass_auth:
         yield None
@@ -198,7 +200,7 @@ async def open_routes(
     versions = PostgresDocumentVersions(stores.pool)
 
     async def live_name() -> str | None:
-        """Where the record cannot be read, whatever is served goes on being served."""
+        """Return None if the record cannot be read: the served version stays."""
         with suppress(CatalogUnavailable):
             alias = settings.qdrant_documents_alias
             return await recorded_live(versions) or await live_collection_of(stores.qdrant, alias)
@@ -256,7 +258,7 @@ def document_routes(
 
 
 def cursor_secret(settings: Settings) -> bytes:
-    """To be asked for before processes are forked: all of them read each other's cursors."""
+    """Return the key that signs cursors. Call it before forking: processes read each other's cursors."""
     return settings.cursor_secret.get_secret_value().encode() or secrets.token_bytes(32)
 
 

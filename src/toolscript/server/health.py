@@ -1,4 +1,4 @@
-"""Health of the parts of the service, and what their indexes hold."""
+"""Health checks of the service, and of the contents of its indexes."""
 
 import asyncio
 import logging
@@ -13,23 +13,23 @@ from toolscript.documents.ports import DocumentIndex
 from toolscript.knowledge.search import KnowledgeSearch
 from toolscript.server.stores import CatalogStores
 
-# Counting costs what is counted: seldom while all is well, more often while somebody waits for it to be mended.
+# Counting is O(items): rare while all is well, more frequent while an operator waits for a repair.
 WELL_SECONDS, ILL_SECONDS = 60.0, 5.0
 FIRST_SECONDS = 1.5
-# While items come and go, three counts are not of one moment.
+# Items change between the three counts, so small differences are normal.
 TOLERATED = 0.01
 
-MENDS = "run `toolscript doctor --index --repair`, then `toolscript worker`"
+REPAIR_HINT = "run `toolscript doctor --index --repair`, then `toolscript worker`"
 NOT_COUNTED = PartHealth(ok=True, needed=False, note="not counted yet")
 CHECK_SECONDS = 2.0
-REMEMBERED_SECONDS = 2.0
+CACHED_SECONDS = 2.0
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """`pending`: known to be on their way, into the index or out of it; they explain a difference."""
+    """`pending`: items waiting to be indexed or removed; they explain a difference."""
 
     expected: int
     pending: int
@@ -37,7 +37,7 @@ class Counts:
 
     @property
     def differing(self) -> int:
-        """By how many the index holds too few or too many; nothing where that is within what is tolerated."""
+        """Number of points too few or too many; 0 within the tolerance."""
         unexplained = abs(self.expected - self.points) - self.pending
         return unexplained if unexplained > TOLERATED * self.expected else 0
 
@@ -58,7 +58,7 @@ class IndexContents:
         self._counting: asyncio.Future[None] | None = None
 
     async def part(self) -> PartHealth:
-        """What was counted last; only the first to ask waits, and not for long."""
+        """Return the last count. Only the first caller waits for it, and not for long."""
         lasts = WELL_SECONDS if self._part is None or self._part.ok else ILL_SECONDS
         if time.monotonic() - self._counted_at > lasts and (self._counting is None or self._counting.done()):
             self._counting = asyncio.ensure_future(self._recount())
@@ -71,28 +71,30 @@ class IndexContents:
             counts = await self._count()
             if counts.differing:
                 # Items may have come and gone between one count and the next.
-                counts = min(counts, await self._count(), key=lambda one: one.differing)
+                counts = min(counts, await self._count(), key=lambda each: each.differing)
         except ToolscriptError as error:
             logger.warning("not counted", extra={"part": self._name, "reason": error.message})
             return
         finally:
             self._counted_at = time.monotonic()
-        self._part = self._judged(counts)
+        self._part = self._assess(counts)
 
-    def _judged(self, counts: Counts) -> PartHealth:
+    def _assess(self, counts: Counts) -> PartHealth:
         if not counts.differing:
             return PartHealth(ok=True, needed=False)
-        found = f"{counts.points} of {counts.expected} are in the index, {counts.pending} on their way: {MENDS}"
-        logger.warning("the index is not what it should be", extra={"part": self._name, "reason": found})
-        return PartHealth(ok=False, needed=counts.mostly_missing, note=MENDS)
+        reason = (
+            f"{counts.points} of {counts.expected} are in the index, {counts.pending} on their way: {REPAIR_HINT}"
+        )
+        logger.warning("the index is not what it should be", extra={"part": self._name, "reason": reason})
+        return PartHealth(ok=False, needed=counts.mostly_missing, note=REPAIR_HINT)
 
 
 def item_contents(stores: CatalogStores, index: Index) -> IndexContents:
     async def count() -> Counts:
-        # In this order: what is followed meanwhile is counted twice rather than never.
+        # Order matters: an item indexed between the counts is counted twice rather than never.
         expected = await stores.catalog.count()
-        generation = await generation_of(stores, index)
-        pending = 0 if generation is None else (await stores.dirty.pending(generation)).total
+        index_version = await index_version_of(stores, index)
+        pending = 0 if index_version is None else (await stores.dirty.pending(index_version)).total
         return Counts(expected, pending, await index.count())
 
     return IndexContents("index contents", count)
@@ -100,22 +102,29 @@ def item_contents(stores: CatalogStores, index: Index) -> IndexContents:
 
 def skill_contents(stores: CatalogStores, skills: Index) -> IndexContents:
     async def count() -> Counts:
-        generation = await generation_of(stores, skills)
-        written = {} if generation is None else await stores.skill_vectors.written(generation)
+        index_version = await index_version_of(stores, skills)
+        written = {} if index_version is None else await stores.skill_vectors.written(index_version)
         pending = sum(minimum < maximum for minimum, maximum in written.values())
         return Counts(len(written), pending, await skills.count())
 
     return IndexContents("skill contents", count)
 
 
-async def generation_of(stores: CatalogStores, index: Index) -> int | None:
-    """None while no generation is recorded for it."""
-    known = await stores.dirty.generations()
-    return next((generation.id for generation in known if generation.fingerprint == index.card.fingerprint), None)
+async def index_version_of(stores: CatalogStores, index: Index) -> int | None:
+    """Return the id of the index version on record; None if there is no record."""
+    index_versions = await stores.dirty.index_versions()
+    return next(
+        (
+            index_version.id
+            for index_version in index_versions
+            if index_version.fingerprint == index.card.fingerprint
+        ),
+        None,
+    )
 
 
 class CachedHealth:
-    """The last answer, for a moment: a probe must not cost as much as a search."""
+    """Caches the result briefly: a probe must not cost as much as a search."""
 
     def __init__(self, check: CheckHealth) -> None:
         self._check = check
@@ -123,7 +132,7 @@ class CachedHealth:
         self._health = Health({})
 
     async def check(self) -> Health:
-        if time.monotonic() - self._checked_at > REMEMBERED_SECONDS:
+        if time.monotonic() - self._checked_at > CACHED_SECONDS:
             self._health = await self._check()
             self._checked_at = time.monotonic()
         return self._health
@@ -148,7 +157,7 @@ class DocumentHealth:
 
 @dataclass(frozen=True)
 class HealthChecks:
-    """`knowledge` None: there is no library, and so nothing to be said of it. The same of `documents`."""
+    """`knowledge` and `documents` are None where they are not configured; then they are not reported."""
 
     stores: CatalogStores
     embedder: Embedder
@@ -193,9 +202,9 @@ async def _embeds(embedder: Embedder) -> str:
 
 
 async def _documents_part(check: CheckHealth) -> PartHealth:
-    """Tools and knowledge are found without documents."""
-    wrong = [name for name, part in (await check()).parts.items() if not part.ok]
-    return PartHealth(ok=not wrong, needed=False, note=f"not well: {', '.join(wrong)}" if wrong else "")
+    """Check documents. They are not required: searches of tools and knowledge work without them."""
+    failed = [name for name, part in (await check()).parts.items() if not part.ok]
+    return PartHealth(ok=not failed, needed=False, note=f"not well: {', '.join(failed)}" if failed else "")
 
 
 async def _part(name: str, check: Awaitable[str], *, needed: bool) -> PartHealth:

@@ -1,7 +1,7 @@
-"""HTTP connections as `serve` has them: refusals cost nothing, and nobody holds a connection by sending slowly.
+"""HTTP connections of `serve`: refusals are cheap, and slow clients cannot hold a connection.
 
-A refusal is answered where the request was parsed, and not by a task: while searches keep the event loop busy, a
-task would wait for all of them.
+A refusal is sent from the parser, not from a task: while searches keep the event loop busy, a task would wait for
+all of them.
 """
 
 import asyncio
@@ -27,18 +27,18 @@ from toolscript.core.health import CheckHealth, Health, PartHealth
 from toolscript.core.web.admission import PARSED_AT, TICKET, UPLOADS, Admission, Kind, Ticket, kind_of, refusal
 from toolscript.core.web.request_context import HEADER, request_id_of
 
-# Files that are open beside connections: engines, logs, libraries.
+# File descriptors for anything but clients: engines, logs, libraries.
 OTHER_FILES = 128
-# A body that comes at this pace for each `receive_seconds` is waited for.
+# A body may take longer if at least this much of it arrives in each `receive_seconds`.
 PROGRESS_BYTES = 64 * 1024
 
-# `nohup` has the first of them ignored, and so it stays.
+# Under `nohup` SIGHUP is ignored, and stays ignored.
 ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM", "SIGINT") if hasattr(signal, name))
 
 
 @dataclass
 class Connections:
-    """The limits of one process, and those of its connections that wait for their client, oldest first."""
+    """Limits of one process. `waiting`: connections that wait for their client, oldest first."""
 
     admission: Admission
     max_connections: int
@@ -46,14 +46,17 @@ class Connections:
     waiting: "OrderedDict[GuardedProtocol, None]" = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
-        self.max_connections = max(1, min(self.max_connections, _files() - OTHER_FILES))
+        self.max_connections = max(1, min(self.max_connections, _open_files_limit() - OTHER_FILES))
 
-    def protocol(self, config: Config, server_state: ServerState, **given: Any) -> "GuardedProtocol":
-        """For uvicorn, which makes one for each connection."""
-        return GuardedProtocol(self, config, server_state, **given)
+    def protocol(self, config: Config, server_state: ServerState, **options: Any) -> "GuardedProtocol":
+        """Return a protocol; uvicorn calls this for each connection."""
+        return GuardedProtocol(self, config, server_state, **options)
 
     def make_room(self, open_now: int) -> bool:
-        """Whether a connection more can be open. Who has just come will send; who came long ago will not."""
+        """Return whether one more connection may be open, dropping the one that has waited longest if needed.
+
+        A new client is about to send; one that has waited for long is not.
+        """
         if open_now <= self.max_connections:
             return True
         if not self.waiting:
@@ -63,9 +66,11 @@ class Connections:
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    def __init__(self, guarded: Connections, config: Config, server_state: ServerState, **given: Any) -> None:
-        super().__init__(config, server_state, **given)
-        self._guarded = guarded
+    def __init__(
+        self, connections: Connections, config: Config, server_state: ServerState, **options: Any
+    ) -> None:
+        super().__init__(config, server_state, **options)
+        self._guarded = connections
         self._timer: asyncio.TimerHandle | None = None
         self._progress = 0
         self._begun: deque[tuple[RequestResponseCycle, ASGI3Application]] = deque()
@@ -83,7 +88,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Requests that are parsed meanwhile begin afterwards: then it is known whether their body is there."""
+        """Start parsed requests only after parsing: then it is known whether their bodies have arrived."""
         self._is_busy = True
         try:
             super().data_received(data)
@@ -115,7 +120,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if not self.pipeline and not self.transport.is_closing():
-            # Idle until the next request: the first to go where there is no room.
+            # Idle until the next request: first to be dropped when connections run out.
             self._guarded.waiting.setdefault(self)
 
     def drop(self) -> None:
@@ -124,7 +129,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _await_sender(self) -> None:
-        """Headers have so much time, and then a body has."""
+        """Start the timeout: once for the headers, then again for the body."""
         self._sender_is_done()
         self._progress = 0
         self._guarded.waiting[self] = None
@@ -139,14 +144,14 @@ class GuardedProtocol(HttpToolsProtocol):
     def _sender_is_late(self) -> None:
         is_answered = self.cycle is None or self.cycle.response_complete
         if not is_answered and self.cycle.response_started:
-            # The next request comes slowly while the last one is still answered.
+            # The next request arrives slowly while the response to the last one is still being sent.
             self._await_sender()
             return
         self._sender_is_done()
-        # Nothing is said where nothing was ever sent, nor to the rest of a request that has its answer.
+        # No response where the client sent nothing, or where the request already has its response.
         has_begun = self.scope is not None and (not is_answered or "method" not in self.scope)
         if has_begun and not self.transport.is_closing():
-            self.transport.write(_late(self._guarded.receive_seconds))
+            self.transport.write(_timeout_response(self._guarded.receive_seconds))
         self.transport.close()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -155,7 +160,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._begin_all()
 
     def _begin_all(self) -> None:
-        """One refusal after the other: each lets the next of a pipeline begin, and there may be thousands."""
+        """Start requests in a loop, not recursively: each refusal starts the next request of a long pipeline."""
         if self._is_busy:
             return
         self._is_busy = True
@@ -171,7 +176,7 @@ class GuardedProtocol(HttpToolsProtocol):
             super()._start_asgi_task(cycle, app)
             return
         gate = self._guarded.admission.gates[kind]
-        # One whose body still arrives takes its place later, see core/web/admission.py.
+        # A request whose body is still arriving takes a ticket later, see core/web/admission.py.
         ticket = None if cycle.more_body else gate.enter()
         is_refused = gate.is_full if cycle.more_body else ticket is None
         if is_refused and not self.flow.write_paused:
@@ -196,7 +201,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
         refusing = cycle.run_asgi(refuse)
         try:
-            # Nothing in it waits: what is sent goes to the transport, which takes it.
+            # It never suspends: the transport buffers what is sent.
             refusing.send(None)
         except StopIteration:
             pass
@@ -206,7 +211,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def _releasing(app: ASGI3Application, ticket: Ticket) -> ASGI3Application:
-    """Whatever becomes of the request: a place that is never given back is lost for good."""
+    """Release the ticket whatever happens: a ticket that is not released is lost for good."""
 
     async def run(scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -217,8 +222,8 @@ def _releasing(app: ASGI3Application, ticket: Ticket) -> ASGI3Application:
     return run
 
 
-def _files() -> int:
-    """How many this process may open."""
+def _open_files_limit() -> int:
+    """Return the limit of open files."""
     try:
         import resource
     except ImportError:
@@ -227,8 +232,8 @@ def _files() -> int:
     return sys.maxsize if files == resource.RLIM_INFINITY else files
 
 
-def _late(seconds: float) -> bytes:
-    hint = {"hint": "send it at once, and again"}
+def _timeout_response(seconds: float) -> bytes:
+    hint = {"hint": "send the request again, without pauses"}
     body = json.dumps(
         envelope("VALIDATION_ERROR", f"the request did not arrive within {seconds:g} seconds", hint)
     ).encode()
@@ -238,21 +243,21 @@ def _late(seconds: float) -> bytes:
 
 @dataclass
 class Draining:
-    """Whether this process is about to end."""
+    """Whether this process is shutting down."""
 
     begun: bool = False
 
     def seen_by(self, check_health: CheckHealth) -> CheckHealth:
         async def check() -> Health:
             if self.begun:
-                return Health({"serving": PartHealth(ok=False, needed=True, note="it is about to end")})
+                return Health({"serving": PartHealth(ok=False, needed=True, note="shutting down")})
             return await check_health()
 
         return check
 
 
 class Server(uvicorn.Server):
-    """Told once, it answers for `drain_seconds` more; told twice, or by Ctrl+C, it stops at once."""
+    """Keeps serving for `drain_seconds` after the first signal; stops at once after a second one or Ctrl+C."""
 
     def __init__(
         self, config: uvicorn.Config, draining: Draining, drain_seconds: float, on_started: Callable[[], None]
@@ -281,7 +286,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def listen_to_signals(self) -> None:
-        """From now on: uvicorn listens when it serves, not to SIGHUP, and raises again what has stopped it."""
+        """Handle signals from now on. uvicorn does so later, ignores SIGHUP, and re-raises the signal."""
         for sign in ENDING_SIGNALS:
             if signal.getsignal(sign) is not signal.SIG_IGN:
                 signal.signal(sign, self.handle_exit)

@@ -1,4 +1,4 @@
-"""migrate, worker, reindex, doctor and the list of indexes."""
+"""Commands on the catalog's indexes: migrate, worker, reindex, doctor and the list of indexes."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolscript.core.errors import SetupError
-from toolscript.core.qdrant.collections import FoundCollection, found_collections
+from toolscript.core.qdrant.collections import CollectionInfo, list_collections
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
@@ -21,14 +21,14 @@ from toolscript.server.settings import load_settings
 from toolscript.server.skills import Classifying, load_default_skills, open_classifier
 from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import CatalogStores, Stores, embedder_of, open_embedder, open_stores
-from toolscript.server.worker_metrics import measured, metrics_served, worker_metrics
+from toolscript.server.worker_metrics import measured, serve_worker_metrics, worker_metrics
 from toolscript.tools.indexing import versions
 from toolscript.tools.indexing.doctor import Doctor, DoctorReport
 from toolscript.tools.indexing.indexer import Indexer, ItemSkills, OnStep, unobserved
 from toolscript.tools.indexing.points import SkillPoints
 from toolscript.tools.indexing.versions import Opened
 from toolscript.tools.indexing.worker import Worker, WorkReport
-from toolscript.tools.model.catalog import Generation
+from toolscript.tools.model.catalog import IndexVersion
 from toolscript.tools.ports import Classifier
 from toolscript.tools.skills.importing import LoadedSkills
 
@@ -51,12 +51,12 @@ def migrate(*, down_to: str | None, skills: bool) -> tuple[SchemaStatus, LoadedS
 
 
 def schema_status(*, down_to: str | None = None) -> SchemaStatus:
-    """With `down_to`, a revision that cannot be gone back to is refused."""
+    """Return the status of the schema. Raise if `down_to` is a revision that it cannot be downgraded to."""
     from toolscript.core.postgres import migrate as schema
 
     status = schema.schema_status(load_settings().postgres_url.get_secret_value())
     if down_to is not None:
-        schema.require_way_down(status, down_to)
+        schema.require_downgradable(status, down_to)
     return status
 
 
@@ -73,14 +73,14 @@ def work() -> None:
     settings = load_settings()
     configure_logs(settings.log_level, settings.log_format)
 
-    def log(at: Progress) -> None:
-        logger.info("progress", extra={"task": at.task, "done": at.done, "total": at.total})
+    def log(progress: Progress) -> None:
+        logger.info("progress", extra={"task": progress.task, "done": progress.done, "total": progress.total})
 
     async def run() -> None:
         metrics = worker_metrics(settings)
         async with (
             open_index_writer(settings, metrics) as writer,
-            metrics_served(settings, metrics, writer.watch(metrics)),
+            serve_worker_metrics(settings, metrics, writer.watch(metrics)),
         ):
             working = asyncio.ensure_future(writer.worker(log).run_forever())
             for sign in (signal.SIGTERM, signal.SIGINT):
@@ -111,12 +111,12 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
             worker = writer.worker(on_progress)
             async with stores.indexes.items.loading(card):
                 await worker.drain()
-            # What changed while the engine was building its graph.
+            # Items that changed while the engine was building its graph.
             report = await worker.drain()
             if report.left:
-                raise await _not_all_indexed(stores, opened.generation, report)
-            await versions.switch_to(stores.indexes, stores.dirty, opened.generation)
-            # A skill that was changed just before the switch has been written to the index before only.
+                raise await _not_all_indexed(stores, opened.index_version, report)
+            await versions.switch_to(stores.indexes, stores.dirty, opened.index_version)
+            # A skill changed just before the switch was written to the previous index only.
             await worker.drain()
             return {"live": card.fingerprint, "model": card.model.name, "indexed": report.followed}
 
@@ -137,7 +137,7 @@ def doctor(*, repair: bool, on_progress: OnProgress) -> DoctorReport:
 
 @dataclass(frozen=True)
 class IndexWriter:
-    """A model and the generation it writes."""
+    """A model and the index version it writes."""
 
     stores: Stores
     embedder: Embedder
@@ -152,9 +152,9 @@ class IndexWriter:
         return worker_of(self.stores, self.embedder, classifier, self.opened, on_progress, at_step)
 
 
-# So many items are embedded and written in one call; a batch that fails is done again as a whole.
+# Items embedded and written in one call; a batch that fails is retried as a whole.
 BATCH = 64
-# A killed worker's batch is taken over after this; a worker that lives renews it from a thread of its own.
+# Another worker takes over the batch of a killed one after this; a live worker renews it from its own thread.
 LEASE_SECONDS = 2.5
 
 
@@ -166,7 +166,7 @@ def worker_of(
     on_progress: OnProgress = silent,
     at_step: OnStep = unobserved,
 ) -> Worker:
-    generation = opened.generation.id
+    index_version = opened.index_version.id
     indexer = Indexer(
         stores.catalog,
         stores.dirty,
@@ -174,13 +174,13 @@ def worker_of(
         ItemSkills(stores.taxonomy, stores.assignments, classifier),
         embedder,
         opened.index,
-        generation,
+        index_version,
         batch=BATCH,
         lease_seconds=LEASE_SECONDS,
         at_step=at_step,
     )
-    skill_points = SkillPoints(stores.skill_vectors, embedder, opened.skills, generation)
-    return Worker(indexer, skill_points, stores.suggestions, stores.dirty, generation, on_progress=on_progress)
+    skill_points = SkillPoints(stores.skill_vectors, embedder, opened.skills, index_version)
+    return Worker(indexer, skill_points, stores.suggestions, stores.dirty, index_version, on_progress=on_progress)
 
 
 @asynccontextmanager
@@ -197,12 +197,12 @@ async def open_index_writer(
 
 @asynccontextmanager
 async def _model_to_follow(settings: Settings, stores: Stores) -> AsyncIterator[Embedder]:
-    """The configured one, once there is an index of it; until then the one of the live index."""
+    """Open the configured model if an index version uses it, otherwise the model of the live index."""
     async with open_embedder(settings) as configured:
         origin = await stores.indexes.items.origin()
-        wanted = IndexCard(configured.model).fingerprint
+        fingerprint = IndexCard(configured.model).fingerprint
         if origin is None or any(
-            generation.fingerprint == wanted for generation in await stores.dirty.generations()
+            index_version.fingerprint == fingerprint for index_version in await stores.dirty.index_versions()
         ):
             yield configured
             return
@@ -226,60 +226,66 @@ async def _writer(
         yield IndexWriter(stores, embedder, classifying, opened)
 
 
-async def _not_all_indexed(stores: Stores, generation: Generation, report: WorkReport) -> SetupError:
-    failing = await stores.dirty.failing(generation.id, 5)
+async def _not_all_indexed(stores: Stores, index_version: IndexVersion, report: WorkReport) -> SetupError:
+    failing = await stores.dirty.failing(index_version.id, 5)
     return SetupError(
         f"{report.left} items could not be indexed, so the live index was left as it is",
-        hint="run `toolscript reindex` again once the reasons are mended",
+        hint="fix the causes and run `toolscript reindex` again",
         details={"failing": {str(item): reason for item, reason in failing}},
     )
 
 
 def list_indexes() -> Sequence[IndexStatus]:
-    async def look() -> Sequence[IndexStatus]:
+    async def run() -> Sequence[IndexStatus]:
         settings = load_settings()
         async with open_stores(settings) as stores:
             return await overview(settings, stores)
 
-    return asyncio.run(look())
+    return asyncio.run(run())
 
 
 async def overview(settings: Settings, stores: Stores) -> Sequence[IndexStatus]:
     library = (settings.qdrant_chunks_alias, settings.qdrant_extractions_alias)
     return [
-        *await _of_tools(settings.qdrant_alias, stores),
-        *await _of_documents(settings.qdrant_documents_alias, stores),
-        *[_shown("knowledge", collection) for alias in library for collection in await _found(stores, alias)],
+        *await _tool_indexes(settings.qdrant_alias, stores),
+        *await _document_indexes(settings.qdrant_documents_alias, stores),
+        *[
+            _status_of("knowledge", collection)
+            for alias in library
+            for collection in await _find_collections(stores, alias)
+        ],
     ]
 
 
-async def _of_tools(alias: str, stores: Stores) -> list[IndexStatus]:
+async def _tool_indexes(alias: str, stores: Stores) -> list[IndexStatus]:
     statuses = list[IndexStatus]()
-    generations = {f"{alias}__{one.fingerprint}": one for one in await stores.dirty.generations()}
-    for one in await _found(stores, alias):
-        generation = generations.get(one.origin.collection)
-        waiting = (await stores.dirty.pending(generation.id)).total if generation else 0
+    index_versions = {f"{alias}__{each.fingerprint}": each for each in await stores.dirty.index_versions()}
+    for collection in await _find_collections(stores, alias):
+        index_version = index_versions.get(collection.origin.collection)
+        waiting = (await stores.dirty.pending(index_version.id)).total if index_version else 0
         under_way = f"{waiting:,} items wait for a worker" if waiting else ""
-        statuses.append(_shown("tools", one, generation.state.value if generation else "", under_way))
+        statuses.append(
+            _status_of("tools", collection, index_version.state.value if index_version else "", under_way)
+        )
     return statuses
 
 
-async def _of_documents(alias: str, stores: Stores) -> list[IndexStatus]:
+async def _document_indexes(alias: str, stores: Stores) -> list[IndexStatus]:
     record = PostgresDocumentVersions(stores.pool)
-    known: Mapping[str, DocumentVersion] = {one.name: one for one in await record.all()}
+    recorded: Mapping[str, DocumentVersion] = {version.name: version for version in await record.all()}
     statuses = list[IndexStatus]()
-    for one in await _found(stores, alias):
-        version = known.get(one.origin.collection)
-        under_way = "" if version is None else _under_way(version, await record.pending(version.name))
-        statuses.append(_shown("documents", one, version.state.value if version else "", under_way))
+    for collection in await _find_collections(stores, alias):
+        version = recorded.get(collection.origin.collection)
+        under_way = "" if version is None else _progress_of(version, await record.pending(version.name))
+        statuses.append(_status_of("documents", collection, version.state.value if version else "", under_way))
     return statuses
 
 
-def _under_way(version: DocumentVersion, changes: int) -> str:
-    said = [f"{changes:,} changes to bring over"] if changes else []
+def _progress_of(version: DocumentVersion, changes: int) -> str:
+    progress = [f"{changes:,} changes to bring over"] if changes else []
     if version.state is VersionState.BUILDING:
         position = version.position
-        said.insert(
+        progress.insert(
             0,
             "filled"
             if position.done
@@ -287,15 +293,15 @@ def _under_way(version: DocumentVersion, changes: int) -> str:
             if position.tenant
             else "being filled",
         )
-    return ", ".join(said)
+    return ", ".join(progress)
 
 
-async def _found(stores: Stores, alias: str) -> Sequence[FoundCollection]:
-    return await found_collections(stores.qdrant, alias)
+async def _find_collections(stores: Stores, alias: str) -> Sequence[CollectionInfo]:
+    return await list_collections(stores.qdrant, alias)
 
 
-def _shown(product: str, collection: FoundCollection, state: str = "", under_way: str = "") -> IndexStatus:
-    """What nobody recorded is what the alias says it is."""
+def _status_of(product: str, collection: CollectionInfo, state: str = "", under_way: str = "") -> IndexStatus:
+    """Return the status. Without a recorded state the alias decides whether it is live."""
     state = state or ("live" if collection.is_live else "previous")
     name, model = collection.origin.collection, collection.origin.model.name
     return IndexStatus(product, name, state, model, collection.points, collection.shards, under_way)

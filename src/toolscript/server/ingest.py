@@ -1,4 +1,4 @@
-"""ingest: files into the library, once or for as long as they change; extraction by a language model."""
+"""ingest: reads files into the library, once or whenever they change, and extracts with a language model."""
 
 import asyncio
 import logging
@@ -24,14 +24,14 @@ from toolscript.knowledge.ingest.extraction import Extractor
 from toolscript.knowledge.ingest.file import LEASE_SECONDS, FileIngest, FileInspection, FoundFile
 from toolscript.knowledge.ingest.indexes import LibraryIndexes, prepare_indexes, require_live
 from toolscript.knowledge.ingest.report import Described, IngestProgress, IngestReport, OnResult
-from toolscript.knowledge.ingest.run import IngestRun, TakesFile
-from toolscript.knowledge.ingest.sources import LibraryWriteContext, RemovedSources, only_said, removing
+from toolscript.knowledge.ingest.run import FileStep, IngestRun
+from toolscript.knowledge.ingest.sources import LibraryWriteContext, RemovedSources, removing, report_removal
 from toolscript.knowledge.model.ingest import IngestOptions, IngestOutcome, IngestResult
 from toolscript.knowledge.model.library import clean_topics
 from toolscript.knowledge.ports import LibraryReader, LibraryWriter, SourceFiles
-from toolscript.knowledge.readers.blocks import known_endings
+from toolscript.knowledge.readers.blocks import known_suffixes
 from toolscript.knowledge.readers.files import list_files, open_source_files
-from toolscript.server.library_stores import knowledge_card, knowledge_indexes, open_both
+from toolscript.server.library_stores import knowledge_card, knowledge_indexes, open_reader_and_writer
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import connect_qdrant, open_embedder, text_model
 
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Extracting:
-    """`extractor` makes one for each run; what all of them spend together is bounded."""
+    """`extractor` creates one for each run; all runs share one token budget."""
 
     extractor: Callable[[], Extractor | None] = lambda: None
     usage: Callable[[], TextUsage | None] = lambda: None
@@ -84,7 +84,7 @@ class CountsTokens(Protocol):
 
 @dataclass(frozen=True)
 class LibraryResources:
-    """All that a library is made of, whether its indexes are there or not."""
+    """Stores, model and indexes of a library. The indexes need not exist yet."""
 
     reader: LibraryReader
     writer: LibraryWriter
@@ -97,11 +97,11 @@ class LibraryResources:
 
     @property
     def tokens(self) -> TokenCount:
-        """As the model counts them, where it is here to be asked."""
+        """Token counter of the model, or an estimate for a remote model."""
         return self.embedder.count_tokens if isinstance(self.embedder, CountsTokens) else estimated_tokens
 
     async def write_context(self) -> LibraryWriteContext:
-        """With the indexes of this model, which must be there."""
+        """Open the indexes of this model. Raise if they do not exist."""
         chunks, extractions = await self.indexes.open(self.card)
         return LibraryWriteContext(
             self.reader,
@@ -116,63 +116,63 @@ class LibraryResources:
 @asynccontextmanager
 async def open_library_resources(settings: Settings) -> AsyncIterator[LibraryResources]:
     async with AsyncExitStack() as stack:
-        reader, writer = await stack.enter_async_context(open_both(settings))
+        reader, writer = await stack.enter_async_context(open_reader_and_writer(settings))
         engine = await stack.enter_async_context(connect_qdrant(settings))
         embedder = await stack.enter_async_context(open_embedder(settings))
         yield LibraryResources(reader, writer, embedder, LibraryIndexes(*knowledge_indexes(engine, settings)))
 
 
-async def prepare_write_context(parts: LibraryResources) -> LibraryWriteContext:
-    """With what has to be there before the first source is written."""
-    await parts.writer.prepare()
-    await prepare_indexes(parts.indexes, parts.card, parts.reader)
-    return await parts.write_context()
+async def prepare_write_context(library: LibraryResources) -> LibraryWriteContext:
+    """Create the collections and indexes that the first write needs, and open them."""
+    await library.writer.prepare()
+    await prepare_indexes(library.indexes, library.card, library.reader)
+    return await library.write_context()
 
 
 class SourceNames:
-    """Full paths, or those from a base folder on: such a library can be filled from another place later."""
+    """Names of sources: full paths, or paths relative to a base folder, so that the folder can move later."""
 
     def __init__(self, paths: Sequence[str], base: str = "") -> None:
-        self.roots = _outermost([_resolved(path) for path in paths])
-        self._base = _resolved(base) if base else ""
+        self.roots = _drop_nested([_resolve(path) for path in paths])
+        self._base = _resolve(base) if base else ""
         self._folders = {root: self.name_of(root) for root in self.roots if Path(root).is_dir()}
 
     @property
     def folders(self) -> list[str]:
-        """The names of those roots that are folders, to be pruned.
+        """Names of the roots that are folders, for pruning.
 
-        The base itself has none: in a library that is filled from several places, others have names like its own.
+        The base itself has no name: sources from other machines may have names relative to their own base.
         """
         return [name for name in self._folders.values() if name]
 
     @property
     def away(self) -> list[str]:
-        """The names of those folders of which nothing is called gone, because there is nothing in them at all."""
+        """Names of missing or empty folders. Their sources are kept, because the disk may not be mounted."""
         return [name for root, name in self._folders.items() if name and _is_away(root)]
 
     def require_prunable(self) -> None:
         if "" in self._folders.values():
             raise InvalidRequest(
-                "--prune cannot be told what of the library is of this base",
+                "--prune cannot tell which sources of the library belong to this base",
                 hint="name the folders in it, such as `--base DIR DIR/notes DIR/papers`",
             )
 
     def name_of(self, path: str) -> str:
-        """Empty for the base itself."""
+        """Return the name of a path; empty for the base itself."""
         if not self._base:
             return path
         if not PurePosixPath(path).is_relative_to(self._base):
             raise InvalidRequest(
-                f"{path} does not lie in {self._base}",
+                f"{path} is not in {self._base}",
                 hint="name files and folders below --base, or another --base",
             )
         name = PurePosixPath(path).relative_to(self._base).as_posix()
         return "" if name == "." else name
 
     def is_gone(self, name: str) -> bool:
-        """Whether there is nothing any more where that source was. Of what others have named, nobody knows.
+        """Return whether the file of that source no longer exists; False for names that follow another scheme.
 
-        Where a whole root is away or has nothing in it at all, its disk may be away: nothing of it is called gone.
+        While a whole root is missing or empty, its disk may not be mounted, so none of its sources counts as gone.
         """
         if PurePosixPath(name).is_absolute() == bool(self._base):
             return False
@@ -188,18 +188,18 @@ class SourceNames:
         return sum(1 for _ in self.found())
 
     def found_at(self, paths: Sequence[str]) -> Iterator[Found]:
-        """What lies at paths that have changed: files of known kinds, and all of them in folders.
+        """Yield the files at changed paths: those of known types, and all files of a folder.
 
-        Links are passed over, as they are in folders: nobody has named them.
+        Symbolic links are skipped, as they are inside folders: the user did not name them.
         """
         for path in paths:
             if _is_link(path):
                 continue
-            if Path(path).suffix.lower() in known_endings or Path(path).is_dir():
+            if Path(path).suffix.lower() in known_suffixes or Path(path).is_dir():
                 try:
                     yield from self._found_in(path)
                 except NotFound:
-                    # It came and went.
+                    # Removed again meanwhile.
                     continue
 
     def _found_in(self, root: str) -> Iterator[Found]:
@@ -212,7 +212,7 @@ class SourceNames:
 
 
 def _is_link(path: str) -> bool:
-    """Or lies behind one."""
+    """Return whether the path is a symbolic link or below one."""
     try:
         return Path(path).resolve().as_posix() != Path(path).absolute().as_posix()
     except (OSError, RuntimeError):
@@ -230,7 +230,7 @@ def _is_away(folder: str) -> bool:
 
 
 def is_gone(path: str) -> bool:
-    """Not where it only cannot be looked at: what lies on a disk that is away is not gone."""
+    """Return whether the path does not exist. A path that cannot be read counts as existing."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -240,19 +240,19 @@ def is_gone(path: str) -> bool:
     return False
 
 
-def _resolved(path: str) -> str:
+def _resolve(path: str) -> str:
     try:
         return Path(path).expanduser().resolve(strict=True).as_posix()
     except (OSError, RuntimeError, ValueError) as error:
         raise NotFound(
             f"there is no {path}",
-            hint="name files and folders that are there; "
-            f"`toolscript library remove {quote(path)}` removes what the library still has of it",
+            hint="name existing files and folders; "
+            f"`toolscript library remove {quote(path)}` removes its sources from the library",
         ) from error
 
 
-def _outermost(paths: Sequence[str]) -> list[str]:
-    """What lies in another of them is found there."""
+def _drop_nested(paths: Sequence[str]) -> list[str]:
+    """Drop paths that are below another one."""
     distinct = list(dict.fromkeys(paths))
     return [
         path
@@ -262,30 +262,30 @@ def _outermost(paths: Sequence[str]) -> list[str]:
 
 
 def ingest(order: IngestOptions, *, on_progress: OnProgress, on_result: OnResult) -> IngestReport:
-    """What was done before somebody stopped it is in the report, too."""
-    telling = IngestProgress(on_result, on_progress)
+    """Ingest once. If it is interrupted, the report has what was done until then."""
+    progress = IngestProgress(on_result, on_progress)
 
     async def run() -> None:
         async with _open(load_settings(), order) as ingesting:
-            await ingesting.everything(telling, prune=order.prune)
+            await ingesting.everything(progress, prune=order.prune)
 
-    telling.report.was_stopped = not _until_stopped(run())
-    return telling.report
+    progress.report.was_stopped = not _run_until_stopped(run())
+    return progress.report
 
 
 def watch_ingest(
     order: IngestOptions, *, on_progress: OnProgress, on_result: OnResult, on_report: OnReport
 ) -> None:
-    """A run, and then one for whatever changes, until it is told to stop. A report for each."""
+    """Ingest once, and again after each change, until it is stopped. Each run gets a report."""
 
     async def run() -> None:
         async with _open(load_settings(), order) as ingesting, watched(ingesting.names.roots) as changes:
-            telling = IngestProgress(on_result, on_progress)
-            await ingesting.everything(telling, prune=order.prune)
-            on_report(telling.report)
+            progress = IngestProgress(on_result, on_progress)
+            await ingesting.everything(progress, prune=order.prune)
+            on_report(progress.report)
             await _follow(ingesting, changes, on_result, on_report)
 
-    _until_stopped(run())
+    _run_until_stopped(run())
 
 
 async def _follow(
@@ -294,13 +294,13 @@ async def _follow(
     while True:
         raise_if_cancelled()
         paths = await changes.next()
-        telling = IngestProgress(on_result, silent)
-        await _patiently(lambda: ingesting.changed(paths, telling))  # noqa: B023 - awaited before the next
-        on_report(telling.report)
+        progress = IngestProgress(on_result, silent)
+        await _retry_unavailable(lambda: ingesting.changed(paths, progress))  # noqa: B023 - awaited before the next
+        on_report(progress.report)
 
 
-async def _patiently(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """An engine that is away comes back; until then nothing is lost by waiting."""
+async def _retry_unavailable(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Retry while an engine is unavailable, with exponential backoff."""
     pause = FIRST_PAUSE
     while True:
         try:
@@ -311,8 +311,8 @@ async def _patiently(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
             pause = min(2 * pause, MAX_PAUSE)
 
 
-def _until_stopped(work: Coroutine[Any, Any, None]) -> bool:
-    """Whether it came to its end, before somebody wanted it to."""
+def _run_until_stopped(work: Coroutine[Any, Any, None]) -> bool:
+    """Run until done or until SIGTERM or SIGINT. Return whether it was done."""
 
     async def run() -> bool:
         task = asyncio.ensure_future(work)
@@ -329,7 +329,7 @@ def _until_stopped(work: Coroutine[Any, Any, None]) -> bool:
 
 @dataclass(frozen=True)
 class _Ingesting:
-    """Without shelves nothing is written."""
+    """One ingest run with its resources. Without a `write_context` nothing is written (dry run)."""
 
     names: SourceNames
     parts: LibraryResources
@@ -339,40 +339,40 @@ class _Ingesting:
     described: Described
     lease_seconds: float
 
-    async def everything(self, telling: IngestProgress, *, prune: bool) -> None:
-        telling.total = await asyncio.to_thread(self.names.count)
-        await self._take(self.names.found(), telling)
+    async def everything(self, progress: IngestProgress, *, prune: bool) -> None:
+        progress.total = await asyncio.to_thread(self.names.count)
+        await self._ingest_files(self.names.found(), progress)
         if prune:
-            gone = self._gone(telling)
-            await gone.prune(await asyncio.to_thread(lambda: self.names.folders))
+            removed = self._removed_sources(progress)
+            await removed.prune(await asyncio.to_thread(lambda: self.names.folders))
             for folder in await asyncio.to_thread(lambda: self.names.away):
-                if count := await gone.count(folder):
-                    telling.report.kept[folder] = count
+                if count := await removed.count(folder):
+                    progress.report.kept[folder] = count
 
-    async def changed(self, paths: Sequence[str], telling: IngestProgress) -> None:
-        """Files that are there now, and those that are not any more. No paths: it may be anything."""
+    async def changed(self, paths: Sequence[str], progress: IngestProgress) -> None:
+        """Ingest the files at changed paths, and remove those that are gone. Without paths, check everything."""
         if not paths:
-            await self.everything(telling, prune=True)
+            await self.everything(progress, prune=True)
             return
-        await self._take(self.names.found_at(paths), telling)
-        await self._gone(telling).remove(list(map(self.names.name_of, paths)))
+        await self._ingest_files(self.names.found_at(paths), progress)
+        await self._removed_sources(progress).remove(list(map(self.names.name_of, paths)))
 
-    async def _take(self, found: Iterable[Found], telling: IngestProgress) -> None:
+    async def _ingest_files(self, files: Iterable[Found], progress: IngestProgress) -> None:
         extractor = self.extracting.extractor()
         run = IngestRun(
-            self._one(extractor, telling), self.parts.writer, telling, lease_seconds=self.lease_seconds
+            self._file_step(extractor, progress), self.parts.writer, progress, lease_seconds=self.lease_seconds
         )
         try:
-            await run.run(found)
+            await run.run(files)
         finally:
-            report = telling.report
+            report = progress.report
             report.text_usage = self.extracting.usage()
             if extractor is not None:
                 report.unextracted, report.problem = extractor.left, extractor.problem
 
-    def _one(self, extractor: Extractor | None, telling: IngestProgress) -> TakesFile:
+    def _file_step(self, extractor: Extractor | None, progress: IngestProgress) -> FileStep:
         extraction = extractor.recipe if extractor else ""
-        look = FileInspection(
+        inspection = FileInspection(
             self.files,
             self.parts.card.fingerprint,
             self.described,
@@ -380,22 +380,22 @@ class _Ingesting:
             tokens=self.parts.tokens,
         )
         if self.write_context is None:
-            return look
+            return inspection
         return FileIngest(
             self.write_context,
-            look,
+            inspection,
             extractor=extractor,
             lease_seconds=self.lease_seconds,
-            on_chunks=telling.count_chunks,
+            on_chunks=progress.count_chunks,
         )
 
-    def _gone(self, telling: IngestProgress) -> RemovedSources:
+    def _removed_sources(self, progress: IngestProgress) -> RemovedSources:
         remove = (
-            only_said
+            report_removal
             if self.write_context is None
             else removing(self.write_context, self.lease_seconds, self.names.is_gone)
         )
-        return RemovedSources(self.parts.writer, self.names.is_gone, telling, remove)
+        return RemovedSources(self.parts.writer, self.names.is_gone, progress, remove)
 
 
 @asynccontextmanager
@@ -409,10 +409,10 @@ async def _open(settings: Settings, order: IngestOptions) -> AsyncIterator[_Inge
         open_library_resources(settings) as parts,
         open_source_files() as files,
     ):
-        write_context = await (_look_only(parts) if order.dry else prepare_write_context(parts))
+        write_context = await (_check_live(parts) if order.dry else prepare_write_context(parts))
         yield _Ingesting(names, parts, write_context, files, extracting, described, LEASE_SECONDS)
 
 
-async def _look_only(parts: LibraryResources) -> None:
+async def _check_live(parts: LibraryResources) -> None:
     if await parts.indexes.live() is not None:
         await require_live(parts.indexes, parts.card)

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from toolscript.core.auth.model import Scope
 from toolscript.core.errors import SetupError
 from toolscript.core.qdrant.connection import Qdrant
 from toolscript.core.retrieval.model import IndexCard
@@ -14,8 +13,9 @@ from toolscript.core.web.auth import Identify, optional_authenticator_of
 from toolscript.knowledge.ingest.indexes import LibraryIndexes, require_live
 from toolscript.knowledge.ports import LibraryReader
 from toolscript.knowledge.search import KnowledgeSearch
+from toolscript.server.access import public_scopes
 from toolscript.server.library_stores import knowledge_card, knowledge_indexes, open_reader
-from toolscript.server.observability import UNSEEN, Observability
+from toolscript.server.observability import NOT_OBSERVED, Observability
 from toolscript.server.stores import Product, searching_embedder
 from toolscript.server.tenancy import Tenancy
 
@@ -33,24 +33,15 @@ def optional_authenticator(settings: Settings, tenancy: Tenancy, observability: 
     )
 
 
-def public_scopes(settings: Settings) -> frozenset[Scope]:
-    try:
-        return frozenset(Scope(name) for name in settings.public_scopes.split())
-    except ValueError:
-        raise SetupError(
-            "TOOLSCRIPT_PUBLIC_SCOPES names a scope that is none", hint=f"there are {', '.join(Scope)}"
-        ) from None
-
-
 @asynccontextmanager
 async def open_knowledge(
     settings: Settings,
     engine: Qdrant,
     embedder: Embedder,
-    observability: Observability = UNSEEN,
+    observability: Observability = NOT_OBSERVED,
     cached: Callable[[Embedder], Embedder] = lambda embedder: embedder,
 ) -> AsyncIterator[KnowledgeSearch | None]:
-    """None where no library is named. One that is empty is asked again by every search until it is not."""
+    """Open the search; None if no library is configured. Each search checks again whether it is still empty."""
     if not settings.mongo_url.get_secret_value():
         yield None
         return
@@ -82,7 +73,7 @@ def knowledge_search(
 
 @dataclass
 class LiveIndexes:
-    """Opened once. Serving makes none: what is not there has not been ingested."""
+    """Indexes of the library, opened once. Serving never creates them; `ingest` does."""
 
     indexes: LibraryIndexes
     card: IndexCard
@@ -90,12 +81,12 @@ class LiveIndexes:
     opened: tuple[Index, Index] | None = None
 
     async def open(self) -> tuple[Index, Index]:
-        """Refused while there are none, or when others have become live than this model's."""
+        """Open the indexes. Raise while there are none, or if those of another model have become live."""
         if await self.indexes.live() is None:
             raise SetupError("the library is empty", hint="`toolscript ingest PATH...` fills it")
         await require_live(self.indexes, self.card)
         if self.opened is None:
             chunks, extractions = await self.indexes.open(self.card)
-            see = self.observability.item_index
-            self.opened = see(chunks, PRODUCT), see(extractions, PRODUCT)
+            measure = self.observability.item_index
+            self.opened = measure(chunks, PRODUCT), measure(extractions, PRODUCT)
         return self.opened

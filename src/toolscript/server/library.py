@@ -1,4 +1,4 @@
-"""library: which sources it has, how they are removed, and its indexes for another model."""
+"""library: lists and removes sources, and reindexes them for another model."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -15,18 +15,18 @@ from toolscript.knowledge.model.ingest import IngestResult, KnownSource, Library
 from toolscript.knowledge.model.library import Source
 from toolscript.knowledge.ports import LibraryWriter
 from toolscript.server.ingest import open_library_resources
-from toolscript.server.library_stores import open_both
+from toolscript.server.library_stores import open_reader_and_writer
 from toolscript.server.settings import load_settings
 
 PAGE = 256
 
 
 def list_library(*, folder: str, after: str, limit: int) -> Sequence[Source]:
-    """In order of path; of a folder as the library knows it, or all."""
+    """Return a page of sources in order of path, of one folder or of all."""
 
     async def run() -> Sequence[Source]:
         async with _open_writer() as writer:
-            name = (await _place(writer, folder)).name if folder else ""
+            name = (await _locate(writer, folder)).name if folder else ""
             sources = await writer.known_under(name, after, limit)
             return [source.source for source in sources]
 
@@ -36,19 +36,19 @@ def list_library(*, folder: str, after: str, limit: int) -> Sequence[Source]:
 def find_in_library(paths: Sequence[str]) -> Sequence[LibraryPlace]:
     async def run() -> Sequence[LibraryPlace]:
         async with _open_writer() as writer:
-            return [await _place(writer, path) for path in paths]
+            return [await _locate(writer, path) for path in paths]
 
     return asyncio.run(run())
 
 
 def remove_from_library(names: Sequence[str], on_progress: OnProgress) -> Sequence[IngestResult]:
-    """What became of each source. Interrupted, the same command goes on with the rest."""
+    """Remove sources and return a result for each. Run again after an interruption, it removes the rest."""
 
     async def run() -> Sequence[IngestResult]:
         settings = load_settings()
-        async with open_library_resources(settings) as parts:
-            remove = removing(await parts.write_context(), LEASE_SECONDS, lambda _: True)
-            return await _remove(parts.writer, remove, names, on_progress)
+        async with open_library_resources(settings) as opened:
+            remove = removing(await opened.write_context(), LEASE_SECONDS, lambda _: True)
+            return await _remove(opened.writer, remove, names, on_progress)
 
     return asyncio.run(run())
 
@@ -59,7 +59,7 @@ async def _remove(
     results: list[IngestResult] = []
     for name in names:
         after = ""
-        while page := await _there(writer, name, after):
+        while page := await _next_page(writer, name, after):
             for source in page:
                 results.append(await remove(source))
                 on_progress(Progress("files", len(results)))
@@ -68,14 +68,14 @@ async def _remove(
     return results
 
 
-async def _there(writer: LibraryWriter, name: str, after: str) -> Sequence[KnownSource]:
-    """The next page of what is there: the source itself, and those in it."""
+async def _next_page(writer: LibraryWriter, name: str, after: str) -> Sequence[KnownSource]:
+    """Return the next page of sources: the named one itself, and those below it."""
     itself = [] if after else list((await writer.known([name])).values())
     return itself or await writer.known_under(name, max(after, name), PAGE)
 
 
-async def _place(writer: LibraryWriter, path: str) -> LibraryPlace:
-    """By its name in the library, or where it lies on this machine, whether it is still there or not."""
+async def _locate(writer: LibraryWriter, path: str) -> LibraryPlace:
+    """Find sources by name in the library, or by path on this machine, whether the file still exists or not."""
     names = dict.fromkeys((path.rstrip("/") or path, await asyncio.to_thread(_full_path, path)))
     counts = [LibraryPlace(name, await _count(writer, name)) for name in names]
     return next((place for place in counts if place.sources), counts[-1])
@@ -83,7 +83,7 @@ async def _place(writer: LibraryWriter, path: str) -> LibraryPlace:
 
 async def _count(writer: LibraryWriter, name: str) -> int:
     count, after = 0, ""
-    while page := await _there(writer, name, after):
+    while page := await _next_page(writer, name, after):
         count += len(page)
         after = page[-1].source.path
     return count
@@ -95,25 +95,25 @@ def _full_path(path: str) -> str:
 
 @asynccontextmanager
 async def _open_writer() -> AsyncIterator[LibraryWriter]:
-    async with open_both(load_settings()) as (_, writer):
+    async with open_reader_and_writer(load_settings()) as (_, writer):
         yield writer
 
 
 def reindex_library(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]:
     async def run() -> dict[str, object]:
         settings = load_settings()
-        async with open_library_resources(settings) as parts:
-            await parts.writer.prepare()
-            await parts.indexes.create(parts.card)
+        async with open_library_resources(settings) as opened:
+            await opened.writer.prepare()
+            await opened.indexes.create(opened.card)
             reindex = LibraryReindex(
-                await parts.write_context(),
-                parts.indexes,
+                await opened.write_context(),
+                opened.indexes,
                 on_progress=on_progress,
             )
-            done = await reindex.run()
-            is_dropped = drop_previous and bool(done.previous)
+            report = await reindex.run()
+            is_dropped = drop_previous and bool(report.previous)
             if is_dropped:
-                await parts.indexes.drop(done.previous)
-            return {**asdict(done), "model": parts.card.model.name, "dropped": is_dropped}
+                await opened.indexes.drop(report.previous)
+            return {**asdict(report), "model": opened.card.model.name, "dropped": is_dropped}
 
     return asyncio.run(run())

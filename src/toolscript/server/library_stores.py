@@ -17,7 +17,7 @@ from toolscript.server.stores import model_source
 
 
 def knowledge_layout(settings: Settings) -> Layout:
-    """Words weigh what a question says, the same in both: what the two find is put into one order."""
+    """Layout of both indexes. IDF is computed at query time, so that scores of both can be merged."""
     filtered = ("source_id", "type", "topics")
     return Layout(
         keyword_fields=filtered,
@@ -32,7 +32,7 @@ def knowledge_layout(settings: Settings) -> Layout:
 
 
 def knowledge_indexes(engine: Qdrant, settings: Settings) -> tuple[QdrantIndexes, QdrantIndexes]:
-    """Of chunks, and of extractions."""
+    """Return the indexes of chunks and of extractions."""
     layout, source = knowledge_layout(settings), model_source(settings)
     return (
         QdrantIndexes(engine, settings.qdrant_chunks_alias, layout, source),
@@ -57,8 +57,8 @@ async def open_reader(settings: Settings) -> AsyncIterator[LibraryReader]:
 
 
 @asynccontextmanager
-async def open_both(settings: Settings) -> AsyncIterator[tuple[LibraryReader, LibraryWriter]]:
-    """Whoever writes looks at what is there, by the same way."""
+async def open_reader_and_writer(settings: Settings) -> AsyncIterator[tuple[LibraryReader, LibraryWriter]]:
+    """Open reader and writer on one connection: writing needs to read, too."""
     async with open_mongo(writer_url(settings), settings.mongo_database) as library:
         yield MongoLibraryReader(library), MongoLibraryWriter(library)
 

@@ -1,15 +1,15 @@
 """MCP of the service: the tools of each capability, and the guard that authenticates every request.
 
-Refusals are said twice: as HTTP says them, with status and headers, and as an error of the protocol in the body.
-Of the SDKs' clients some read the one and some the other. The code of the error is the status: codes of one's own
-are to be outside of the range that JSON-RPC reserves (MCP 2026-07-28, Error Codes).
+A refusal is reported twice: with HTTP status and headers, and as a JSON-RPC error in the body, because some SDK
+clients read the former and some the latter. The error code is the HTTP status: custom codes must be outside the
+range that JSON-RPC reserves (MCP 2026-07-28, Error Codes).
 
-A tool that needs a scope:
-- Whoever shows a token that lacks the scope is told which one is missing, with status 403 and
-  `error="insufficient_scope"`: the authorization of MCP asks for that, so that a client can get a better token.
-- The public is told what it would be told of a tool that does not exist. No client calls what is not listed, so a
-  challenge would reach nobody but those who try names; an installation that wants everybody to sign in gives the
-  public no scope, and then the first request is answered with 401.
+A call of a tool without its scope:
+- A client with a token gets status 403, `error="insufficient_scope"` and the missing scope: MCP authorization
+  requires that, so that the client can request a better token.
+- An anonymous client gets the same error as for a tool that does not exist. Clients do not call unlisted tools, so
+  a challenge would only reach those that guess names. To require sign-in, grant the public no scopes: then the
+  first request gets status 401.
 """
 
 import asyncio
@@ -32,24 +32,24 @@ from toolscript.server.app import MCP_PATH, ProtectedResource
 from toolscript.server.mcp_tools import ServiceDependencies, ServiceTools
 
 MODULES = ("toolscript.server.mcp_endpoint",)
-# Whoever asks sooner has it loaded at once; until then it is in nobody's way.
+# The SDK loads after this delay, so that it does not slow down the start; an earlier request loads it at once.
 QUIET_SECONDS = 5.0
 EVERY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104
 OWN = "own"
 
-# From the names of all tools to whoever is told of requests.
+# Takes the names of all tools, and returns the observer of requests.
 Observed = Callable[[Iterable[str]], ObserveMcp | None]
 
 
 def unobserved(_: Iterable[str]) -> None:
-    """For an endpoint that nobody watches."""
+    """Observe nothing."""
 
 
 @asynccontextmanager
 async def open_mcp(
     settings: Settings, parts: ServiceDependencies, identify: Identify, observed: Observed = unobserved
 ) -> AsyncIterator[tuple[BaseRoute, ...]]:
-    """Its routes: `/mcp`, and what tells clients about tokens, where tokens are known."""
+    """Open the endpoint and yield its routes: `/mcp`, and the OAuth metadata if tokens are configured."""
     tools = ServiceTools(parts)
     resource = (
         ProtectedResource(settings.public_url, settings.jwt_issuer, tools.scopes) if settings.jwt_keys else None
@@ -58,38 +58,38 @@ async def open_mcp(
 
     @asynccontextmanager
     async def open_apps() -> AsyncIterator[Mapping[str, ASGIApp]]:
-        from toolscript.core.mcp.endpoint import LOOPBACK_HOSTS, mcp_asgi, only_hosts
+        from toolscript.core.mcp.endpoint import LOOPBACK_HOSTS, allow_hosts, mcp_asgi
         from toolscript.server.mcp_endpoint import Guard, create_service_server
 
-        security = only_hosts([*LOOPBACK_HOSTS, *hosts], ("http", "https"))
-        app, living = mcp_asgi(
+        security = allow_hosts([*LOOPBACK_HOSTS, *hosts], ("http", "https"))
+        app, running = mcp_asgi(
             create_service_server(tools, __version__),
             security,
             MAX_BYTES,
             lambda inner: Guard(inner, tools, identify, security, resource, observe),
         )
-        async with living:
+        async with running:
             yield {OWN: app}
 
-    later = LazyMount(MODULES, open_apps, lambda: asyncio.sleep(QUIET_SECONDS))
-    async with later.open():
-        yield (TemplatedRoute(MCP_PATH, later.app(OWN)), *(resource.routes() if resource else ()))
+    mount = LazyMount(MODULES, open_apps, lambda: asyncio.sleep(QUIET_SECONDS))
+    async with mount.open():
+        yield (TemplatedRoute(MCP_PATH, mount.app(OWN)), *(resource.routes() if resource else ()))
 
 
 def known_hosts(settings: Settings) -> list[str]:
-    """Names by which others may ask: whatever else leads here was made to, by a page that rebinds its own name."""
+    """Return the host names that requests may use; any other one may come from DNS rebinding."""
     bound = [] if settings.host in EVERY_ADDRESS else [settings.host]
-    public = [_host(settings.public_url)] if settings.public_url else []
+    public = [_host_of(settings.public_url)] if settings.public_url else []
     return [f"[{host}]" if ":" in host else host for host in (*bound, *public, *listed(settings.allowed_hosts))]
 
 
-def _host(url: str) -> str:
+def _host_of(url: str) -> str:
     try:
-        read = urlsplit(url)
+        parts = urlsplit(url)
     except ValueError:
-        read = urlsplit("")
-    if read.scheme not in {"http", "https"} or not read.hostname:
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise SetupError(
             "TOOLSCRIPT_PUBLIC_URL is no address", hint="write it with its scheme: https://search.example.com"
         )
-    return read.hostname
+    return parts.hostname

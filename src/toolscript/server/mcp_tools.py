@@ -1,4 +1,4 @@
-"""The tools of the service's MCP endpoint: which there are, for whom, and what calls them."""
+"""The tools of the service's MCP endpoint, filtered by the scopes of the identity."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,19 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.mcp import document_tools
 from toolscript.knowledge.mcp.tools import knowledge_tools
-from toolscript.knowledge.ports import AsksLibrary
+from toolscript.knowledge.ports import LibrarySearch
 from toolscript.tools.mcp.tools import CatalogDependencies, catalog_tools
 
-LIBRARY = "search_knowledge answers questions from the library, get_passage reads on around a hit."
+LIBRARY = "search_knowledge answers questions from the library, get_passage reads the text around a hit."
 CATALOG = "search_tools finds which tool of which MCP server could do a task, describe_tool shows its arguments."
 DOCUMENTS = "search_documents searches your own documents, if your token allows it."
 
 
 @dataclass(frozen=True)
 class ServiceDependencies:
-    """`search_type` is for searches that name none."""
+    """`search_type` is the default for searches."""
 
-    knowledge: AsksLibrary | None = None
+    knowledge: LibrarySearch | None = None
     catalog: CatalogDependencies | None = None
     documents: DocumentRoutes | None = None
     search_type: SearchType = SearchType.HYBRID
@@ -32,15 +32,19 @@ class ServiceDependencies:
 
 class ServiceTools:
     def __init__(self, parts: ServiceDependencies) -> None:
-        known = [
+        tools = [
             *(knowledge_tools(parts.knowledge, parts.search_type) if parts.knowledge is not None else ()),
             *(catalog_tools(parts.catalog, parts.search_type) if parts.catalog is not None else ()),
             *(document_tools(parts.documents) if parts.documents is not None else ()),
         ]
-        self._tools = {tool.name: tool for tool in known}
-        there = ((parts.knowledge, LIBRARY), (parts.catalog, CATALOG), (parts.documents, DOCUMENTS))
-        # The same for every visitor: whoever is asked for it does not know who asks.
-        self.instructions = " ".join(said for part, said in there if part is not None)
+        self._tools = {tool.name: tool for tool in tools}
+        instructions = (
+            (parts.knowledge, LIBRARY),
+            (parts.catalog, CATALOG),
+            (parts.documents, DOCUMENTS),
+        )
+        # The same for all clients: instructions are sent before the identity is known.
+        self.instructions = " ".join(text for part, text in instructions if part is not None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,26 +52,26 @@ class ServiceTools:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """Those that a token can be of use with."""
+        """Scopes that at least one tool requires."""
         return tuple(dict.fromkeys(tool.scope for tool in self._tools.values()))
 
     def all_are_for(self, identity: Identity) -> bool:
-        return all(tool.is_for(identity) for tool in self._tools.values())
+        return all(tool.is_allowed_for(identity) for tool in self._tools.values())
 
     def of(self, identity: Identity) -> list[ServiceTool]:
-        return [tool for tool in self._tools.values() if tool.is_for(identity)]
+        return [tool for tool in self._tools.values() if tool.is_allowed_for(identity)]
 
     def find(self, name: str, identity: Identity) -> ServiceTool | None:
-        """One that the visitor may not use is not there for it."""
+        """Return the tool; None if it does not exist or the identity lacks its scope."""
         tool = self._tools.get(name)
-        return tool if tool is not None and tool.is_for(identity) else None
+        return tool if tool is not None and tool.is_allowed_for(identity) else None
 
     def scope_lacking(self, name: object, identity: Identity) -> Scope | None:
-        """What a token would need to have so that its caller could use this tool."""
+        """Return the scope that the identity lacks for this tool, if any."""
         tool = self._tools.get(name) if isinstance(name, str) else None
         return None if tool is None or identity.may(tool.scope) else tool.scope
 
 
 async def call(tool: ServiceTool, identity: Identity, arguments: JsonObject) -> CallResult:
-    """Raises InvalidRequest for arguments that are wrong; any other failure is an answer that says so."""
+    """Call the tool. Raise InvalidRequest for invalid arguments; return any other failure as an error result."""
     return await answered(lambda: tool.call(identity, arguments), (InvalidRequest,))

@@ -10,27 +10,27 @@ from typing import Protocol
 from toolscript.core.auth.model import Anonymous, Budget, Plan, Principal, RequestBudget, Tenant, TokenVerifier
 from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unauthorized, Unavailable
 from toolscript.core.retrieval.model import (
-    Ask,
     Candidates,
     Fields,
     IndexCard,
-    KeptPoint,
+    IndexQuery,
     Matrix,
     ModelCard,
     Point,
     PointVersion,
+    StoredPoint,
     Vector,
 )
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunks, Total
-from toolscript.core.text import Passage
+from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.points import (
     ChunkQuery,
     DocumentCard,
+    HitContent,
     IndexedDocument,
-    ShownChunks,
     TermStatistics,
 )
 from toolscript.documents.ports import DocumentIndex, TenantDocuments
@@ -60,7 +60,7 @@ from toolscript.server.metrics import (
     timed,
 )
 from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
-from toolscript.tools.model.catalog import Claim, Generation, GenerationState, Pending
+from toolscript.tools.model.catalog import Claim, IndexVersion, IndexVersionState, Pending
 from toolscript.tools.model.query import SkillQuery, ToolQuery
 from toolscript.tools.ports import DirtySet
 
@@ -74,7 +74,7 @@ class CountsEmbedding(Protocol):
 
 
 class MeasuredSpans:
-    """Spans of a product's searches are its stages."""
+    """Spans that also measure the stages of a product's searches."""
 
     def __init__(self, spans: Spans, metrics: Metrics, product: str) -> None:
         self._spans = spans
@@ -109,7 +109,7 @@ class _Measured(AbstractContextManager[None]):
 
 
 class MeasuredEmbedder:
-    """To be put behind a cache: what is remembered was not embedded."""
+    """Measures an embedder. Wrap it inside a cache: cache hits are not embedded."""
 
     def __init__(self, embedder: Embedder, metrics: CountsEmbedding) -> None:
         self._embedder = embedder
@@ -122,8 +122,8 @@ class MeasuredEmbedder:
     async def embed_query(self, text: str) -> Vector:
         return await timed(self._metrics.embedded, "query", self._embedder.embed_query(text))
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return await timed(self._metrics.embedded, "passages", self._embedder.embed_passages(texts))
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
+        return await timed(self._metrics.embedded, "passages", self._embedder.embed_texts(texts))
 
 
 class CountedTokenVerifier:
@@ -175,7 +175,7 @@ class MeasuredDocumentIndex:
 
 
 class MeasuredDocuments:
-    """The tenant is whose documents these are, and no label of anything."""
+    """Measures documents of a tenant. The tenant is never a label."""
 
     def __init__(self, documents: TenantDocuments, took: Observe) -> None:
         self._documents = documents
@@ -185,8 +185,8 @@ class MeasuredDocuments:
     def tenant(self) -> Tenant:
         return self._documents.tenant
 
-    async def search(self, ask: ChunkQuery) -> FoundChunks:
-        return await timed(self._took, "search", self._documents.search(ask))
+    async def search(self, query: ChunkQuery) -> FoundChunks:
+        return await timed(self._took, "search", self._documents.search(query))
 
     async def statistics(self) -> TermStatistics:
         return await timed(self._took, "statistics", self._documents.statistics())
@@ -194,13 +194,13 @@ class MeasuredDocuments:
     async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
         return await timed(self._took, "headers", self._documents.headers(keys))
 
-    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Passage]:
+    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, TextChunk]:
         return await timed(self._took, "passages", self._documents.passages(ids))
 
     async def vectors(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Vector]:
         return await timed(self._took, "vectors", self._documents.vectors(ids))
 
-    async def shown(self, ids: Sequence[ChunkId]) -> ShownChunks:
+    async def shown(self, ids: Sequence[ChunkId]) -> HitContent:
         return await timed(self._took, "shown", self._documents.shown(ids))
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
@@ -295,7 +295,7 @@ class CountedKnowledgeSearch:
 
 
 class MeasuredIndex:
-    """Of an index that is searched: what is written or counted is not timed."""
+    """Measures searches of an index, but not writes and counts."""
 
     def __init__(self, index: Index, took: Observe) -> None:
         self._index = index
@@ -305,11 +305,11 @@ class MeasuredIndex:
     def card(self) -> IndexCard:
         return self._index.card
 
-    async def search(self, ask: Ask) -> Candidates:
-        return await timed(self._took, "search", self._index.search(ask))
+    async def search(self, query: IndexQuery) -> Candidates:
+        return await timed(self._took, "search", self._index.search(query))
 
-    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
-        return await timed(self._took, "search", self._index.search_all(asks))
+    async def search_all(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
+        return await timed(self._took, "search", self._index.search_all(queries))
 
     async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
         return await timed(self._took, "rarities", self._index.idfs(terms))
@@ -329,7 +329,7 @@ class MeasuredIndex:
     async def count(self) -> int:
         return await self._index.count()
 
-    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
+    async def whole(self, maximum: int) -> Sequence[StoredPoint] | None:
         return await self._index.whole(maximum)
 
 
@@ -365,56 +365,58 @@ class CountedDirtySet:
         self._metrics = metrics
 
     async def claim(
-        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+        self, index_version: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
     ) -> Claim:
         try:
-            return await self._dirty.claim(generation, limit, lease_seconds, abandoned_first=abandoned_first)
+            return await self._dirty.claim(index_version, limit, lease_seconds, abandoned_first=abandoned_first)
         except ToolscriptError:
             self._metrics.failed(0)
             raise
 
     async def clear(
-        self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
+        self, index_version: int, claim: Claim, release_later: Collection[int] = (), after_seconds: float = 0.0
     ) -> None:
-        await self._dirty.clear(generation, claim, again, after_seconds)
-        self._metrics.followed(len(claim.versions))
+        await self._dirty.clear(index_version, claim, release_later, after_seconds)
+        self._metrics.indexed(len(claim.versions))
 
-    async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
+    async def postpone(self, index_version: int, claim: Claim, reason: str) -> None:
         self._metrics.failed(len(claim.versions))
-        await self._dirty.postpone(generation, claim, reason)
+        await self._dirty.postpone(index_version, claim, reason)
 
-    async def generations(self) -> Sequence[Generation]:
-        return await self._dirty.generations()
+    async def index_versions(self) -> Sequence[IndexVersion]:
+        return await self._dirty.index_versions()
 
-    async def adopt(self, fingerprint: str) -> Generation:
+    async def adopt(self, fingerprint: str) -> IndexVersion:
         return await self._dirty.adopt(fingerprint)
 
-    async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
+    async def begin(self, fingerprint: str, *, afresh: bool = False) -> IndexVersion:
         return await self._dirty.begin(fingerprint, afresh=afresh)
 
-    async def fill(self, generation: int, limit: int) -> int:
-        return await self._dirty.fill(generation, limit)
+    async def fill(self, index_version: int, limit: int) -> int:
+        return await self._dirty.fill(index_version, limit)
 
-    async def set_state(self, generation: int, state: GenerationState) -> None:
-        await self._dirty.set_state(generation, state)
+    async def set_state(self, index_version: int, state: IndexVersionState) -> None:
+        await self._dirty.set_state(index_version, state)
 
-    async def forget(self, generation: int) -> None:
-        await self._dirty.forget(generation)
+    async def forget(self, index_version: int) -> None:
+        await self._dirty.forget(index_version)
 
-    def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AbstractAsyncContextManager[None]:
-        return self._dirty.kept(generation, claim, lease_seconds)
+    def keep_lease(
+        self, index_version: int, claim: Claim, lease_seconds: float
+    ) -> AbstractAsyncContextManager[None]:
+        return self._dirty.keep_lease(index_version, claim, lease_seconds)
 
-    async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
-        return await self._dirty.renew(generation, claim, lease_seconds)
+    async def renew(self, index_version: int, claim: Claim, lease_seconds: float) -> Claim:
+        return await self._dirty.renew(index_version, claim, lease_seconds)
 
-    async def mark(self, generation: int, ids: Sequence[int]) -> None:
-        await self._dirty.mark(generation, ids)
+    async def mark(self, index_version: int, ids: Sequence[int]) -> None:
+        await self._dirty.mark(index_version, ids)
 
-    async def pending(self, generation: int) -> Pending:
-        return await self._dirty.pending(generation)
+    async def pending(self, index_version: int) -> Pending:
+        return await self._dirty.pending(index_version)
 
-    async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:
-        return await self._dirty.are_dirty(generation, ids)
+    async def are_dirty(self, index_version: int, ids: Sequence[int]) -> set[int]:
+        return await self._dirty.are_dirty(index_version, ids)
 
-    async def failing(self, generation: int, limit: int) -> Sequence[tuple[int, str]]:
-        return await self._dirty.failing(generation, limit)
+    async def failing(self, index_version: int, limit: int) -> Sequence[tuple[int, str]]:
+        return await self._dirty.failing(index_version, limit)

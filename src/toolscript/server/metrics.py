@@ -1,7 +1,6 @@
 """Metrics of `serve` for Prometheus, and their labels.
 
-However many tenants, paths and ids there are, there are as many series as this program has words for: every label
-is one of a few.
+The number of series is bounded, however many tenants, paths and ids there are: every label has few values.
 """
 
 import asyncio
@@ -70,7 +69,7 @@ ENGINE = {
 LIBRARY = ("sources", "chunks", "extractions", "source_page", "passage", "ready")
 REASONS_TO_DROP = ("full", "failed")
 
-# Whom a refused request was for, by the beginning of its route; the first that fits.
+# Product of a refused request, by the prefix of its route; first match wins.
 ROUTES = (
     ("/api/v1/search", TOOLS),
     ("/search_knowledge", KNOWLEDGE),
@@ -108,11 +107,11 @@ _FAILURES: tuple[type[BaseException], ...] = (
     TimeoutError,
     asyncio.CancelledError,
 )
-FAILURES = (*(one.__name__ for one in _FAILURES), OTHER)
+FAILURES = (*(error.__name__ for error in _FAILURES), OTHER)
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
-# What several processes of one server show together: the sum over those alive, or what was said last.
+# How a gauge aggregates over the processes of a server: sum of the live ones, last value, or maximum.
 Together = Literal["livesum", "livemostrecent", "max"]
 M = TypeVar("M", Counter, Gauge, Histogram)
 
@@ -144,12 +143,12 @@ REASONS = tuple(sorted({word for _, word in _WORDS} | {OTHER}))
 
 TOO_MANY_REQUESTS = 429
 
-# When a series began is one more series for each, which nobody asks for.
+# `_created` would be one more series for each series, and is of no use here.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class BoundedLabels:
-    """Lets the first few words pass and calls all others one: whoever gives them, there is an end of series."""
+    """Passes the first few label values and maps all others to one, so that clients cannot create series."""
 
     def __init__(
         self, known: Iterable[str] = (), *, maximum: int = MAX_WORDS, shape: re.Pattern[str] = _WORD
@@ -158,22 +157,22 @@ class BoundedLabels:
         self._maximum = maximum
         self._shape = shape
 
-    def __call__(self, word: str) -> str:
-        if word in self._known:
-            return word
-        if len(self._known) >= self._maximum or not self._shape.fullmatch(word):
+    def __call__(self, label: str) -> str:
+        if label in self._known:
+            return label
+        if len(self._known) >= self._maximum or not self._shape.fullmatch(label):
             return OTHER
-        self._known.add(word)
-        return word
+        self._known.add(label)
+        return label
 
 
 def route_labels() -> BoundedLabels:
-    """Templates of routes: as many as a program has, should somebody hand in paths instead."""
+    """Labels for route templates, bounded in case a caller passes paths instead."""
     return BoundedLabels(maximum=300, shape=_ROUTE)
 
 
 def failure_of(error: type[BaseException]) -> str:
-    return next((one.__name__ for one in _FAILURES if issubclass(error, one)), OTHER)
+    return next((failure.__name__ for failure in _FAILURES if issubclass(error, failure)), OTHER)
 
 
 def product_of(route: str) -> str:
@@ -181,53 +180,53 @@ def product_of(route: str) -> str:
 
 
 class Series(Generic[M]):
-    """The series of one metric. They are kept: looking one up in the library costs more than counting."""
+    """Cached series of one metric: a lookup in the library costs more than an increment."""
 
     def __init__(self, metric: M) -> None:
         self._metric: M = metric
-        self._known: dict[tuple[str, ...], M] = {}
+        self._series: dict[tuple[str, ...], M] = {}
 
     def __call__(self, *labels: str) -> M:
-        known = self._known.get(labels)
-        if known is None:
-            known = self._known[labels] = self._metric.labels(*labels) if labels else self._metric
-        return known
+        series = self._series.get(labels)
+        if series is None:
+            series = self._series[labels] = self._metric.labels(*labels) if labels else self._metric
+        return series
 
     def begin(self, *labels: Iterable[str]) -> None:
-        """A series that begins with its first event hides that event from every rate."""
+        """Create series at 0: a series that starts with its first event hides that event from `rate()`."""
         for values in combinations(*labels):
             self(*map(str, values))
 
 
 class Described(NamedTuple):
-    """A metric as the page of them lists it."""
+    """A metric as docs/metrics.md lists it."""
 
     name: str
     kind: str
     labels: tuple[str, ...]
-    says: str
+    help_text: str
 
 
 class Exposition:
-    """`folder` is what several processes of one server share: whoever of them is asked answers for all."""
+    """`folder` is shared by the processes of one server, so that any of them reports for all."""
 
     def __init__(self, folder: str = "") -> None:
         self._folder = folder
         self._registry = CollectorRegistry()
         self._before_page: list[Callable[[], None]] = []
         self.described: list[Described] = []
-        # Of several processes the library shows no memory: it would be that of whoever was asked.
+        # With several processes this would only show the memory of the one that is scraped.
         if not folder:
             ProcessCollector(registry=self._registry)
         build = self.gauge("build_info", "1; the version is in the label.", "version", together="max")
         build(__version__).set(1)
 
     def before_page(self, refresh: Callable[[], None]) -> None:
-        """Called before each page, on the thread that makes it."""
+        """Register a function to call before each page, on the thread that renders it."""
         self._before_page.append(refresh)
 
     def page(self) -> bytes:
-        """As Prometheus reads it. Reads files where processes share metrics: nothing for the event loop."""
+        """Render the page for Prometheus. Do not call it on the event loop: shared metrics are read from files."""
         for refresh in self._before_page:
             refresh()
         if not self._folder:
@@ -236,64 +235,70 @@ class Exposition:
         MultiProcessCollector(shared, path=self._folder)  # type: ignore[no-untyped-call]
         return generate_latest(shared)
 
-    def counter(self, name: str, says: str, *labels: str) -> Series[Counter]:
-        self._describe(f"{name}_total", "counter", labels, says)
-        return Series(Counter(f"toolscript_{name}", says, labels, registry=self._registry))
+    def counter(self, name: str, help_text: str, *labels: str) -> Series[Counter]:
+        self._describe(f"{name}_total", "counter", labels, help_text)
+        return Series(Counter(f"toolscript_{name}", help_text, labels, registry=self._registry))
 
-    def seconds(self, name: str, says: str, *labels: str) -> Series[Histogram]:
-        self._describe(f"{name}_seconds", "histogram", labels, says)
-        metric = Histogram(f"toolscript_{name}_seconds", says, labels, registry=self._registry, buckets=SECONDS)
+    def seconds(self, name: str, help_text: str, *labels: str) -> Series[Histogram]:
+        self._describe(f"{name}_seconds", "histogram", labels, help_text)
+        metric = Histogram(
+            f"toolscript_{name}_seconds", help_text, labels, registry=self._registry, buckets=SECONDS
+        )
         return Series(metric)
 
-    def gauge(self, name: str, says: str, *labels: str, together: Together) -> Series[Gauge]:
-        self._describe(name, "gauge", labels, says)
-        metric = Gauge(f"toolscript_{name}", says, labels, registry=self._registry, multiprocess_mode=together)
+    def gauge(self, name: str, help_text: str, *labels: str, together: Together) -> Series[Gauge]:
+        self._describe(name, "gauge", labels, help_text)
+        metric = Gauge(
+            f"toolscript_{name}", help_text, labels, registry=self._registry, multiprocess_mode=together
+        )
         return Series(metric)
 
-    def _describe(self, name: str, kind: str, labels: tuple[str, ...], says: str) -> None:
-        self.described.append(Described(f"toolscript_{name}", kind, labels, says))
+    def _describe(self, name: str, kind: str, labels: tuple[str, ...], help_text: str) -> None:
+        self.described.append(Described(f"toolscript_{name}", kind, labels, help_text))
 
 
 class StoreMetrics:
-    def __init__(self, shown: Exposition) -> None:
-        self._shown = shown
-        self._pool = shown.gauge(
+    def __init__(self, exposition: Exposition) -> None:
+        self._exposition = exposition
+        self._pool = exposition.gauge(
             "postgres_pool_connections", "Connections to PostgreSQL.", "state", together="livesum"
         )
-        self._pool_most = shown.gauge(
+        self._pool_max = exposition.gauge(
             "postgres_pool_connections_max",
-            "Connections that PostgreSQL is asked for at most.",
+            "Maximum connections to PostgreSQL.",
             together="livesum",
         )
-        self._waiting = shown.gauge(
+        self._waiting = exposition.gauge(
             "postgres_pool_waiting", "Requests that wait for a connection to PostgreSQL.", together="livesum"
         )
-        self._refused = shown.counter(
+        self._refused = exposition.counter(
             "postgres_pool_errors", "Requests that got no connection to PostgreSQL in time."
         )
-        self._catalog = shown.gauge("catalog_items", "Active items of the catalog.", together="livemostrecent")
-        self._index = shown.gauge("index_items", "Items in the live index.", together="livemostrecent")
-        self._backlog = shown.gauge(
-            "backlog_items", "Items that the live index has yet to follow.", together="livemostrecent"
+        self._catalog = exposition.gauge(
+            "catalog_items", "Active items of the catalog.", together="livemostrecent"
         )
-        self._failing = shown.gauge(
-            "backlog_failing_items", "Those of them that failed again and again.", together="livemostrecent"
+        self._index = exposition.gauge("index_items", "Items in the live index.", together="livemostrecent")
+        self._backlog = exposition.gauge(
+            "backlog_items", "Changed items that are not in the live index yet.", together="livemostrecent"
         )
-        self._oldest = shown.gauge(
-            "backlog_oldest_seconds", "How long the oldest of them has waited.", together="livemostrecent"
+        self._failing = exposition.gauge(
+            "backlog_failing_items", "Items of the backlog that failed repeatedly.", together="livemostrecent"
+        )
+        self._oldest = exposition.gauge(
+            "backlog_oldest_seconds", "Age of the oldest item in the backlog.", together="livemostrecent"
         )
         self._refused_before = 0
         self._pool.begin((IDLE, IN_USE))
-        for alone in (self._pool_most, self._waiting, self._refused):
-            alone.begin()
+        for gauge in (self._pool_max, self._waiting, self._refused):
+            gauge.begin()
         self.unknown()
 
     def pool(self, stats: Mapping[str, int]) -> None:
-        """What psycopg's pool says of itself."""
+        """Record the statistics of psycopg's pool."""
         size, idle = stats.get("pool_size", 0), stats.get("pool_available", 0)
         self._pool(IDLE).set(idle)
         self._pool(IN_USE).set(size - idle)
-        self._pool_most().set(stats.get("pool_max", 0))
+        self._pool_max().set(stats.get("pool_max", 0))
         self._waiting().set(stats.get("requests_waiting", 0))
         refused = stats.get("requests_errors", 0)
         self._refused().inc(max(0, refused - self._refused_before))
@@ -309,9 +314,9 @@ class StoreMetrics:
         self._oldest().set(pending.oldest_seconds)
 
     def unknown(self) -> None:
-        """Nothing is better than what was true once: no alert compares with what is not known."""
-        for one in (self._catalog, self._index, self._backlog, self._failing, self._oldest):
-            one().set(math.nan)
+        """Set the gauges to NaN: stale values would be misleading, and no alert fires on NaN."""
+        for gauge in (self._catalog, self._index, self._backlog, self._failing, self._oldest):
+            gauge().set(math.nan)
 
 
 class Observe(Protocol):
@@ -319,22 +324,22 @@ class Observe(Protocol):
 
 
 async def timed(observe: Observe, name: str, work: Awaitable[T]) -> T:
-    """Whatever ends it without an answer is a failure, a caller who gave up as well."""
+    """Await and time the work. Any exception is a failure, including cancellation by the caller."""
     began, failed = time.perf_counter(), True
     try:
-        done = await work
+        result = await work
         failed = False
     finally:
         observe(name, time.perf_counter() - began, failed=failed)
-    return done
+    return result
 
 
 def reason_of(error: Unauthorized) -> str:
-    return next((word for said, word in _WORDS if said in error.message), OTHER)
+    return next((reason for text, reason in _WORDS if text in error.message), OTHER)
 
 
 class Exposed:
-    """The page that a process exposes, and what is described on it."""
+    """Page of metrics of a process, and the list of its metrics."""
 
     def __init__(self, exposition: Exposition) -> None:
         self.page, self.before_page = exposition.page, exposition.before_page
@@ -342,44 +347,50 @@ class Exposed:
 
 
 class Metrics(Exposed):
-    """`folder` is what several processes of one server share: whoever of them is asked answers for all."""
+    """`folder` is shared by the processes of one server, so that any of them reports for all."""
 
     def __init__(self, folder: str = "") -> None:
-        shown = Exposition(folder)
-        super().__init__(shown)
-        self.stores = StoreMetrics(shown)
-        self._requests = shown.seconds("http_request", "HTTP requests by route.", "method", "route", "status")
-        self._searches = shown.counter(
+        exposition = Exposition(folder)
+        super().__init__(exposition)
+        self.stores = StoreMetrics(exposition)
+        self._requests = exposition.seconds("http_request", "HTTP requests by route.", "method", "route", "status")
+        self._searches = exposition.counter(
             "searches", "Searches by product and outcome.", "product", "search_type", "fusion", "outcome"
         )
-        self._search = shown.seconds("search", "Searches, from end to end.", "product")
-        self._stages = shown.seconds("search_stage", "Stages of searches.", "product", "stage")
-        self._failures = shown.counter(
+        self._search = exposition.seconds("search", "Searches, from end to end.", "product")
+        self._stages = exposition.seconds("search_stage", "Stages of searches.", "product", "stage")
+        self._failures = exposition.counter(
             "search_stage_failures", "Stages that failed, by error.", "product", "stage", "error"
         )
-        self._degraded = shown.counter("searches_degraded", "Parts that searches went without.", "product", "part")
-        self._embedding = shown.seconds("embedding", "Calls of the embedding model.", "kind", "outcome")
-        self._engine = shown.seconds("engine", "Calls of Qdrant.", "product", "operation", "outcome")
-        self._library = shown.seconds("library", "Reads of the library in MongoDB.", "operation", "outcome")
-        self._mcp = shown.seconds("mcp_request", "MCP requests.", "method", "tool")
-        self._mcp_requests = shown.counter("mcp_requests", "MCP requests by outcome.", "method", "tool", "outcome")
-        self._put = shown.counter("documents_put", "Documents that were put, by what became of them.", "outcome")
-        self._stopped = shown.counter("document_puts_stopped", "Puts that ended too early, by an error of ours.")
-        self._passages = shown.counter("passages_indexed", "Passages of documents that were put.")
-        self._limited = shown.counter("rate_limited", "Requests beyond what a plan allows in a minute.")
-        self._refusals = shown.counter("refusals", "Requests refused unanswered.", "product", "reason")
-        self._not_admitted = shown.seconds("admission_refusal", "Requests refused for lack of capacity.", "kind")
-        self._refused = shown.counter("tokens_refused", "Tokens that were refused.", "reason")
-        self._dropped = shown.counter("query_log_dropped", "Searches that could not be noted.", "reason")
+        self._degraded = exposition.counter(
+            "searches_degraded", "Parts missing from degraded searches.", "product", "part"
+        )
+        self._embedding = exposition.seconds("embedding", "Calls to the embedding model.", "kind", "outcome")
+        self._engine = exposition.seconds("engine", "Calls to Qdrant.", "product", "operation", "outcome")
+        self._library = exposition.seconds("library", "Reads of the library in MongoDB.", "operation", "outcome")
+        self._mcp = exposition.seconds("mcp_request", "MCP requests.", "method", "tool")
+        self._mcp_requests = exposition.counter(
+            "mcp_requests", "MCP requests by outcome.", "method", "tool", "outcome"
+        )
+        self._put = exposition.counter("documents_put", "Documents put, by outcome.", "outcome")
+        self._stopped = exposition.counter("document_puts_stopped", "Puts stopped by a server error.")
+        self._passages = exposition.counter("passages_indexed", "Chunks of documents put.")
+        self._limited = exposition.counter("rate_limited", "Requests above the limit of a plan per minute.")
+        self._refusals = exposition.counter("refusals", "Requests refused by a limit.", "product", "reason")
+        self._not_admitted = exposition.seconds(
+            "admission_refusal", "Requests refused for lack of capacity.", "kind"
+        )
+        self._refused = exposition.counter("tokens_refused", "Refused tokens.", "reason")
+        self._dropped = exposition.counter("query_log_dropped", "Searches missing from the query log.", "reason")
         self._begin()
         self._reason = BoundedLabels(REASONS, maximum=0)
         self._route = route_labels()
         self._tools: frozenset[str] = frozenset()
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """`route` is a template, never a path; empty where none fits."""
-        known = method if method in METHODS else OTHER
-        self._requests(known, self._route(route) if route else UNMATCHED, str(status)).observe(seconds)
+        """`route` is a template, never a path; empty if no route matches."""
+        label = method if method in METHODS else OTHER
+        self._requests(label, self._route(route) if route else UNMATCHED, str(status)).observe(seconds)
         if status == TOO_MANY_REQUESTS:
             self._refusals(product_of(route), RATE_LIMIT).inc()
 
@@ -388,7 +399,7 @@ class Metrics(Exposed):
         self.overloaded(product_of(route))
 
     def overloaded(self, product: str) -> None:
-        """A request was turned away so that others can be answered."""
+        """Count a request refused for lack of capacity."""
         self._refusals(product if product in REFUSED_PRODUCTS else OTHER, OVERLOAD).inc()
 
     def searched(
@@ -420,13 +431,13 @@ class Metrics(Exposed):
         self._library(operation, ERROR if failed else OK).observe(seconds)
 
     def mcp_tools(self, names: Iterable[str]) -> None:
-        """The tools that an installation has: what else somebody calls is one word for all."""
+        """Set the names of the tools; calls of any other name share one label."""
         self._tools = frozenset(names)
         self._mcp_requests.begin((MCP_CALL,), self._tools, MCP_OUTCOMES)
         self._mcp.begin((MCP_CALL,), self._tools)
 
     def mcp(self, method: str, tool: str, outcome: str, seconds: float) -> None:
-        """`tool` is empty where none is called."""
+        """`tool` is empty if the method calls none."""
         if method == MCP_CALL:
             labels = method, tool if tool in self._tools else OTHER
         else:
@@ -470,19 +481,19 @@ class Metrics(Exposed):
         self._refusals.begin(REFUSED_PRODUCTS, REFUSAL_REASONS)
         self._refused.begin(REASONS)
         self._dropped.begin(REASONS_TO_DROP)
-        for alone in (self._stopped, self._passages, self._limited):
-            alone.begin()
+        for counter in (self._stopped, self._passages, self._limited):
+            counter.begin()
 
 
 class WorkerMetrics(Exposed):
     def __init__(self) -> None:
-        shown = Exposition()
-        super().__init__(shown)
-        self.stores = StoreMetrics(shown)
-        self._embedding = shown.seconds("embedding", "Calls of the embedding model.", "kind", "outcome")
-        self._batches = shown.counter("worker_batches", "Batches of a worker, by what became of them.", "outcome")
-        self._indexed = shown.counter("worker_items_indexed", "Items that a worker has brought into the index.")
-        self._failed = shown.counter("worker_items_failed", "Items that failed, to be tried again later.")
+        exposition = Exposition()
+        super().__init__(exposition)
+        self.stores = StoreMetrics(exposition)
+        self._embedding = exposition.seconds("embedding", "Calls to the embedding model.", "kind", "outcome")
+        self._batches = exposition.counter("worker_batches", "Batches of a worker, by outcome.", "outcome")
+        self._indexed = exposition.counter("worker_items_indexed", "Items indexed by a worker.")
+        self._failed = exposition.counter("worker_items_failed", "Items that failed and will be retried.")
         self._embedding.begin(EMBEDDED, WORKED)
         self._batches.begin(WORKED)
         self._indexed.begin()
@@ -491,12 +502,12 @@ class WorkerMetrics(Exposed):
     def embedded(self, kind: str, seconds: float, *, failed: bool) -> None:
         self._embedding(kind, ERROR if failed else OK).observe(seconds)
 
-    def followed(self, items: int) -> None:
-        """A batch has been brought into the index."""
+    def indexed(self, items: int) -> None:
+        """Count an indexed batch."""
         self._batches(OK).inc()
         self._indexed().inc(items)
 
     def failed(self, items: int) -> None:
-        """A batch could not be taken, or not be brought into the index."""
+        """Count a batch that could not be claimed or indexed."""
         self._batches(ERROR).inc()
         self._failed().inc(items)

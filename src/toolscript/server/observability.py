@@ -1,4 +1,4 @@
-"""Observability of the service: traces, metrics and the query log. Each only where a setting asks for it."""
+"""Observability of the service: traces, metrics and the query log, each enabled by a setting."""
 
 import logging
 import os
@@ -27,13 +27,13 @@ from toolscript.core.web.auth import AdminAccess
 from toolscript.core.web.logs import no_trace
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import PutResult
-from toolscript.documents.model.query import DocumentQuery, Noted
+from toolscript.documents.model.query import DocumentQuery, LogDetail
 from toolscript.documents.ports import DocumentIndex, QueryLog
-from toolscript.documents.query_log import QueuedQueryLog, noted
-from toolscript.knowledge.ports import AsksLibrary, LibraryReader
+from toolscript.documents.query_log import QueuedQueryLog, log_entry
+from toolscript.knowledge.ports import LibraryReader, LibrarySearch
 from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import Stores
-from toolscript.tools.http.search import AsksCatalog
+from toolscript.tools.http.search import SearchesCatalog
 from toolscript.tools.search import ToolSearch
 
 if TYPE_CHECKING:
@@ -49,22 +49,22 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Observability:
-    """Wraps what others use, so that none of them knows who watches."""
+    """Wraps ports and services, so that they need not know about tracing and metrics."""
 
     spans: Spans
     metrics: "Metrics | None" = None
     traces: "TracerProvider | None" = None
     query_log: QueryLog | None = None
-    keeps: Noted = Noted.FIGURES
+    keeps: LogDetail = LogDetail.FIGURES
 
     @property
     def telemetry(self) -> TelemetryConfig:
-        """For the HTTP framework, which makes a span of every request by itself, within the caller's trace."""
-        nothing: TelemetryConfig = {"metrics": False, "logs": False, "auto_configure": False}
+        """Options of FastAPI, which creates a span for every request, within the client's trace."""
+        disabled: TelemetryConfig = {"metrics": False, "logs": False, "auto_configure": False}
         if self.traces is None:
-            return {**nothing, "tracing": False}
+            return {**disabled, "tracing": False}
         return {
-            **nothing,
+            **disabled,
             "tracer_provider": self.traces,
             "operation_spans": False,
             "exclude": lambda scope: scope.get("path") in UNTRACED,
@@ -72,31 +72,31 @@ class Observability:
 
     @property
     def headers(self) -> Callable[[], Mapping[str, str]]:
-        """What requests to others carry, so that their spans are of the same trace."""
+        """Headers for outgoing requests that continue the trace."""
         return no_trace if self.traces is None else trace_headers
 
     def install(self, app: FastAPI, admin: AdminAccess) -> None:
-        """After all other middleware, so that it is around it."""
+        """Add the routes and middleware. Call it last, so that the middleware is the outermost."""
         if self.metrics is not None:
             app.include_router(metrics_routes(self.metrics.page, admin))
             app.add_middleware(MeasuredRequests, observe=self.metrics.request)
 
     def spans_of(self, product: str) -> Spans:
-        """For one product, whose stages are timed apart."""
+        """Return spans that measure the stages of one product."""
         if self.metrics is None:
             return self.spans
         from toolscript.server.measured import MeasuredSpans
 
         return MeasuredSpans(self.spans, self.metrics, product)
 
-    def tool_search(self, search: ToolSearch) -> AsksCatalog:
+    def tool_search(self, search: ToolSearch) -> SearchesCatalog:
         if self.metrics is None:
             return search
         from toolscript.server.measured import CountedToolSearch
 
         return CountedToolSearch(search, self.metrics)
 
-    def knowledge_search(self, search: AsksLibrary | None) -> AsksLibrary | None:
+    def knowledge_search(self, search: LibrarySearch | None) -> LibrarySearch | None:
         if self.metrics is None or search is None:
             return search
         from toolscript.server.measured import CountedKnowledgeSearch
@@ -104,7 +104,7 @@ class Observability:
         return CountedKnowledgeSearch(search, self.metrics)
 
     def item_index(self, index: Index, product: str) -> Index:
-        """One of the indexes that a product searches."""
+        """Measure an index that a product searches."""
         if self.metrics is None:
             return index
         from toolscript.server.measured import MeasuredIndex
@@ -119,7 +119,7 @@ class Observability:
         return MeasuredLibrary(library, self.metrics.library)
 
     def mcp(self, tools: Iterable[str]) -> ObserveMcp | None:
-        """To be told of every request, where somebody counts; `tools` are all there are."""
+        """Return the observer of MCP requests, if metrics are on. `tools`: the names of all tools."""
         if self.metrics is None:
             return None
         self.metrics.mcp_tools(tools)
@@ -127,7 +127,7 @@ class Observability:
 
     @asynccontextmanager
     async def watching(self, stores: Stores, index: Index) -> AsyncIterator[None]:
-        """Pools, backlog and counts, looked at now and then."""
+        """Sample connection pools, backlog and counts periodically."""
         if self.metrics is None:
             yield
             return
@@ -177,9 +177,9 @@ class Observability:
 
             self._count(query, outcome_of(answer.hits, answer.degraded), answer.degraded)
         if self.query_log is not None:
-            at = datetime.now(UTC).isoformat()
+            time = datetime.now(UTC).isoformat()
             self.query_log.record(
-                noted(principal, query, answer, self.keeps, at=at, query_id=query_id, took_ms=took_ms)
+                log_entry(principal, query, answer, self.keeps, at=time, query_id=query_id, took_ms=took_ms)
             )
 
     def search_failed(self, query: DocumentQuery, error: BaseException) -> None:
@@ -207,22 +207,22 @@ class Observability:
             self.metrics.put_stopped()
 
 
-# For what is opened where nobody watches.
-UNSEEN = Observability(NoSpans())
+# Without tracing, metrics and query log.
+NOT_OBSERVED = Observability(NoSpans())
 
 
 @contextmanager
 def metrics_folder(settings: Settings) -> Iterator[str]:
-    """To be opened before processes are forked and anything counts; empty where one process has all figures."""
+    """Create the folder for shared metrics, before forking; yield "" for a single process."""
     if not settings.metrics or settings.processes == 1:
         yield ""
         return
-    folder, owner = tempfile.mkdtemp(prefix="toolscript-figures-"), os.getpid()
+    folder, owner = tempfile.mkdtemp(prefix="toolscript-metrics-"), os.getpid()
     share_metrics_in(folder)
     try:
         yield folder
     finally:
-        # Every process that was forked within comes by here, too.
+        # Forked processes leave this context, too.
         if os.getpid() == owner:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -233,9 +233,9 @@ def ids_for_logs(settings: Settings) -> Callable[[], Mapping[str, str]]:
 
 @asynccontextmanager
 async def open_observability(settings: Settings, pool: Pool, folder: str = "") -> AsyncIterator[Observability]:
-    """`folder` is that of `metrics_folder`.
+    """Open what the settings enable. `folder` is that of `metrics_folder`.
 
-    What still waits at the end is sent and written, if that is soon done.
+    Queued spans and log entries are flushed at the end, within a time limit.
     """
     async with AsyncExitStack() as stack:
         metrics = _metrics(folder) if settings.metrics else None
@@ -247,7 +247,7 @@ async def open_observability(settings: Settings, pool: Pool, folder: str = "") -
             traces = await stack.enter_async_context(open_tracing(settings.otlp_endpoint, settings.trace_share))
             spans = spans_of(traces)
         log = _query_log(settings, pool, metrics, stack) if settings.query_log else None
-        yield Observability(spans, metrics, traces, log, Noted(settings.query_log_keeps))
+        yield Observability(spans, metrics, traces, log, LogDetail(settings.query_log_keeps))
 
 
 def _metrics(folder: str) -> "Metrics":

@@ -1,4 +1,4 @@
-"""A server in several processes on one socket; its event loop, and the file of a Unix socket."""
+"""Several server processes on one socket, their event loop, and the Unix socket file."""
 
 import asyncio
 import gc
@@ -21,11 +21,11 @@ from toolscript.core.errors import SetupError
 from toolscript.server.http_protocol import ENDING_SIGNALS
 
 LOOK_EVERY_SECONDS = 0.1
-# One that lived so long did not die of how it starts.
+# A process that lived this long did not fail at startup.
 LONG_LIFE_SECONDS = 30.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.5, 30.0
 
-# What a process does; it calls what it is given once it answers requests.
+# The work of a process. It calls its argument once it accepts requests.
 Work = Callable[[Callable[[], None]], None]
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Bound and not yet listening: nobody is let in before the first process can answer."""
+    """Return a bound socket that does not listen yet: no connection is accepted before a process can serve it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound_to = socket.socket(family, socket.SOCK_STREAM)
     bound_to.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -44,49 +44,50 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         bound_to.close()
         raise SetupError(
-            f"cannot listen on {host}:{port}: {error.strerror}", hint="choose another `--port`, or end who has it"
+            f"cannot listen on {host}:{port}: {error.strerror}",
+            hint="choose another `--port`, or stop the process that uses it",
         ) from error
     bound_to.set_inheritable(True)
     return bound_to
 
 
-def in_processes(count: int, work: Work, shared: Sequence[socket.socket], *, end_seconds: float) -> None:
-    """One that dies is replaced; when none could ever start, all end, and the command fails."""
+def run_in_processes(count: int, work: Work, shared: Sequence[socket.socket], *, end_seconds: float) -> None:
+    """Keep `count` processes running. Raise if the first one fails before any has started."""
     if not hasattr(os, "fork"):
         raise SetupError("this system has no fork", hint="set TOOLSCRIPT_PROCESSES=1, and start several servers")
     keeper = _Keeper(count, shared, end_seconds)
     if keeper.keep():
         return
-    # A process of its own: it returns from here as the command does.
+    # In the child process: it returns from here as the command does.
     keeper.be(work)
 
 
 @dataclass
 class _Keeper:
-    """`started` is a pipe: a process writes a byte into it once it answers."""
+    """Parent of the processes. `started` is a pipe: a process writes a byte to it once it accepts requests."""
 
     count: int
     shared: Sequence[socket.socket]
     end_seconds: float
     started: tuple[int, int] = field(default_factory=os.pipe)
-    # When each began.
+    # Start time by process id.
     children: dict[int, float] = field(default_factory=dict)
-    is_told: bool = False
+    is_ending: bool = False
     has_started: bool = False
     pause: float = FIRST_PAUSE_SECONDS
     next_at: float = 0.0
 
     def keep(self) -> bool:
-        """False in a process that was forked."""
+        """Run until a signal. Return False in a forked process."""
         for sign in ENDING_SIGNALS:
             if signal.getsignal(sign) is not signal.SIG_IGN:
-                signal.signal(sign, self._tell)
+                signal.signal(sign, self._on_signal)
         for _ in range(self.count):
             if not self._fork():
                 return False
-        while not self.is_told:
-            self._look()
-            if len(self.children) < self.count and time.monotonic() >= self.next_at and not self.is_told:
+        while not self.is_ending:
+            self._check_children()
+            if len(self.children) < self.count and time.monotonic() >= self.next_at and not self.is_ending:
                 logger.info("a process of the server is replaced", extra={"part": "processes"})
                 if not self._fork():
                     return False
@@ -103,7 +104,7 @@ class _Keeper:
         work(on_started)
 
     def _fork(self) -> bool:
-        # Held back until a new process has forgotten that it was a keeper.
+        # Block signals until the child has reset the handlers of its parent.
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
         try:
             child = os.fork()
@@ -118,17 +119,17 @@ class _Keeper:
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
 
-    def _look(self) -> None:
+    def _check_children(self) -> None:
         if select.select([self.started[0]], [], [], 0)[0]:
             self.has_started = bool(os.read(self.started[0], 4096))
         for child in list(self.children):
             gone, status = os.waitpid(child, os.WNOHANG)
             if gone:
-                self._lost(child, status)
+                self._on_exit(child, status)
 
-    def _lost(self, child: int, status: int) -> None:
+    def _on_exit(self, child: int, status: int) -> None:
         now, lived = time.monotonic(), time.monotonic() - self.children.pop(child)
-        if self.is_told:
+        if self.is_ending:
             return
         code = os.waitstatus_to_exitcode(status)
         if not self.has_started:
@@ -142,21 +143,21 @@ class _Keeper:
         logger.warning("a process of the server ended by itself", extra=facts)
 
     def _stop_listening(self) -> None:
-        for one in self.shared:
-            one.close()
+        for shared_socket in self.shared:
+            shared_socket.close()
 
-    def _tell(self, *_: object) -> None:
-        """The socket goes first: what nobody takes from it any more would be let in, and then be reset."""
-        self.is_told = True
+    def _on_signal(self, *_: object) -> None:
+        """Stop all processes. Close the socket first: connections in its backlog would be accepted, then reset."""
+        self.is_ending = True
         self._stop_listening()
-        _tell(self.children)
+        _terminate(self.children)
 
     def _end(self) -> None:
-        """In the end without being asked."""
+        """Terminate the processes, and kill those that do not end in time."""
         self._stop_listening()
         left = set(self.children)
         ends_at = time.monotonic() + self.end_seconds
-        _tell(left)
+        _terminate(left)
         while left and time.monotonic() < ends_at:
             time.sleep(LOOK_EVERY_SECONDS)
             left -= {child for child in left if os.waitpid(child, os.WNOHANG)[0]}
@@ -165,22 +166,22 @@ class _Keeper:
             os.waitpid(child, 0)
 
 
-def _tell(children: Iterable[int]) -> None:
+def _terminate(children: Iterable[int]) -> None:
     for child in list(children):
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGTERM)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Where there is a faster event loop than Python's own, it is used."""
+    """Run on uvloop if it is installed."""
     with asyncio.Runner(loop_factory=uvicorn.Config("", log_config=None).get_loop_factory()) as runner:
         return runner.run(main)
 
 
 def raise_gc_thresholds() -> None:
-    """A search leaves hardly any circles behind, and looking for them stops all searches for a while.
+    """Keep garbage collection out of the tail latency: requests create few reference cycles.
 
-    What is there at the start stays, and is never looked at again.
+    Objects that exist at startup are frozen, and never scanned again.
     """
     gc.collect()
     gc.freeze()
@@ -188,20 +189,20 @@ def raise_gc_thresholds() -> None:
 
 
 @contextmanager
-def bound_file(path: str, mode: str) -> Iterator[socket.socket]:
-    """Bound and not yet listening. Whoever made the file removes it at the end; processes it has forked do not."""
+def bind_unix_socket(path: str, mode: str) -> Iterator[socket.socket]:
+    """Bind a Unix socket that does not listen yet. Only the process that created the file removes it."""
     owner, file = os.getpid(), Path(path)
-    _clear(file)
+    _remove_stale(file)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # From its first moment on: a mode that is given later comes too late.
-    before = os.umask(0o777 & ~int(mode, 8))
+    # Set by umask: a later chmod would leave a moment with the wrong mode.
+    previous_umask = os.umask(0o777 & ~int(mode, 8))
     try:
         bound.bind(path)
     except OSError as error:
         bound.close()
         raise _unusable(file, error.strerror or str(error)) from error
     finally:
-        os.umask(before)
+        os.umask(previous_umask)
     bound.set_inheritable(True)
     try:
         yield bound
@@ -211,29 +212,29 @@ def bound_file(path: str, mode: str) -> Iterator[socket.socket]:
             file.unlink(missing_ok=True)
 
 
-def _clear(file: Path) -> None:
-    """A server that was killed leaves its file behind, and nobody answers there."""
+def _remove_stale(file: Path) -> None:
+    """Remove the file that a killed server left behind. Raise if it is in use or not a socket."""
     try:
         kind = file.lstat().st_mode
     except OSError:
         return
     if not stat.S_ISSOCK(kind):
-        raise _unusable(file, "there is a file that is no socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.settimeout(SOON_SECONDS)
+        raise _unusable(file, "the file exists and is not a socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(SOON_SECONDS)
         try:
-            asking.connect(str(file))
+            client.connect(str(file))
         except ConnectionRefusedError:
             with suppress(FileNotFoundError):
                 file.unlink()
         except OSError as error:
             raise _unusable(file, error.strerror or str(error)) from error
         else:
-            raise _unusable(file, "somebody listens there")
+            raise _unusable(file, "another process listens there")
 
 
 def _unusable(file: Path, reason: str) -> SetupError:
     return SetupError(
         f"cannot listen on {file}: {reason}",
-        hint="choose another `--socket`, in a folder that is there and can be written to",
+        hint="choose another `--socket`, in an existing folder that is writable",
     )

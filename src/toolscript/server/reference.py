@@ -1,4 +1,4 @@
-"""/docs: what /openapi.json says, as a page. Made here whole: it loads no script, and nothing from elsewhere."""
+"""/docs: the API reference as one HTML page, rendered from the OpenAPI schema without scripts or remote assets."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from toolscript.core.web.request_context import NOTHING_LOADED
 
 Json = dict[str, Any]
 
-DEEPEST = 8
+MAX_DEPTH = 8
 SAMPLES: Mapping[str, Any] = {"string": "text", "integer": 1, "number": 0.5, "boolean": True, "null": None}
 
 DOCS_PATH, STYLE_PATH = "/docs", "/docs/reference.css"
@@ -26,25 +26,29 @@ ONLY_OUR_STYLE = f"{NOTHING_LOADED}; style-src 'self'"
 def operation_html(api: Json, method: str, path: str, operation: Json) -> str:
     body = _content(operation.get("requestBody", {}))
     sample = None if body is None else sample_of(api, body)
-    shown = [
+    sections = [
         f"<p>{escape(operation['description'])}</p>" if operation.get("description") else "",
         _parameters(api, operation.get("parameters", [])),
         "" if body is None else f"<h3>Body</h3>{_schema(api, body)}",
         f"<h3>Try it</h3><pre>{escape(command_of(method, path, sample, operation))}</pre>",
         "<h3>Answers</h3>",
-        *(_answer(api, status, answer) for status, answer in operation.get("responses", {}).items()),
+        *(_response(api, status, response) for status, response in operation.get("responses", {}).items()),
     ]
     return (
         f'<details><summary><span class="method {escape(method)}">{escape(method.upper())}</span>'
         f'<code>{escape(path)}</code><span class="what">{escape(operation.get("summary", ""))}</span></summary>'
-        f"<div>{''.join(shown)}</div></details>\n"
+        f"<div>{''.join(sections)}</div></details>\n"
     )
 
 
 def command_of(method: str, path: str, sample: object, operation: Json) -> str:
-    """`$URL` and `$TOKEN` are the reader's to set."""
-    required = [one for one in operation.get("parameters", []) if one.get("required") and one["in"] == "query"]
-    query = "&".join(f"{one['name']}=text" for one in required)
+    """Return a curl command; the reader sets `$URL` and `$TOKEN`."""
+    required = [
+        parameter
+        for parameter in operation.get("parameters", [])
+        if parameter.get("required") and parameter["in"] == "query"
+    ]
+    query = "&".join(f"{parameter['name']}=text" for parameter in required)
     words = ["curl", *([] if method == "get" else ["-X", method.upper()])]
     words.append(f'"$URL{path}{"?" + query if query else ""}"')
     if {"401", "403"} & operation.get("responses", {}).keys():
@@ -55,8 +59,8 @@ def command_of(method: str, path: str, sample: object, operation: Json) -> str:
 
 
 def sample_of(api: Json, schema: Json, depth: int = 0) -> Any:
-    """A value of this shape, with what has to be there."""
-    schema = _resolved(api, schema)
+    """Return an example value of the schema, with its required fields."""
+    schema = _resolve(api, schema)
     for name in ("example", "default", "const"):
         if name in schema:
             return schema[name]
@@ -71,7 +75,7 @@ def sample_of(api: Json, schema: Json, depth: int = 0) -> Any:
 def _plain_sample(api: Json, schema: Json, depth: int) -> Any:
     kind = schema.get("type")
     if kind == "array":
-        return [sample_of(api, schema.get("items", {}), depth + 1)] if depth < DEEPEST else []
+        return [sample_of(api, schema.get("items", {}), depth + 1)] if depth < MAX_DEPTH else []
     if kind == "object" or "properties" in schema:
         fields, required = schema.get("properties", {}), schema.get("required", [])
         return {name: sample_of(api, fields[name], depth + 1) for name in required if name in fields}
@@ -90,53 +94,53 @@ def _parameters(api: Json, parameters: list[Json]) -> str:
     return f"<h3>Parameters</h3><table><tr><th>Name</th><th>In</th><th>Kind</th><th></th></tr>{rows}</table>"
 
 
-def _answer(api: Json, status: str, answer: Json) -> str:
-    """Errors all have one shape, and the page says it once."""
-    said = f"<code>{escape(status)}</code> {escape(answer.get('description', ''))}"
-    schema = None if status.startswith(("4", "5")) else _content(answer)
+def _response(api: Json, status: str, response: Json) -> str:
+    """Render a response. All errors share one schema, which the page shows once."""
+    heading = f"<code>{escape(status)}</code> {escape(response.get('description', ''))}"
+    schema = None if status.startswith(("4", "5")) else _content(response)
     if schema is None:
-        return f"<p>{said}</p>"
-    return f"<details><summary>{said}</summary><div>{_schema(api, schema)}</div></details>"
+        return f"<p>{heading}</p>"
+    return f"<details><summary>{heading}</summary><div>{_schema(api, schema)}</div></details>"
 
 
 def _schema(api: Json, schema: Json) -> str:
-    return f"<pre>{escape(json.dumps(_unfolded(api, schema), indent=2, ensure_ascii=False))}</pre>"
+    return f"<pre>{escape(json.dumps(_inline_references(api, schema), indent=2, ensure_ascii=False))}</pre>"
 
 
-def _unfolded(api: Json, value: Any, within: tuple[str, ...] = ()) -> Any:
-    """With what it refers to in its place, but for what refers to itself."""
+def _inline_references(api: Json, value: Any, within: tuple[str, ...] = ()) -> Any:
+    """Inline all references, except recursive ones."""
     if isinstance(value, list):
-        return [_unfolded(api, one, within) for one in value]
+        return [_inline_references(api, item, within) for item in value]
     if not isinstance(value, dict):
         return value
     name = str(value.get("$ref", ""))
-    if name and name not in within and len(within) < DEEPEST:
-        return _unfolded(api, _resolved(api, value), (*within, name))
-    return {key: _unfolded(api, one, within) for key, one in value.items()}
+    if name and name not in within and len(within) < MAX_DEPTH:
+        return _inline_references(api, _resolve(api, value), (*within, name))
+    return {key: _inline_references(api, item, within) for key, item in value.items()}
 
 
-def _resolved(api: Json, schema: Json) -> Json:
+def _resolve(api: Json, schema: Json) -> Json:
     name = str(schema.get("$ref", ""))
     if not name:
         return schema
-    found: Json = api.get("components", {}).get("schemas", {}).get(name.rpartition("/")[2], {})
-    return found
+    definition: Json = api.get("components", {}).get("schemas", {}).get(name.rpartition("/")[2], {})
+    return definition
 
 
 def _kind(api: Json, schema: Json) -> str:
-    schema = _resolved(api, schema)
+    schema = _resolve(api, schema)
     if "anyOf" in schema:
-        return " or ".join(_kind(api, one) for one in schema["anyOf"])
+        return " or ".join(_kind(api, option) for option in schema["anyOf"])
     kind = " | ".join(map(str, schema["enum"])) if "enum" in schema else str(schema.get("type", "any"))
     limits = [
         f"{word} {schema[name]}" for name, word in (("minimum", "from"), ("maximum", "to")) if name in schema
     ]
-    given = [f"default {schema['default']}"] if schema.get("default") not in (None, "") else []
-    return ", ".join([" ".join([kind, *limits]), *given])
+    default = [f"default {schema['default']}"] if schema.get("default") not in (None, "") else []
+    return ", ".join([" ".join([kind, *limits]), *default])
 
 
 def _content(part: Json) -> Json | None:
-    """Of a body or an answer in JSON, or in whatever else it can be."""
+    """Return the schema of a body or response, JSON first; None if there is none."""
     content: Json = part.get("content", {})
     kinds: list[Json] = [content.get("application/json", {}), *content.values()]
     return next((kind["schema"] for kind in kinds if "schema" in kind), None)
@@ -169,7 +173,7 @@ def reference_html(api: Json) -> str:
             groups.setdefault(tag, []).append(operation_html(api, method, path, operation))
     links = " ".join(f'<a href="#{escape(tag)}">{escape(tag)}</a>' for tag in groups)
     parts = "".join(
-        f'<h2 id="{escape(tag)}">{escape(tag)}</h2>\n{"".join(shown)}' for tag, shown in groups.items()
+        f'<h2 id="{escape(tag)}">{escape(tag)}</h2>\n{"".join(sections)}' for tag, sections in groups.items()
     )
     info = api["info"]
     title = f"{escape(info['title'])} {escape(info['version'])}"

@@ -1,4 +1,4 @@
-"""reindex documents: another model, or another number of shards, while tenants search and write."""
+"""reindex documents: moves them to another model or number of shards while tenants search and write."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -10,7 +10,7 @@ import numpy as np
 
 from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import Conflict, NotFound, SetupError
-from toolscript.core.qdrant.collections import found_collections
+from toolscript.core.qdrant.collections import list_collections
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
 from toolscript.core.values import OnProgress
@@ -32,7 +32,7 @@ from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, embedder_of, model_source, open_embedder, open_stores
 
 PROBED_TENANTS = 100
-PROBED_PASSAGES = 10
+PROBED_CHUNKS = 10
 
 
 def reindex_documents(
@@ -58,10 +58,10 @@ def reindex_documents(
 
 
 def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, object]:
-    """To the previous version, which gets all that was put since."""
+    """Switch back to the previous version, after copying all later changes to it."""
 
     async def roll_back(job: "_Job") -> dict[str, object]:
-        live, previous = await job.live(), await job.opened(await job.known(VersionState.PREVIOUS))
+        live, previous = await job.live(), await job.opened(await job.recorded(VersionState.PREVIOUS))
         require_same_texts(previous)
         async with (
             open_embedder(job.settings, parallel=1) as configured,
@@ -75,11 +75,11 @@ def roll_back_documents(*, share: float, on_progress: OnProgress) -> dict[str, o
 
 
 def drop_document_version(*, building: bool) -> dict[str, object]:
-    """The previous one, or the one that is being built and is given up."""
+    """Drop the previous version, or cancel and drop the one that is being built."""
 
     async def drop(job: "_Job") -> dict[str, object]:
-        version = await job.known(VersionState.BUILDING if building else VersionState.PREVIOUS)
-        # The record first: a version that is still recorded must have its collection.
+        version = await job.recorded(VersionState.BUILDING if building else VersionState.PREVIOUS)
+        # Delete the record first: a recorded version must have its collection.
         await job.versions.forget(version.name)
         await drop_documents(job.stores.qdrant, version.name)
         return {"dropped": version.name}
@@ -111,7 +111,7 @@ class _Job:
         return self.settings.qdrant_documents_alias
 
     async def live(self) -> QdrantDocuments:
-        """As it is recorded: of a switch that was interrupted the alias is moved now."""
+        """Open the live version on record, completing an interrupted switch of the alias."""
         recorded = [version for version in await self.versions.all() if version.state is VersionState.LIVE]
         if recorded:
             await self.make_live(recorded[0].name)
@@ -120,7 +120,7 @@ class _Job:
             raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
         return live
 
-    async def known(self, state: VersionState) -> DocumentVersion:
+    async def recorded(self, state: VersionState) -> DocumentVersion:
         for version in await self.versions.all():
             if version.state is state:
                 return version
@@ -135,37 +135,37 @@ class _Job:
     async def target(
         self, live: QdrantDocuments, card: DocumentCard, shards: int | None, own: Mapping[Tenant, int]
     ) -> QdrantDocuments | None:
-        """The version to fill, made or found; None where the live one is what is wanted.
+        """Return the version to fill, created or resumed; None if the live one already matches.
 
-        Whoever has shards of its own has as many in the new one, unless another number is given.
+        Tenants keep the number of their own shards, unless `own` sets another one.
         """
         layout = replace(live.layout, shards=live.layout.shards if shards is None else shards)
         if own and not layout.shards:
             raise SetupError(
-                "there are no shards that a tenant could have", hint="that takes a cluster of Qdrant, and --shards"
+                "tenants cannot have their own shards here", hint="use a Qdrant cluster, and set --shards"
             )
-        has = await own_shards(self.stores.qdrant, live.name) if live.layout.shards else {}
-        wanted = {**has, **own} if layout.shards else {}
+        own_shards_now = await own_shards(self.stores.qdrant, live.name) if live.layout.shards else {}
+        own_shards_after = {**own_shards_now, **own} if layout.shards else {}
         building = [version for version in await self.versions.all() if version.state is VersionState.BUILDING]
         if building:
             index = await self.opened(building[0])
             if (index.card, index.layout.shards) != (card, layout.shards):
                 raise Conflict(
                     f"{index.name} is being built, with {index.card.model.name} and {index.layout.shards} shards",
-                    hint="go on with its model and shards, or give it up with `--cancel`",
+                    hint="continue with its model and shards, or cancel it with `--cancel`",
                 )
             return index
-        if (live.card, live.layout.shards, has) == (card, layout.shards, wanted):
+        if (live.card, live.layout.shards, own_shards_now) == (card, layout.shards, own_shards_after):
             return None
         name = await self._free_name(card)
-        made = await create_documents(self.stores.qdrant, name, card, layout, model_source(self.settings))
-        await make_own_shards(self.stores.qdrant, name, wanted, layout.replicas)
-        return made
+        created = await create_documents(self.stores.qdrant, name, card, layout, model_source(self.settings))
+        await make_own_shards(self.stores.qdrant, name, own_shards_after, layout.replicas)
+        return created
 
     async def finished(
         self, live: QdrantDocuments, embedder: Embedder, share: float, on_progress: OnProgress
     ) -> dict[str, object]:
-        """A run that was killed after its switch is completed; without one there is nothing to do."""
+        """Complete a run that was killed after its switch. Raise if there is nothing to do."""
         previous = [version for version in await self.versions.all() if version.state is VersionState.PREVIOUS]
         if not previous:
             raise SetupError(
@@ -187,39 +187,41 @@ class _Job:
         on_progress: OnProgress,
     ) -> AsyncIterator[DocumentReindex]:
         tenants = PostgresTenants(self.stores.pool)
-        pace = Throttle((1 - share) / share, await _search_like_others(source, tenants))
-        copy = DocumentCopy(source, target, embedder, pace)
-        async with pace.watched():
+        throttle = Throttle((1 - share) / share, await _random_search(source, tenants))
+        copy = DocumentCopy(source, target, embedder, throttle)
+        async with throttle.watched():
             yield DocumentReindex(self.versions, tenants, copy, self.make_live, on_progress=on_progress)
 
     async def make_live(self, name: str) -> None:
         await make_documents_live(self.stores.qdrant, self.alias, name)
 
     async def _free_name(self, card: DocumentCard) -> str:
-        """A name tells the model; a second version of one model has a number.
+        """Return an unused name: the fingerprint of the model, and a number for a second version of one model.
 
-        One that is empty was left by a run that was killed before anything was recorded.
+        Drop empty collections without a record: they are left over from a run that was killed early.
         """
-        collections = await found_collections(self.stores.qdrant, self.alias)
-        recorded = {one.name for one in await self.versions.all()}
-        for one in collections:
-            if not (one.is_live or one.points or one.origin.collection in recorded):
-                await drop_documents(self.stores.qdrant, one.origin.collection)
-        taken = {one.origin.collection for one in collections if one.is_live or one.points} | recorded
+        collections = await list_collections(self.stores.qdrant, self.alias)
+        recorded = {version.name for version in await self.versions.all()}
+        for collection in collections:
+            if not (collection.is_live or collection.points or collection.origin.collection in recorded):
+                await drop_documents(self.stores.qdrant, collection.origin.collection)
+        taken = {
+            collection.origin.collection for collection in collections if collection.is_live or collection.points
+        } | recorded
         first = f"{self.alias}__{card.fingerprint}"
         names = chain([first], (f"{first}_{number}" for number in count(2)))
         return next(name for name in names if name not in taken)
 
 
-async def _search_like_others(index: QdrantDocuments, tenants: PostgresTenants) -> Probe:
-    """Asks for what is near some direction, of one tenant after the other."""
-    known = cycle([known_tenant.tenant for known_tenant in await tenants.page("", PROBED_TENANTS)])
-    chance = np.random.default_rng()
+async def _random_search(index: QdrantDocuments, tenants: PostgresTenants) -> Probe:
+    """Return a probe that searches for a random vector, for one tenant after the other."""
+    tenants_in_turn = cycle([known.tenant for known in await tenants.page("", PROBED_TENANTS)])
+    random = np.random.default_rng()
 
     async def search() -> None:
-        direction = chance.standard_normal(index.card.model.dimensions).astype(np.float32)
+        direction = random.standard_normal(index.card.model.dimensions).astype(np.float32)
         vector = direction / np.linalg.norm(direction)
-        for tenant in islice(known, 1):
-            await index.of(tenant).search(ChunkQuery(vector, limit=PROBED_PASSAGES))
+        for tenant in islice(tenants_in_turn, 1):
+            await index.of(tenant).search(ChunkQuery(vector, limit=PROBED_CHUNKS))
 
     return search

@@ -1,4 +1,4 @@
-"""Wiring of skills: management, classifiers, the skills that ship, and the copy in memory."""
+"""Wiring of skills: management, classifiers and the default skills."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ from toolscript.server.stores import CatalogStores, embedder_of, open_embedder, 
 from toolscript.tools.classify.rules import RulesClassifier
 from toolscript.tools.indexing import versions
 from toolscript.tools.indexing.points import SkillPoints
-from toolscript.tools.model.catalog import GenerationState
+from toolscript.tools.model.catalog import IndexVersionState
 from toolscript.tools.model.centroids import Rebuilt
 from toolscript.tools.model.skill_json import skills_from_text
 from toolscript.tools.ports import Classifier
@@ -32,7 +32,7 @@ from toolscript.tools.postgres.skills import PostgresTaxonomy
 from toolscript.tools.skills import importing
 from toolscript.tools.skills.importing import LoadedSkills, SkillImport, read_skills, skills_to_text, write_skills
 from toolscript.tools.skills.management import (
-    Follow,
+    IndexSkills,
     NearestSkills,
     OpenEmbedder,
     Routing,
@@ -46,8 +46,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class AskSkills:
-    """Does one thing after another with skills, for a caller that waits for a person in between."""
+class SkillSession:
+    """Runs one action after another on skills, for a synchronous caller that waits for user input in between."""
 
     runner: asyncio.Runner
     management: SkillManagement
@@ -60,11 +60,11 @@ class AskSkills:
 
 
 @contextmanager
-def open_skills() -> Iterator[AskSkills]:
+def open_skills() -> Iterator[SkillSession]:
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            yield AskSkills(runner, runner.run(_open_management(stack)))
+            yield SkillSession(runner, runner.run(_open_management(stack)))
         finally:
             runner.run(stack.aclose())
 
@@ -83,7 +83,7 @@ def import_skills(path: Path, *, replace: bool, by: str, on_progress: OnProgress
 
 
 def export_skills(path: Path | None) -> tuple[int, str]:
-    """How many, and their text where no file was named."""
+    """Return the number of skills, and their JSON text if no file was named."""
 
     async def run(management: SkillManagement) -> tuple[int, str]:
         skills = [entry.skill async for entry in all_skills(management.taxonomy)]
@@ -97,14 +97,14 @@ def export_skills(path: Path | None) -> tuple[int, str]:
 
 
 def reclassify(*, skill_id: str | None, source: str | None, on_progress: OnProgress) -> int:
-    wanted = None if source is None else AssignedBy(source)
+    assigned_by = None if source is None else AssignedBy(source)
 
     async def run(management: SkillManagement) -> int:
-        everything = skill_id is None and wanted is None
+        everything = skill_id is None and assigned_by is None
         return await importing.reclassify_all(
             management.assignments,
             skill_id=skill_id,
-            source=wanted,
+            source=assigned_by,
             total=await management.catalog.count() if everything else None,
             on_progress=on_progress,
         )
@@ -114,14 +114,21 @@ def reclassify(*, skill_id: str | None, source: str | None, on_progress: OnProgr
 
 
 def rebuild_skills(only: Collection[str], *, on_progress: OnProgress) -> Rebuilt:
-    """An exact recount in the live index; it needs no model, for items keep their vectors."""
+    """Recompute the centroids in the live index exactly, from the stored vectors and without a model."""
 
     async def run() -> Rebuilt:
         async with open_stores(load_settings()) as stores:
             for skill_id in only:
                 await stores.taxonomy.find(skill_id)
-            known = await stores.dirty.generations()
-            live = next((generation for generation in known if generation.state is GenerationState.LIVE), None)
+            index_versions = await stores.dirty.index_versions()
+            live = next(
+                (
+                    index_version
+                    for index_version in index_versions
+                    if index_version.state is IndexVersionState.LIVE
+                ),
+                None,
+            )
             if live is None:
                 raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
             return await stores.skill_vectors.rebuild(live.id, only, on_progress)
@@ -130,14 +137,14 @@ def rebuild_skills(only: Collection[str], *, on_progress: OnProgress) -> Rebuilt
 
 
 def default_skills() -> list[Skill]:
-    """Those that come with the package."""
+    """Return the skills that ship with the package."""
     return skills_from_text(
         resources.files("toolscript.core").joinpath("default_taxonomy.json").read_text("utf-8")
     )
 
 
 def load_default_skills(settings: Settings) -> LoadedSkills:
-    """Asks nothing but PostgreSQL: a schema can be made before the other engine is there."""
+    """Load the default skills. Needs PostgreSQL only, so that it works before Qdrant runs."""
 
     async def run() -> LoadedSkills:
         async with open_catalog_pool(settings) as pool:
@@ -154,24 +161,24 @@ def skill_management(stores: CatalogStores, embedder: OpenEmbedder) -> SkillMana
         stores.suggestions,
         stores.catalog,
         NearestSkills(stores.taxonomy, embedder),
-        _following(stores, embedder),
+        _skill_indexer(stores, embedder),
     )
 
 
-def _following(stores: CatalogStores, open_model: OpenEmbedder) -> Follow:
-    async def follow(only: Collection[str]) -> int:
+def _skill_indexer(stores: CatalogStores, open_model: OpenEmbedder) -> IndexSkills:
+    async def index_skills(only: Collection[str]) -> int:
         if await stores.indexes.live() is None:
             raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
         embedder = await open_model()
         card = IndexCard(embedder.model)
-        generation, index = await versions.open_skills(stores.indexes, stores.dirty, card)
-        return await SkillPoints(stores.skill_vectors, embedder, index, generation.id).follow(only)
+        index_version, index = await versions.open_skills(stores.indexes, stores.dirty, card)
+        return await SkillPoints(stores.skill_vectors, embedder, index, index_version.id).index_stale(only)
 
-    return follow
+    return index_skills
 
 
 async def _open_management(stack: AsyncExitStack) -> SkillManagement:
-    """A model takes longer to load than most commands take: it is opened when it is first needed."""
+    """Open skill management. The model loads on first use: that takes longer than most commands."""
     settings = load_settings()
     stores = await stack.enter_async_context(open_stores(settings))
     opened: list[Embedder] = []
@@ -189,7 +196,7 @@ async def _open_management(stack: AsyncExitStack) -> SkillManagement:
 
 @dataclass(frozen=True)
 class Classifying:
-    """Who classifies, and what the language model has cost so far; None when there is none."""
+    """The classifier, and the cost of its language model so far; None without one."""
 
     classifier: Classifier
     spent: Callable[[], Spending | None] = lambda: None

@@ -1,4 +1,4 @@
-"""Pools, backlog and counts of the stores, looked at now and then."""
+"""Samples connection pool, backlog and counts of the stores periodically."""
 
 import asyncio
 import logging
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.retrieval.ports import Index
 from toolscript.server.stores import Stores
-from toolscript.tools.model.catalog import GenerationState
+from toolscript.tools.model.catalog import IndexVersionState
 
 if TYPE_CHECKING:
     from toolscript.server.metrics import StoreMetrics
 
 POOL_SECONDS = 5.0
-# Counting reads what it counts: 0.1 s of PostgreSQL for a million items.
+# Counting is O(items): 0.1 s in PostgreSQL for a million.
 STORES_SECONDS = 30.0
 MAX_SECONDS = 10.0
 
@@ -33,11 +33,11 @@ class StoreWatch:
 
     @asynccontextmanager
     async def running(self, before_page: Callable[[Callable[[], None]], None]) -> AsyncIterator[None]:
-        """`before_page` is told what has to be looked at anew before each page."""
-        before_page(self.look_at_pool)
+        """Sample in the background. `before_page` registers what to refresh before each page."""
+        before_page(self.sample_pool)
         tasks = [
-            asyncio.create_task(self._keep_looking_at_pool()),
-            asyncio.create_task(self._keep_looking_at_stores()),
+            asyncio.create_task(self._watch_pool()),
+            asyncio.create_task(self._watch_stores()),
         ]
         try:
             yield
@@ -46,32 +46,34 @@ class StoreWatch:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def look_at_pool(self) -> None:
+    def sample_pool(self) -> None:
         self.metrics.pool(self.stores.pool.get_stats())
 
-    async def look_at_stores(self) -> None:
-        """What cannot be found out is not known; the log has it from whoever needed it."""
+    async def sample_stores(self) -> None:
+        """Update the metrics; on failure set them to unknown. Requests that fail the same way log the reason."""
         try:
             async with asyncio.timeout(MAX_SECONDS):
-                generations = await self.stores.dirty.generations()
+                index_versions = await self.stores.dirty.index_versions()
                 live = next(
-                    generation.id for generation in generations if generation.state is GenerationState.LIVE
+                    index_version.id
+                    for index_version in index_versions
+                    if index_version.state is IndexVersionState.LIVE
                 )
                 self.metrics.backlog(await self.stores.dirty.pending(live))
                 self.metrics.items(await self.stores.catalog.count(), await self.index.count())
         except (ToolscriptError, TimeoutError, StopIteration):
             self.metrics.unknown()
 
-    async def _keep_looking_at_pool(self) -> None:
-        """Also where nobody asks this process: others of the same server answer for it."""
+    async def _watch_pool(self) -> None:
+        """Sample even if this process is never scraped: other processes of the server report for it."""
         while True:
-            self.look_at_pool()
+            self.sample_pool()
             await asyncio.sleep(self.pool_seconds)
 
-    async def _keep_looking_at_stores(self) -> None:
+    async def _watch_stores(self) -> None:
         while True:
             try:
-                await self.look_at_stores()
+                await self.sample_stores()
             except Exception:
                 logger.exception("the stores cannot be watched")
             await asyncio.sleep(self.stores_seconds)

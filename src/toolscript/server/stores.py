@@ -1,4 +1,4 @@
-"""Opens the engines and models that a command needs, and closes them whatever happens."""
+"""Context managers that open the engines and models of a command."""
 
 import asyncio
 import logging
@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CatalogStores:
-    """The catalog with its skills and indexes, whatever holds them."""
+    """The catalog with its skills and indexes, in any store."""
 
     catalog: Catalog
     contents: CatalogContents
@@ -67,7 +67,7 @@ class CatalogStores:
 
 @dataclass(frozen=True)
 class Stores(CatalogStores):
-    """The same in the engines, which are open."""
+    """The catalog in PostgreSQL and Qdrant."""
 
     pool: Pool
     qdrant: Qdrant
@@ -75,7 +75,7 @@ class Stores(CatalogStores):
 
 @asynccontextmanager
 async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> AsyncIterator[Stores]:
-    """A catalog that is not needed may be down; of another version it may not be."""
+    """Open the stores. A catalog that is not needed may be down, but must not have another schema version."""
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(
             open_pool(settings.postgres_url.get_secret_value(), size=settings.postgres_connections)
@@ -115,7 +115,7 @@ def item_layout(settings: Settings) -> Layout:
 
 
 def skill_layout(settings: Settings) -> Layout:
-    """A few thousand points, read by every search: one shard, as many copies as the items have."""
+    """Layout of a few thousand points that every search reads: one shard, with the replicas of the items."""
     return Layout(
         keyword_fields=("id",),
         broad=frozenset(),
@@ -143,7 +143,7 @@ async def _check_schema(pool: Pool, *, catalog_needed: bool) -> None:
 
 
 def model_source(settings: Settings) -> str:
-    """What says how to load the configured model; of an endpoint its card says it."""
+    """Return the name or folder to load the model from; empty for an endpoint, which its card describes."""
     return "" if settings.embedding_url else settings.embedding_model
 
 
@@ -151,11 +151,12 @@ def model_source(settings: Settings) -> str:
 async def open_embedder(
     settings: Settings, *, parallel: int | None = None, headers: Callable[[], Mapping[str, str]] = dict
 ) -> AsyncIterator[Embedder]:
-    """`parallel` searches embed at once on one core each; None: one batch at a time on all cores.
+    """Open the configured model.
 
-    `headers` go with every request to an endpoint.
+    `parallel`: number of concurrent embeddings, each on one core; None for one batch at a time on all cores.
+    `headers` are added to every request to an endpoint.
     """
-    # Imported here: a model's runtime takes longer to load than an import of items takes as a whole.
+    # Imported here: a model's runtime takes longer to load than a whole import of items.
     if settings.embedding_url:
         from toolscript.core.embedding.openai import OpenAIEmbedder
 
@@ -194,18 +195,18 @@ def _endpoint_card(settings: Settings) -> ModelCard:
 async def embedder_of(
     origin: IndexOrigin, settings: Settings, configured: Embedder, product: Product, *, parallel: int = 1
 ) -> AsyncIterator[Embedder]:
-    """The model that made the index; refused where it is not to be had here."""
+    """Open the model that the index was built with. Raise ModelMismatch if it is not available."""
     if origin.model == configured.model:
         yield configured
         return
     async with AsyncExitStack() as stack:
-        opening = open_embedder(_of_origin(settings, origin, product), parallel=parallel)
+        opening = open_embedder(_settings_of_origin(settings, origin, product), parallel=parallel)
         try:
             own = await stack.enter_async_context(opening)
         except SetupError as error:
-            raise _absent(origin, product, error.message) from error
+            raise _model_missing(origin, product, error.message) from error
         if own.model != origin.model:
-            raise _absent(origin, product, f"{own.model.name} is another model")
+            raise _model_missing(origin, product, f"{own.model.name} is another model")
         yield own
 
 
@@ -213,7 +214,7 @@ async def embedder_of(
 async def searching_embedder(
     origin: IndexOrigin | None, settings: Settings, configured: Embedder, product: Product, *, parallel: int = 1
 ) -> AsyncIterator[Embedder]:
-    """The same for who only searches: without the model, words are searched for alone."""
+    """Open the model of the index for searches. Without it, search is sparse (BM25) only."""
     if origin is None:
         yield configured
         return
@@ -223,15 +224,15 @@ async def searching_embedder(
         try:
             own = await stack.enter_async_context(opening)
             if own is not configured:
-                logger.warning("searched with the model of its index, not with the configured one", extra=facts)
+                logger.warning("search uses the model of its index, not the configured one", extra=facts)
         except ModelMismatch as error:
-            logger.warning("searched by words alone", extra={**facts, "reason": f"{error.message}; {error.hint}"})
+            logger.warning("search is sparse only", extra={**facts, "reason": f"{error.message}; {error.hint}"})
             own = AbsentModel(origin.model)
         yield own
 
 
 class AbsentModel:
-    """A model that made an index and is not here: its index can be opened, and nothing be embedded for it."""
+    """Stands in for the missing model of an index: the index can be opened, but nothing can be embedded."""
 
     def __init__(self, card: ModelCard) -> None:
         self._card = card
@@ -243,32 +244,32 @@ class AbsentModel:
     async def embed_query(self, _text: str) -> Vector:
         raise self._unavailable()
 
-    async def embed_passages(self, _texts: Sequence[str]) -> Matrix:
+    async def embed_texts(self, _texts: Sequence[str]) -> Matrix:
         raise self._unavailable()
 
     def _unavailable(self) -> EmbedderUnavailable:
         return EmbedderUnavailable(
-            f"the model {self._card.name} is not here", hint="the log of the start says more"
+            f"the model {self._card.name} is not available", hint="the startup log has the reason"
         )
 
 
-def _of_origin(settings: Settings, origin: IndexOrigin, product: Product) -> Settings:
+def _settings_of_origin(settings: Settings, origin: IndexOrigin, product: Product) -> Settings:
     model = origin.model
     if model.pooling == "endpoint":
-        given: dict[str, object] = {
+        update: dict[str, object] = {
             "embedding_model": model.name,
             "embedding_revision": model.revision,
             "embedding_dimensions": model.dimensions,
             "embedding_query_prefix": model.query_prefix,
         }
-        return settings.model_copy(update=given)
-    source = _named(settings, product) or origin.source
+        return settings.model_copy(update=update)
+    source = _configured_model(settings, product) or origin.source
     if not source:
-        raise _absent(origin, product, "where that model is was not recorded")
+        raise _model_missing(origin, product, "its location was not recorded")
     return settings.model_copy(update={"embedding_model": source, "embedding_url": ""})
 
 
-def _named(settings: Settings, product: Product) -> str:
+def _configured_model(settings: Settings, product: Product) -> str:
     return {
         "tools": settings.tools_model,
         "documents": settings.documents_model,
@@ -276,7 +277,7 @@ def _named(settings: Settings, product: Product) -> str:
     }[product]
 
 
-def _absent(origin: IndexOrigin, product: Product, reason: str) -> ModelMismatch:
+def _model_missing(origin: IndexOrigin, product: Product, reason: str) -> ModelMismatch:
     return ModelMismatch(
         f"{origin.collection} was made by the model {origin.model.name}: {reason}",
         hint=f"set TOOLSCRIPT_{product.upper()}_MODEL to its name or folder; "
@@ -285,7 +286,7 @@ def _absent(origin: IndexOrigin, product: Product, reason: str) -> ModelMismatch
 
 
 def text_model(settings: Settings, tries: int = TRIES) -> "OpenAITextModel":
-    """Whoever opens it closes it. Imported here: many commands do without."""
+    """Return a client of the language model; the caller closes it. Imported here: many commands do without."""
     from toolscript.core.llm.openai import OpenAITextModel
 
     return OpenAITextModel(

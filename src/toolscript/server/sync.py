@@ -1,4 +1,4 @@
-"""sync: items into the catalog from files and MCP servers; its sources, items and changes."""
+"""sync: imports items from files and MCP servers into the catalog; lists sources, items and changes."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from urllib.parse import quote as quote_path
 
 from toolscript.core.errors import NotFound, SetupError
 from toolscript.core.items import Item, RefusedItem
-from toolscript.core.mcp_client.model import ServerSpec, ToolServers, without_own_words
+from toolscript.core.mcp_client.model import ServerSpec, ToolServers, without_server_output
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.read import ConfigPlace, left_out
@@ -23,7 +23,7 @@ from toolscript.server.settings import load_settings
 from toolscript.tools.catalog.files import count_lines, read_items
 from toolscript.tools.catalog.items import (
     GENTLE_BATCH,
-    FollowingServers,
+    ContinuousSync,
     ImportReport,
     ServerReport,
     ServerSync,
@@ -73,7 +73,7 @@ def sync_servers(
     *, config: str, only: Sequence[str], prune: bool, wait_seconds: float, on_progress: OnProgress
 ) -> Sequence[ServerReport]:
     async def run() -> Sequence[ServerReport]:
-        chosen = choose_servers(_place(config), only)
+        chosen = choose_servers(_config_place(config), only)
         async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
             reports = await ServerSync(catalog, servers, prune, on_progress).once(wait_seconds)
             return sorted([*reports, *chosen.left_out], key=lambda report: report.server)
@@ -84,14 +84,14 @@ def sync_servers(
 def watch_servers(
     *, config: str, only: Sequence[str], prune: bool, on_report: Callable[[ServerReport], None]
 ) -> None:
-    """Until it is told to stop."""
+    """Sync whenever a server's list changes, until a signal stops it."""
 
     async def run() -> None:
-        chosen = choose_servers(_place(config), only)
+        chosen = choose_servers(_config_place(config), only)
         async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
             for report in chosen.left_out:
                 on_report(report)
-            following = FollowingServers(ServerSync(catalog, servers, prune), on_report)
+            following = ContinuousSync(ServerSync(catalog, servers, prune), on_report)
             task = asyncio.ensure_future(following.run())
             for sign in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(sign, task.cancel)
@@ -101,15 +101,15 @@ def watch_servers(
     asyncio.run(run())
 
 
-def _place(explicit: str) -> ConfigPlace:
-    """The file that is named, by the caller or by the environment; none: the usual ones."""
+def _config_place(explicit: str) -> ConfigPlace:
+    """Return the config file named by the user or the environment, or else the default ones."""
     settings = load_gateway_settings({"config": explicit or None})
     return ConfigPlace(settings.config, by_person=bool(explicit))
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Servers to ask, and those that cannot be started as they are written down."""
+    """Servers to sync, and reports of those whose configuration is invalid."""
 
     specs: Sequence[ServerSpec]
     left_out: Sequence[ServerReport]
@@ -118,27 +118,27 @@ class Chosen:
 def choose_servers(place: ConfigPlace, only: Sequence[str]) -> Chosen:
     config = place.read_and_warn(environment())
     unusable = {state.name: ServerReport(state.name, failed=state.error) for state in left_out(config)}
-    known = sorted({*(spec.name for spec in config.servers), *unusable})
-    if not known:
+    names = sorted({*(spec.name for spec in config.servers), *unusable})
+    if not names:
         raise SetupError(
             "there are no MCP servers in the config files",
             hint="`toolscript config import` takes over those of your other clients",
         )
-    if unknown := sorted(set(only) - set(known)):
+    if unknown := sorted(set(only) - set(names)):
         raise NotFound(
-            f"no server is called {', '.join(repr(one[:80]) for one in unknown)}",
-            hint=f"the servers are: {', '.join(known)}",
+            f"no server is called {', '.join(repr(name[:80]) for name in unknown)}",
+            hint=f"the servers are: {', '.join(names)}",
             details={"servers": unknown},
         )
-    wanted = set(only or known)
-    specs = [spec for spec in config.servers if spec.name in wanted]
-    return Chosen(specs, [unusable[name] for name in sorted(wanted & unusable.keys())])
+    chosen = set(only or names)
+    specs = [spec for spec in config.servers if spec.name in chosen]
+    return Chosen(specs, [unusable[name] for name in sorted(chosen & unusable.keys())])
 
 
 @asynccontextmanager
 async def open_servers(specs: Sequence[ServerSpec]) -> AsyncIterator[ToolServers]:
-    """These servers, started; ended whatever happens."""
-    # Imported here: what speaks their protocol takes longer to load than a file takes to be synced.
+    """Start these servers, and stop them at the end."""
+    # Imported here: the MCP SDK takes longer to load than a file takes to sync.
     from toolscript.core.mcp_client.servers import McpServers
 
     servers = McpServers()
@@ -151,7 +151,7 @@ async def open_servers(specs: Sequence[ServerSpec]) -> AsyncIterator[ToolServers
 
 @dataclass(frozen=True)
 class SyncService:
-    """`config_file` is the one whose servers may be asked; empty: none may be."""
+    """Runs sync jobs. `config_file` lists the servers that may be synced; empty for none."""
 
     catalog: Catalog
     jobs: SyncJobs
@@ -165,28 +165,28 @@ class SyncService:
     async def take_items(
         self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool
     ) -> SyncJob:
-        """`entries` is called when its turn comes, on a thread: a long catalog must not hold up searches."""
+        """Queue an import. `entries` runs on a thread when the job starts: parsing must not block searches."""
 
         async def work(on_progress: OnProgress) -> Outcome:
-            read = await asyncio.to_thread(entries)
+            items = await asyncio.to_thread(entries)
             report = await import_items(
                 self.catalog,
                 source,
-                read,
+                items,
                 prune=prune,
                 empty_hint=f"DELETE /api/v1/catalog/sources/{quote_path(source)} removes it; or leave `prune` out",
                 batch_size=GENTLE_BATCH,
-                total=len(read),
+                total=len(items),
                 on_progress=on_progress,
             )
             return Outcome(asdict(report))
 
         return await self.runner.submit(own_source(source), work)
 
-    async def ask_servers(self, names: Sequence[str]) -> SyncJob:
+    async def start_server_sync(self, names: Sequence[str]) -> SyncJob:
         if not self.config_file:
             raise SetupError(
-                "this service knows no MCP servers",
+                "no MCP servers are configured for this service",
                 hint="set TOOLSCRIPT_SYNC_CONFIG to the config file that names them",
             )
         chosen = await asyncio.to_thread(choose_servers, ConfigPlace(self.config_file), names)
@@ -195,15 +195,15 @@ class SyncService:
             async with open_servers(chosen.specs) as servers:
                 sync = ServerSync(self.catalog, servers, on_progress=on_progress, batch_size=GENTLE_BATCH)
                 taken = await sync.once(WAIT_SECONDS)
-            # Anybody may read about a job; what a server wrote when it failed is for who runs it.
-            reports = [replace(report, failed=without_own_words(report.failed)) for report in taken]
+            # Jobs are public; the error output of a server is for its operator only.
+            reports = [replace(report, failed=without_server_output(report.failed)) for report in taken]
             return _outcome([*reports, *chosen.left_out])
 
-        asked = [*(spec.name for spec in chosen.specs), *(report.server for report in chosen.left_out)]
-        return await self.runner.submit(", ".join(map(source_of, sorted(asked)))[:MAX_SOURCE], work)
+        servers_in_job = [*(spec.name for spec in chosen.specs), *(report.server for report in chosen.left_out)]
+        return await self.runner.submit(", ".join(map(source_of, sorted(servers_in_job)))[:MAX_SOURCE], work)
 
     async def remove_source(self, name: str) -> SyncJob:
-        """A server's own, too: until it is asked again."""
+        """Queue the removal of a source. That of a server comes back with its next sync."""
 
         async def work(on_progress: OnProgress) -> Outcome:
             removed = await remove_source(self.contents, name, batch_size=GENTLE_BATCH, on_progress=on_progress)
@@ -221,7 +221,7 @@ class SyncService:
 def _outcome(reports: Sequence[ServerReport]) -> Outcome:
     ordered = sorted(reports, key=lambda report: report.server)
     failed = [report.server for report in ordered if report.failed]
-    error = f"{len(failed)} of {len(ordered)} servers could not be taken: {', '.join(failed)}" if failed else None
+    error = f"{len(failed)} of {len(ordered)} servers could not be synced: {', '.join(failed)}" if failed else None
     return Outcome({"servers": [report.as_json() for report in ordered]}, error)
 
 
@@ -262,7 +262,7 @@ def find_item(item_id: int) -> CatalogItem:
 
 
 def remove_items(ids: Sequence[int]) -> int:
-    """How many were there."""
+    """Remove items and return how many existed."""
 
     async def remove(pool: Pool) -> int:
         contents = PostgresCatalogContents(pool)

@@ -1,4 +1,4 @@
-"""Tenants as the settings say it: who may call, with which plan and which budget."""
+"""Tenants from the settings: token verification, plans and rate limits."""
 
 import json
 import re
@@ -27,17 +27,17 @@ KEYS_HINT = "TOOLSCRIPT_JWT_KEYS names a JSON Web Key Set; `toolscript tenants k
 
 
 def read_plans(path: Path) -> Mapping[str, Plan]:
-    """The plans by name, or everything that is wrong with the file."""
-    found = _content(path)
-    if not isinstance(found, dict) or set(found) != {"plans"} or not isinstance(found["plans"], dict):
+    """Return the plans by name. Raise with all problems of the file."""
+    content = _read_json(path)
+    if not isinstance(content, dict) or set(content) != {"plans"} or not isinstance(content["plans"], dict):
         raise ConfigInvalid(f"{path}: is not an object with `plans` and nothing else", hint=_SHAPE)
-    problems = [problem for name, given in found["plans"].items() for problem in _problems(name, given)]
+    problems = [problem for name, plan in content["plans"].items() for problem in _problems(name, plan)]
     if problems:
         raise ConfigInvalid(f"{path}: {'; '.join(problems)}", hint=_SHAPE)
-    return {name: _plan(name, given) for name, given in found["plans"].items()}
+    return {name: _plan(name, plan) for name, plan in content["plans"].items()}
 
 
-def _content(path: Path) -> object:
+def _read_json(path: Path) -> object:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -46,29 +46,29 @@ def _content(path: Path) -> object:
     if len(data) > MAX_BYTES:
         raise ConfigInvalid(f"{path} is larger than {MAX_BYTES >> 20} MiB", hint=_SHAPE)
     try:
-        return json.loads(data, object_pairs_hook=_each_once)
+        return json.loads(data, object_pairs_hook=_reject_duplicates)
     except (ValueError, RecursionError) as error:
         raise ConfigInvalid(f"{path} is not JSON: {error}", hint=_SHAPE) from None
 
 
-def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Of two plans of one name, or two limits, nobody could say which is meant."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Raise for duplicate keys: it would be ambiguous which plan or limit applies."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
         twice = next(name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1)
-        raise ValueError(f"`{twice}` is there twice")
-    return found
+        raise ValueError(f"`{twice}` occurs twice")
+    return content
 
 
-def _problems(name: str, given: object) -> list[str]:
+def _problems(name: str, plan: object) -> list[str]:
     if not _NAME.fullmatch(name):
         return [f"plan {name[:80]!r}: a name is 1 to 64 letters, digits and ._-, the first a letter or digit"]
-    if not isinstance(given, dict):
+    if not isinstance(plan, dict):
         return [f"plan `{name}`: is not an object"]
-    unknown = [f"plan `{name}`: `{field}` is not one of {', '.join(_FIELDS)}" for field in given.keys() - _FIELDS]
+    unknown = [f"plan `{name}`: `{field}` is not one of {', '.join(_FIELDS)}" for field in plan.keys() - _FIELDS]
     wrong = [
         f"plan `{name}`: `{field}` {_FIELDS[field][1]}"
-        for field, value in given.items()
+        for field, value in plan.items()
         if field in _FIELDS and value is not None and not _FIELDS[field][0](value)
     ]
     return sorted(unknown) + wrong
@@ -86,14 +86,14 @@ def _plan(name: str, data: Mapping[str, object]) -> Plan:
 
 
 def _is_count(minimum: int) -> Callable[[object], bool]:
-    def is_one(value: object) -> bool:
+    def is_count(value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MAX_LIMIT
 
-    return is_one
+    return is_count
 
 
 def _are_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
+    return isinstance(value, list) and all(isinstance(name, str) and name for name in value)
 
 
 _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
@@ -106,7 +106,7 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 @dataclass(frozen=True)
 class Tenancy:
-    """`callers` None: no keys are set, and so nobody's tokens are known."""
+    """`verifier` is None if no keys are configured: then no token is valid."""
 
     verifier: TokenVerifier | None
     budget: RequestBudget
@@ -158,14 +158,14 @@ async def _verifier(
     source = key_source(settings.jwt_keys)
     keys = KeyRing(source)
     try:
-        await _read_early(keys, is_file=isinstance(source, KeyFile))
+        await _check_keys(keys, is_file=isinstance(source, KeyFile))
         yield JwtVerifier(keys, token_rules(settings), plans, default_plan)
     finally:
         await keys.close()
 
 
-async def _read_early(keys: KeyRing, *, is_file: bool) -> None:
-    """A file that is not right is a mistake; an issuer that is away can come back."""
+async def _check_keys(keys: KeyRing, *, is_file: bool) -> None:
+    """Read the keys at startup. Raise if a key file is invalid; an issuer that is down may recover."""
     try:
         key_set = await keys.keys()
     except Unavailable as error:

@@ -1,4 +1,4 @@
-"""What whoever runs an installation does with tenants. They talk to the engines, not to a running service."""
+"""Commands on tenants for the operator. They use the engines directly, not a running service."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ from toolscript.core.postgres.pool import Pool
 from toolscript.core.retrieval.results import DocumentKey
 from toolscript.core.values import OnProgress, Progress
 from toolscript.documents import tenants
-from toolscript.documents.client.files import ExportFile, line_of
+from toolscript.documents.client.files import ExportFile, document_line
 from toolscript.documents.model.document import document_key
 from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.ports import DocumentIndex, Tenants, TenantShards
@@ -26,7 +26,7 @@ from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, open_stores
 from toolscript.server.tenancy import token_rules
 
-# So many tenants are counted at once.
+# Number of tenants that are counted concurrently.
 AT_ONCE = 8
 
 
@@ -36,17 +36,17 @@ class _Opened:
     tenants: Tenants
     index: DocumentIndex
     places: TenantShards
-    others: Sequence[QdrantDocuments]
+    other_versions: Sequence[QdrantDocuments]
 
 
 def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
     async def rows() -> list[dict[str, object]]:
         async with _open() as opened:
             known = await opened.tenants.page(after, limit)
-            found: list[dict[str, object]] = []
+            table: list[dict[str, object]] = []
             for start in range(0, len(known), AT_ONCE):
-                found += await asyncio.gather(*(_row(opened, tenant) for tenant in known[start : start + AT_ONCE]))
-            return found
+                table += await asyncio.gather(*(_row(opened, tenant) for tenant in known[start : start + AT_ONCE]))
+            return table
 
     return asyncio.run(rows())
 
@@ -62,16 +62,16 @@ def move_tenant(name: str, *, anew: bool, on_progress: OnProgress) -> dict[str, 
 
 
 def export_tenant(name: str, *, out: str, on_progress: OnProgress) -> dict[str, object]:
-    """To a file, going on where an earlier run has ended; `-`: to stdout."""
+    """Export to a file, resuming an earlier run; `-` is stdout."""
 
     async def written() -> dict[str, object]:
         tenant = Tenant(name)
         async with _open() as opened:
             export = TenantExport(opened.index.of(tenant))
             total, done = (await opened.index.of(tenant).count(NO_FILTERS)).value, 0
-            with _place(out) as (ids, write):
+            with _open_output(out) as (ids, write):
                 async for document in export.documents(_last_key(tenant, ids, out)):
-                    write(line_of(document))
+                    write(document_line(document))
                     done += 1
                     on_progress(Progress("documents exported", done, max(total, done)))
         return {"tenant": name, "documents": done, "of": total, "file": out, "left_out": export.left_out}
@@ -83,10 +83,10 @@ def erase_tenant(name: str, on_progress: OnProgress) -> dict[str, object]:
     async def erased() -> dict[str, object]:
         tenant = Tenant(name)
         async with _open() as opened, tenant_lock(opened.pool, tenant):
-            shelf = opened.index.of(tenant)
-            for version in opened.others:
+            documents = opened.index.of(tenant)
+            for version in opened.other_versions:
                 await version.places().erase(tenant)
-            done = await tenants.erase_tenant(shelf, opened.places, opened.tenants, on_progress)
+            done = await tenants.erase_tenant(documents, opened.places, opened.tenants, on_progress)
             return {"tenant": name, **asdict(done)}
 
     return asyncio.run(erased())
@@ -114,12 +114,12 @@ async def _open() -> AsyncIterator[_Opened]:
         if index is None:
             raise NotFound("no document was ever put here", hint="`toolscript documents put` puts some")
         yield _Opened(
-            stores.pool, PostgresTenants(stores.pool), index, index.places(), await _others(stores, index)
+            stores.pool, PostgresTenants(stores.pool), index, index.places(), await _other_versions(stores, index)
         )
 
 
-async def _others(stores: Stores, live: QdrantDocuments) -> list[QdrantDocuments]:
-    """Versions of the index that are built or kept beside the live one."""
+async def _other_versions(stores: Stores, live: QdrantDocuments) -> list[QdrantDocuments]:
+    """Open the index versions beside the live one: those being built or kept."""
     names = [
         version.name for version in await PostgresDocumentVersions(stores.pool).all() if version.name != live.name
     ]
@@ -143,16 +143,16 @@ async def _row(opened: _Opened, known: KnownTenant) -> dict[str, object]:
 
 
 def _last_key(tenant: Tenant, ids: Sequence[str], out: str) -> DocumentKey:
-    """Where a file ends. Of another tenant its documents would hardly be in the order of their keys."""
+    """Return the key of the last exported document. Raise if the ids are not in the key order of this tenant."""
     keys = [document_key(tenant, id_) for id_ in ids]
     if keys != sorted(set(keys)):
-        raise InvalidRequest(f"{out} is no export of tenant {tenant}", hint="choose a file that is not there yet")
+        raise InvalidRequest(f"{out} is not an export of tenant {tenant}", hint="choose a new file")
     return keys[-1] if keys else ""
 
 
 @contextmanager
-def _place(out: str) -> Iterator[tuple[Sequence[str], Callable[[bytes], object]]]:
-    """The ids that were written last, and how to write on."""
+def _open_output(out: str) -> Iterator[tuple[Sequence[str], Callable[[bytes], object]]]:
+    """Yield the ids at the end of the output, and a function that appends to it."""
     if out == "-":
         yield [], sys.stdout.buffer.write
         sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""The HTTP API over what was opened: the same for the engines and for the demo in memory."""
+"""Assembles the HTTP API, for the engines and for the demo in memory."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -17,11 +17,11 @@ from toolscript.core.web.auth import Identify
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.knowledge.http.routes import KnowledgeRoutes
 from toolscript.knowledge.search import KnowledgeSearch
-from toolscript.server.access import admin_access, api_access
+from toolscript.server.access import admin_access, api_access, public_scopes
 from toolscript.server.app import create_app
-from toolscript.server.health import CachedHealth, HealthChecks, generation_of, item_contents, skill_contents
+from toolscript.server.health import CachedHealth, HealthChecks, index_version_of, item_contents, skill_contents
 from toolscript.server.http_protocol import Draining
-from toolscript.server.knowledge import optional_authenticator, public_scopes
+from toolscript.server.knowledge import optional_authenticator
 from toolscript.server.mcp import open_mcp
 from toolscript.server.mcp_tools import ServiceDependencies
 from toolscript.server.observability import Observability
@@ -39,7 +39,7 @@ from toolscript.tools.skills.management import SkillManagement
 
 @dataclass(frozen=True)
 class SharedResources:
-    """What all processes of one installation share: made before they are."""
+    """Shared by all processes of a server, and created before they are forked."""
 
     metrics: str
     cursor_secret: bytes
@@ -51,7 +51,7 @@ class SharedResources:
 
 @dataclass(frozen=True)
 class Backends:
-    """What the API asks. `embedder` is that of the tools, and remembers nothing. None: there is no such part."""
+    """Services behind the API; None where not configured. `embedder` is that of the tools, without a cache."""
 
     stores: CatalogStores
     embedder: Embedder
@@ -62,7 +62,7 @@ class Backends:
 
 
 @asynccontextmanager
-async def assembled(
+async def open_api(
     settings: Settings,
     common: SharedResources,
     behind: Backends,
@@ -73,26 +73,27 @@ async def assembled(
     stores, identity = behind.stores, optional_authenticator(settings, tenancy, observability)
     search = observability.tool_search(behind.tools)
     knowledge = observability.knowledge_search(behind.library)
-    parts = ServiceDependencies(
+    dependencies = ServiceDependencies(
         knowledge,
         CatalogDependencies(search, stores.catalog, stores.taxonomy),
         behind.documents,
         search_type=settings.search_type,
     )
+    skills = skill_management(stores, _already_open(behind.embedder))
     async with (
-        open_mcp(settings, parts, identity, observability.mcp) as mcp_routes,
+        open_mcp(settings, dependencies, identity, observability.mcp) as mcp_routes,
         JobRunner(stores.jobs).running() as runner,
     ):
         app = create_app(
             search,
-            seen_at_once(skill_management(stores, _given(behind.embedder)), behind.opened.skills),
+            refresh_copy_after_changes(skills, behind.opened.skills),
             stores.changes,
             SyncService(stores.catalog, stores.jobs, runner, settings.sync_config, stores.contents),
             common.health(await _health(behind)),
             access=api_access(settings),
             documents=behind.documents,
             knowledge=KnowledgeRoutes(knowledge, identity, settings.search_type),
-            **_who_reads(settings, identity),
+            **_readers(settings, identity),
             telemetry=observability.telemetry,
             admission=admission,
             search_type=settings.search_type,
@@ -121,9 +122,9 @@ def tool_search(
     )
 
 
-# A write mostly waits for PostgreSQL, whose pool holds the others back: this only bounds what waits for it.
+# A write mostly waits for PostgreSQL, whose pool is the real limit: this only bounds the queue.
 MAX_CONCURRENT_WRITES = 64
-# Longer than bursts last, and shorter than an agent waits before it asks again.
+# Longer than bursts, and shorter than the delay before an agent retries.
 MAX_QUEUE_SECONDS = 0.5
 
 
@@ -137,57 +138,59 @@ def admission_of(settings: Settings, observability: Observability) -> Admission:
 
 
 class _Readers(TypedDict):
-    """As the API calls them: who reads a catalog that is not public, and who is counted where it is."""
+    """Arguments of `create_app`: authenticates readers of a private catalog, rate-limits those of a public one."""
 
     catalog_readers: Identify | None
     searchers: Identify | None
 
 
-def _who_reads(settings: Settings, identity: Identify) -> _Readers:
+def _readers(settings: Settings, identity: Identify) -> _Readers:
     is_public = Scope.TOOLS_READ in public_scopes(settings)
     return {"catalog_readers": None if is_public else identity, "searchers": identity if is_public else None}
 
 
 async def _health(behind: Backends) -> HealthChecks:
-    """Counted at once: an index that lost its points is in the log before the first search finds nothing."""
+    """Return the health checks. Counts run at startup: a lost index is logged before the first empty search."""
     contents = {
         "index_contents": item_contents(behind.stores, behind.opened.items),
         "skill_contents": skill_contents(behind.stores, behind.opened.skills),
     }
     for index_contents in contents.values():
         await index_contents.part()
-    checked = behind.documents.check_health if behind.documents else None
-    return HealthChecks(behind.stores, behind.embedder, behind.opened.items, contents, behind.library, checked)
+    document_health = behind.documents.check_health if behind.documents else None
+    return HealthChecks(
+        behind.stores, behind.embedder, behind.opened.items, contents, behind.library, document_health
+    )
 
 
-def _given(embedder: Embedder) -> Callable[[], Awaitable[Embedder]]:
+def _already_open(embedder: Embedder) -> Callable[[], Awaitable[Embedder]]:
     async def give() -> Embedder:
         return embedder
 
     return give
 
 
-def skills_searched(settings: Settings, stores: Stores, skills: Index) -> Index:
+def skill_index_to_search(settings: Settings, stores: Stores, skills: Index) -> Index:
     async def written() -> Mapping[int, int]:
-        generation = await generation_of(stores, skills)
-        if generation is None:
-            raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
-        written = await stores.skill_vectors.written(generation)
+        index_version = await index_version_of(stores, skills)
+        if index_version is None:
+            raise SetupError("the live index is not recorded", hint="run `toolscript reindex` to rebuild it")
+        written = await stores.skill_vectors.written(index_version)
         return {id_: in_index for id_, (in_index, _) in written.items()}
 
     return SkillCopy(skills, written) if settings.skill_copy else skills
 
 
-def seen_at_once(management: SkillManagement, skills: Index) -> SkillManagement:
-    """What is changed through this process is what its next search finds, with a copy as without."""
+def refresh_copy_after_changes(management: SkillManagement, skills: Index) -> SkillManagement:
+    """Invalidate the copy after changes of skills, so that the next search in this process sees them."""
     if not isinstance(skills, SkillCopy):
         return management
-    copy, follow = skills, management.follow
+    copy, index_skills = skills, management.index_skills
 
-    async def follow_and_forget(only: Collection[str]) -> int:
+    async def index_and_invalidate(only: Collection[str]) -> int:
         try:
-            return await follow(only)
+            return await index_skills(only)
         finally:
             copy.forget()
 
-    return replace(management, follow=follow_and_forget)
+    return replace(management, index_skills=index_and_invalidate)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def worker_metrics(settings: Settings) -> "WorkerMetrics | None":
-    """None where no port is set: nothing is counted that nobody can read."""
+    """Return the metrics; None if no port is set."""
     if not settings.worker_metrics_port:
         return None
     from toolscript.server.metrics import WorkerMetrics
@@ -25,7 +25,7 @@ def worker_metrics(settings: Settings) -> "WorkerMetrics | None":
 
 
 def measured(stores: Stores, embedder: Embedder, metrics: "WorkerMetrics | None") -> tuple[Stores, Embedder]:
-    """What a worker does with them is counted, where somebody can read it."""
+    """Wrap stores and embedder to count the work, if metrics are on."""
     if metrics is None:
         return stores, embedder
     from toolscript.server.measured import CountedDirtySet, MeasuredEmbedder
@@ -35,7 +35,7 @@ def measured(stores: Stores, embedder: Embedder, metrics: "WorkerMetrics | None"
 
 
 @asynccontextmanager
-async def metrics_served(
+async def serve_worker_metrics(
     settings: Settings, metrics: "WorkerMetrics | None", watch: StoreWatch | None
 ) -> AsyncIterator[None]:
     if metrics is None or watch is None:

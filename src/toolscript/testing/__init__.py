@@ -1,4 +1,4 @@
-"""Deterministic doubles of every port, in memory. They pass the same contract suites as the real ones."""
+"""Deterministic in-memory doubles of every port. They pass the same contract suites as the real adapters."""
 
 from toolscript.testing.auth import MemoryRequestBudget, MemoryTokenVerifier
 from toolscript.testing.catalog import (

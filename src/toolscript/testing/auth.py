@@ -1,4 +1,4 @@
-"""Callers and their request budget in memory."""
+"""In-memory principals and their request budgets."""
 
 import time
 from collections import Counter
@@ -11,15 +11,15 @@ WINDOW_SECONDS = 60
 
 
 class MemoryTokenVerifier:
-    """Knows these tokens and no other."""
+    """Accepts these tokens and no others."""
 
-    def __init__(self, known: Mapping[str, Principal]) -> None:
-        self._known = known
+    def __init__(self, principals: Mapping[str, Principal]) -> None:
+        self._principals = principals
 
     async def verify(self, token: str) -> Principal:
-        if token not in self._known:
-            raise Unauthorized("nobody knows this token", hint="use one that was given to MemoryCallers")
-        return self._known[token]
+        if token not in self._principals:
+            raise Unauthorized("the token is unknown", hint="use a token of this MemoryTokenVerifier")
+        return self._principals[token]
 
 
 class MemoryRequestBudget:

@@ -1,4 +1,4 @@
-"""The catalog in memory: items, their changes, the dirty set and jobs."""
+"""An in-memory catalog: items, their changes, the dirty set and sync jobs."""
 
 import time
 import uuid
@@ -21,8 +21,8 @@ from toolscript.tools.model.catalog import (
     ChangeDetails,
     ChangeState,
     Claim,
-    Generation,
-    GenerationState,
+    IndexVersion,
+    IndexVersionState,
     ItemChange,
     ItemFilter,
     ItemSource,
@@ -49,7 +49,7 @@ class _Row:
 
 
 class MemoryItemChanges:
-    """A catalog in memory makes one and writes to it: `catalog.changes`."""
+    """The changes of a MemoryCatalog, which creates and writes it: `catalog.changes`."""
 
     def __init__(self, stored: Callable[[int], StoredItem | None], put: Callable[[int, Item], None]) -> None:
         self._stored = stored
@@ -59,8 +59,8 @@ class MemoryItemChanges:
         self.audited: list[AuditEntry] = []
 
     async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
-        wanted = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
-        changes = [self._change(id_) for id_ in wanted]
+        ids = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
+        changes = [self._change(id_) for id_ in ids]
         return [change for change in changes if state in (None, change.state)][:limit]
 
     async def find(self, change_id: int) -> ChangeDetails:
@@ -79,38 +79,38 @@ class MemoryItemChanges:
         actor = valid_actor(by)
         return self._decide(self._held(change_id), ChangeState.REJECTED, actor, "change.reject")
 
-    def record(self, source: str, known: StoredItem, new: Item, state: ChangeState) -> None:
-        seen = difference(known.item, new)
+    def record(self, source: str, stored: StoredItem, new: Item, state: ChangeState) -> None:
+        changed = difference(stored.item, new)
         change = ItemChange(
             next(self._ids),
-            known.id,
+            stored.id,
             source,
             new.key,
-            known.item.server,
-            known.item.name,
-            known.item.fingerprint,
+            stored.item.server,
+            stored.item.name,
+            stored.item.fingerprint,
             new.fingerprint,
-            seen.fields,
+            changed.fields,
             state,
             datetime.now(UTC),
         )
-        self._rows[change.id] = _Row(ChangeDetails(change, seen.old, seen.new), new)
-        for id_ in sorted(self._of(known.id), reverse=True)[MAX_KEPT_PER_ITEM:]:
+        self._rows[change.id] = _Row(ChangeDetails(change, changed.old, changed.new), new)
+        for id_ in sorted(self._of(stored.id), reverse=True)[MAX_KEPT_PER_ITEM:]:
             del self._rows[id_]
 
-    def hold(self, source: str, known: StoredItem, new: Item) -> bool:
-        """Whether it waits for a person; one that was rejected does not."""
+    def hold(self, source: str, stored: StoredItem, new: Item) -> bool:
+        """Hold a change for review; return False if it was rejected before."""
         decided = {
             self._rows[id_].details.change.state
-            for id_ in self._of(known.id)
+            for id_ in self._of(stored.id)
             if self._rows[id_].details.change.new_fingerprint == new.fingerprint
         }
         if not decided & {ChangeState.HELD, ChangeState.REJECTED}:
-            self.record(source, known, new, ChangeState.HELD)
+            self.record(source, stored, new, ChangeState.HELD)
         return ChangeState.REJECTED not in decided
 
     def withdraw(self, item_id: int, but: str = "") -> None:
-        """Its held changes end, but for those to this fingerprint."""
+        """Withdraw the held changes of an item, except those to this fingerprint."""
         for id_ in self._of(item_id):
             change = self._rows[id_].details.change
             if change.state is ChangeState.HELD and change.new_fingerprint != but:
@@ -160,7 +160,7 @@ class MemoryDirtySet:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._versions = count(1)
-        self._generations = {1: Generation(1, GenerationState.LIVE, None)}
+        self._index_versions = {1: IndexVersion(1, IndexVersionState.LIVE, None)}
         self._dirty: dict[int, dict[int, _Dirty]] = {1: {}}
         self._filled: dict[int, float] = {1: float("inf")}
         self.catalog_page: Callable[[float, int], Sequence[PointVersion]] = lambda _after, _limit: ()
@@ -173,122 +173,124 @@ class MemoryDirtySet:
             for rows in self._dirty.values():
                 self._mark(rows, id_, version)
 
-    def held_at_version(self, generation: int, claim: Claim) -> set[int]:
-        """What of a claim is still held, and has not changed since."""
-        held = self._held(generation, claim)
+    def held_at_version(self, index_version: int, claim: Claim) -> set[int]:
+        """Return the ids of a claim that are still held and have not changed since."""
+        held = self._held(index_version, claim)
         return {id_ for id_, row in held.items() if row.version == claim.versions[id_]}
 
-    async def generations(self) -> Sequence[Generation]:
-        return list(self._generations.values())
+    async def index_versions(self) -> Sequence[IndexVersion]:
+        return list(self._index_versions.values())
 
-    async def adopt(self, fingerprint: str) -> Generation:
+    async def adopt(self, fingerprint: str) -> IndexVersion:
         live = next(
-            generation for generation in self._generations.values() if generation.state is GenerationState.LIVE
+            index_version
+            for index_version in self._index_versions.values()
+            if index_version.state is IndexVersionState.LIVE
         )
-        known = {generation.fingerprint for generation in self._generations.values()}
-        if live.fingerprint is None and fingerprint not in known:
-            self._generations[live.id] = replace(live, fingerprint=fingerprint)
-        return self._generations[live.id]
+        fingerprints = {index_version.fingerprint for index_version in self._index_versions.values()}
+        if live.fingerprint is None and fingerprint not in fingerprints:
+            self._index_versions[live.id] = replace(live, fingerprint=fingerprint)
+        return self._index_versions[live.id]
 
-    async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
-        for generation in self._generations.values():
-            if generation.fingerprint == fingerprint:
-                self._filled[generation.id] = 0 if afresh else self._filled[generation.id]
-                return generation
-        begun = Generation(max(self._generations) + 1, GenerationState.BUILDING, fingerprint)
-        self._generations[begun.id] = begun
-        self._dirty[begun.id] = {}
-        self._filled[begun.id] = 0
-        return begun
+    async def begin(self, fingerprint: str, *, afresh: bool = False) -> IndexVersion:
+        for index_version in self._index_versions.values():
+            if index_version.fingerprint == fingerprint:
+                self._filled[index_version.id] = 0 if afresh else self._filled[index_version.id]
+                return index_version
+        created = IndexVersion(max(self._index_versions) + 1, IndexVersionState.BUILDING, fingerprint)
+        self._index_versions[created.id] = created
+        self._dirty[created.id] = {}
+        self._filled[created.id] = 0
+        return created
 
-    async def fill(self, generation: int, limit: int) -> int:
-        page = self.catalog_page(self._filled[generation], limit)
-        for seen in page:
-            row = self._dirty[generation].setdefault(seen.id, _Dirty(seen.version, self._now()))
+    async def fill(self, index_version: int, limit: int) -> int:
+        page = self.catalog_page(self._filled[index_version], limit)
+        for point in page:
+            row = self._dirty[index_version].setdefault(point.id, _Dirty(point.version, self._now()))
             row.version = row.version if row.held_by is None else self.next_version()
-        self._filled[generation] = page[-1].id if page else float("inf")
+        self._filled[index_version] = page[-1].id if page else float("inf")
         return len(page)
 
-    async def set_state(self, generation: int, state: GenerationState) -> None:
-        if generation not in self._generations:
-            raise NotFound(f"there is no generation {generation}")
-        for id_, found in self._generations.items():
-            if state is GenerationState.LIVE and found.state is GenerationState.LIVE:
-                self._generations[id_] = replace(found, state=GenerationState.PREVIOUS)
-        self._generations[generation] = replace(self._generations[generation], state=state)
+    async def set_state(self, index_version: int, state: IndexVersionState) -> None:
+        if index_version not in self._index_versions:
+            raise NotFound(f"there is no generation {index_version}")
+        for id_, other in self._index_versions.items():
+            if state is IndexVersionState.LIVE and other.state is IndexVersionState.LIVE:
+                self._index_versions[id_] = replace(other, state=IndexVersionState.PREVIOUS)
+        self._index_versions[index_version] = replace(self._index_versions[index_version], state=state)
 
-    async def forget(self, generation: int) -> None:
-        found = self._generations.get(generation)
-        if found is None or found.state is GenerationState.LIVE:
-            raise NotFound(f"there is no generation {generation} that could be dropped")
-        del self._generations[generation], self._dirty[generation], self._filled[generation]
+    async def forget(self, index_version: int) -> None:
+        existing = self._index_versions.get(index_version)
+        if existing is None or existing.state is IndexVersionState.LIVE:
+            raise NotFound(f"there is no generation {index_version} that could be dropped")
+        del self._index_versions[index_version], self._dirty[index_version], self._filled[index_version]
 
     async def claim(
-        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+        self, index_version: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
     ) -> Claim:
         token = uuid.uuid4().hex
-        rows = self._dirty[generation]
+        rows = self._dirty[index_version]
         free = sorted(
             (row.free_at, id_)
             for id_, row in rows.items()
             if row.free_at == LONG_AGO or row.free_at <= self._now()
         )
-        abandoned = [one for one in free if rows[one[1]].held_by is not None] if abandoned_first else []
+        abandoned = [entry for entry in free if rows[entry[1]].held_by is not None] if abandoned_first else []
         taken = [id_ for _, id_ in (abandoned or free)[:limit]]
-        taken_over = frozenset(id_ for id_ in taken if rows[id_].held_by is not None)
+        expired_leases = frozenset(id_ for id_ in taken if rows[id_].held_by is not None)
         for id_ in taken:
             rows[id_].held_by, rows[id_].free_at = token, self._now() + lease_seconds
-        return Claim(token, {id_: rows[id_].version for id_ in taken}, taken_over)
+        return Claim(token, {id_: rows[id_].version for id_ in taken}, expired_leases)
 
     @asynccontextmanager
-    async def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AsyncIterator[None]:
-        """Once: its clock stands still, or is moved by a test that wants the lease to run out."""
-        await self.renew(generation, claim, lease_seconds)
+    async def keep_lease(self, index_version: int, claim: Claim, lease_seconds: float) -> AsyncIterator[None]:
+        """Renew the lease once: only a test moves the clock, to let the lease expire."""
+        await self.renew(index_version, claim, lease_seconds)
         yield
 
-    async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
-        held = self._held(generation, claim)
+    async def renew(self, index_version: int, claim: Claim, lease_seconds: float) -> Claim:
+        held = self._held(index_version, claim)
         for row in held.values():
             row.free_at = self._now() + lease_seconds
         return replace(claim, versions={id_: claim.versions[id_] for id_ in held})
 
     async def clear(
-        self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
+        self, index_version: int, claim: Claim, release_later: Collection[int] = (), after_seconds: float = 0.0
     ) -> None:
-        rows, held = self._dirty[generation], self._held(generation, claim)
+        rows, held = self._dirty[index_version], self._held(index_version, claim)
         for id_, version in claim.versions.items():
             if id_ not in held:
                 self._mark(rows, id_, self.next_version())
-            elif id_ in again:
+            elif id_ in release_later:
                 rows[id_].held_by, rows[id_].free_at = None, self._now() + after_seconds
             elif rows[id_].version == version:
                 del rows[id_]
             else:
                 rows[id_].held_by, rows[id_].free_at = None, LONG_AGO
 
-    async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
-        for row in self._held(generation, claim).values():
+    async def postpone(self, index_version: int, claim: Claim, reason: str) -> None:
+        for row in self._held(index_version, claim).values():
             row.free_at = self._now() + min(60, 2 ** min(row.attempts, 6))
             row.held_by, row.attempts, row.last_error = None, row.attempts + 1, reason
 
-    async def mark(self, generation: int, ids: Sequence[int]) -> None:
+    async def mark(self, index_version: int, ids: Sequence[int]) -> None:
         for id_ in ids:
-            self._mark(self._dirty[generation], id_, self.next_version())
+            self._mark(self._dirty[index_version], id_, self.next_version())
 
-    async def pending(self, generation: int) -> Pending:
-        rows = self._dirty[generation].values()
+    async def pending(self, index_version: int) -> Pending:
+        rows = self._dirty[index_version].values()
         oldest = max((self._now() - row.since for row in rows), default=0.0)
         return Pending(len(rows), sum(row.attempts >= FAILING_AFTER for row in rows), oldest)
 
-    async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:
-        return set(ids) & self._dirty[generation].keys()
+    async def are_dirty(self, index_version: int, ids: Sequence[int]) -> set[int]:
+        return set(ids) & self._dirty[index_version].keys()
 
-    async def failing(self, generation: int, limit: int) -> Sequence[tuple[int, str]]:
-        rows = sorted(self._dirty[generation].items())
+    async def failing(self, index_version: int, limit: int) -> Sequence[tuple[int, str]]:
+        rows = sorted(self._dirty[index_version].items())
         return [(id_, row.last_error) for id_, row in rows if row.last_error is not None][:limit]
 
-    def _held(self, generation: int, claim: Claim) -> dict[int, _Dirty]:
-        rows = self._dirty[generation]
+    def _held(self, index_version: int, claim: Claim) -> dict[int, _Dirty]:
+        rows = self._dirty[index_version]
         return {id_: rows[id_] for id_ in claim.versions if id_ in rows and rows[id_].held_by == claim.token}
 
     def _mark(self, rows: dict[int, _Dirty], id_: int, version: int) -> None:
@@ -302,8 +304,8 @@ class MemoryCatalog:
     def __init__(self, dirty: MemoryDirtySet, *, hold_changes: bool = False) -> None:
         self._dirty = dirty
         self.hold_changes = hold_changes
-        self.changes = MemoryItemChanges(self._known, self._replace)
-        self.forget_asks: Callable[[int], None] = lambda _item_id: None
+        self.changes = MemoryItemChanges(self._find, self._replace)
+        self.detach_suggestions: Callable[[int], None] = lambda _item_id: None
         self._ids = count(1)
         self._by_key: dict[tuple[str, str], StoredItem] = {}
         self.by_hand: set[int] = set()
@@ -320,53 +322,53 @@ class MemoryCatalog:
 
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
         self.synced_at[source] = datetime.now(UTC)
-        others = {key for where, key in self._by_key if where == source} - set(keys)
-        return await self.remove(source, sorted(others))
+        obsolete = {key for where, key in self._by_key if where == source} - set(keys)
+        return await self.remove(source, sorted(obsolete))
 
     async def remove(self, source: str, keys: Sequence[str]) -> int:
         items = [self._by_key.get((source, key)) for key in keys]
         leaving = [item for item in items if item is not None and item.is_active]
         for item in leaving:
             self.changes.withdraw(item.id)
-            self.forget_asks(item.id)
+            self.detach_suggestions(item.id)
             self.put_anew(replace(item, is_active=False))
         return len(leaving)
 
     def entries(self) -> list[tuple[str, StoredItem]]:
-        """All that were ever there with their sources, in order of id."""
+        """Return all items with their sources, inactive ones too, ordered by id."""
         return sorted(
             ((source, item) for (source, _), item in self._by_key.items()), key=lambda entry: entry[1].id
         )
 
     def stored(self, item_id: int) -> StoredItem | None:
-        item = self._known(item_id)
+        item = self._find(item_id)
         return item if item is not None and item.is_active else None
 
-    def _known(self, item_id: int) -> StoredItem | None:
-        """Whether it is still there or has left."""
+    def _find(self, item_id: int) -> StoredItem | None:
+        """Return an item, active or not."""
         return next((item for item in self._by_key.values() if item.id == item_id), None)
 
     def put_back(self, changed: StoredItem) -> None:
-        """The same item with other assignments."""
+        """Replace an item without a new version."""
         place = next(place for place, item in self._by_key.items() if item.id == changed.id)
         self._by_key[place] = changed
 
     def put_anew(self, changed: StoredItem) -> StoredItem:
-        """The same item with other assignments, at a version that every index has to follow."""
+        """Replace an item with a new version, and mark it dirty in every index."""
         renewed = replace(changed, version=self._dirty.next_version())
         self.put_back(renewed)
         self._dirty.mark_changed([(renewed.id, renewed.version)])
         return renewed
 
     def classify_again(self, ids: Iterable[int]) -> list[int]:
-        """Those of these items that no person decided about need skills; answers which they are."""
+        """Mark the items that were not assigned by hand as needing skills; return their ids."""
         items = [self.stored(id_) for id_ in sorted(ids) if id_ not in self.by_hand]
         return [self.put_anew(replace(item, needs_skills=True)).id for item in items if item is not None]
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
-        wanted = set(ids)
+        requested = set(ids)
         return sorted(
-            (stored_item for stored_item in self._by_key.values() if stored_item.id in wanted),
+            (stored_item for stored_item in self._by_key.values() if stored_item.id in requested),
             key=lambda item: item.id,
         )
 
@@ -383,28 +385,28 @@ class MemoryCatalog:
         return sum(item.is_active for item in self._by_key.values())
 
     def _store(self, source: str, item: Item) -> StoreReport:
-        known = self._by_key.get((source, item.key))
-        if known is None:
+        stored = self._by_key.get((source, item.key))
+        if stored is None:
             added = StoredItem(next(self._ids), self._dirty.next_version(), item, needs_skills=True)
             self._by_key[source, item.key] = added
             self._dirty.mark_changed([(added.id, added.version)])
             return StoreReport(added=1)
-        self.changes.withdraw(known.id, but=item.fingerprint if self.hold_changes else "")
-        if known.item.fingerprint == item.fingerprint and known.is_active:
+        self.changes.withdraw(stored.id, but=item.fingerprint if self.hold_changes else "")
+        if stored.item.fingerprint == item.fingerprint and stored.is_active:
             return StoreReport(unchanged=1)
-        if difference(known.item, item).fields:
+        if difference(stored.item, item).fields:
             if self.hold_changes:
-                return StoreReport(held=1) if self.changes.hold(source, known, item) else StoreReport(unchanged=1)
-            self.changes.record(source, known, item, ChangeState.APPLIED)
-        self._replace(known.id, item)
-        return StoreReport(changed=1) if known.is_active else StoreReport(added=1)
+                return StoreReport(held=1) if self.changes.hold(source, stored, item) else StoreReport(unchanged=1)
+            self.changes.record(source, stored, item, ChangeState.APPLIED)
+        self._replace(stored.id, item)
+        return StoreReport(changed=1) if stored.is_active else StoreReport(added=1)
 
     def _replace(self, item_id: int, item: Item) -> None:
-        """What the item is from now on."""
-        known = self._known(item_id)
-        if known is not None:
-            self.forget_asks(item_id)
-            self.put_anew(replace(known, item=item, is_active=True, needs_skills=item_id not in self.by_hand))
+        """Replace the definition of an item."""
+        stored = self._find(item_id)
+        if stored is not None:
+            self.detach_suggestions(item_id)
+            self.put_anew(replace(stored, item=item, is_active=True, needs_skills=item_id not in self.by_hand))
 
     def _page(self, after: float, limit: int) -> Sequence[PointVersion]:
         later = sorted(item.id for item in self._by_key.values() if item.id > after and item.is_active)[:limit]
@@ -430,16 +432,16 @@ class MemoryCatalogContents:
             self._catalog.synced_at.pop(name, None)
         return len(leaving)
 
-    async def page(self, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
-        later = [entry for entry in self._active(wanted) if entry[1].id > after]
-        items = [_shown(*entry) for entry in later[:limit]]
-        return [replace(item, item=_bare(item.item)) for item in items]
+    async def page(self, after: int, limit: int, item_filter: ItemFilter) -> Sequence[CatalogItem]:
+        later = [entry for entry in self._active(item_filter) if entry[1].id > after]
+        items = [_catalog_item(*entry) for entry in later[:limit]]
+        return [replace(item, item=_without_schemas(item.item)) for item in items]
 
     async def find(self, item_id: int) -> CatalogItem:
-        found = [entry for entry in self._active(ItemFilter()) if entry[1].id == item_id]
-        if not found:
+        matching = [entry for entry in self._active(ItemFilter()) if entry[1].id == item_id]
+        if not matching:
             raise unknown_item(item_id)
-        return _shown(*found[0])
+        return _catalog_item(*matching[0])
 
     async def remove(self, item_id: int) -> bool:
         for source, item in self._catalog.entries():
@@ -450,29 +452,29 @@ class MemoryCatalogContents:
     def _source(self, name: str) -> ItemSource:
         return ItemSource(name, len(self._active(ItemFilter(source=name))), self._catalog.synced_at[name])
 
-    def _active(self, wanted: ItemFilter) -> list[tuple[str, StoredItem]]:
+    def _active(self, item_filter: ItemFilter) -> list[tuple[str, StoredItem]]:
         return [
             (source, item)
             for source, item in self._catalog.entries()
             if item.is_active
-            and wanted.source in (None, source)
-            and wanted.server in (None, item.item.server)
-            and wanted.kind in (None, item.item.kind)
+            and item_filter.source in (None, source)
+            and item_filter.server in (None, item.item.server)
+            and item_filter.kind in (None, item.item.kind)
         ]
 
 
-def _bare(item: Item) -> Item:
+def _without_schemas(item: Item) -> Item:
     return replace(item, input_schema=None, output_schema=None, annotations=None)
 
 
-def _shown(source: str, item: StoredItem) -> CatalogItem:
+def _catalog_item(source: str, item: StoredItem) -> CatalogItem:
     return CatalogItem(item.id, source, item.item, datetime.now(UTC), item.assignments)
 
 
 @dataclass(frozen=True)
 class _JobRow:
     job: SyncJob
-    heard_at: float
+    updated_at: float
 
 
 class MemorySyncJobs:
@@ -511,14 +513,14 @@ class MemorySyncJobs:
         return self._read(job_id)
 
     async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]:
-        wanted = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
-        return [self._read(id_) for id_ in wanted[:limit]]
+        ids = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
+        return [self._read(id_) for id_ in ids[:limit]]
 
     def _read(self, job_id: int) -> SyncJob:
         if job_id not in self._rows:
             raise unknown_job(job_id)
         row = self._rows[job_id]
-        is_silent = row.job.state.is_open and self._now() - row.heard_at > SILENT_SECONDS
+        is_silent = row.job.state.is_open and self._now() - row.updated_at > SILENT_SECONDS
         return replace(row.job, state=JobState.INTERRUPTED) if is_silent else row.job
 
     def _change(self, job_id: int, **changed: object) -> None:

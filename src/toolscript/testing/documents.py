@@ -1,4 +1,4 @@
-"""Documents of tenants in memory."""
+"""In-memory documents, index versions, tenants and query log."""
 
 import time
 from collections import defaultdict
@@ -14,7 +14,7 @@ from toolscript.core.auth.model import KnownTenant, Tenant
 from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.retrieval.model import Terms, Vector
 from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunk, FoundChunks, Total
-from toolscript.core.text import Passage
+from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters, passes
 from toolscript.documents.model.points import (
@@ -23,9 +23,9 @@ from toolscript.documents.model.points import (
     DocumentChange,
     DocumentVersion,
     FillPosition,
+    HitContent,
     IndexedChunk,
     IndexedDocument,
-    ShownChunks,
     TermStatistics,
     VersionState,
 )
@@ -33,12 +33,12 @@ from toolscript.documents.model.query import LoggedQuery
 
 SAMPLE = 2_000
 
-Shelf = dict[DocumentKey, IndexedDocument]
+Documents = dict[DocumentKey, IndexedDocument]
 Candidate = tuple[ChunkId, IndexedChunk]
 
 
 class MemoryTenantDocuments:
-    def __init__(self, tenant: Tenant, documents: Shelf) -> None:
+    def __init__(self, tenant: Tenant, documents: Documents) -> None:
         self._tenant = tenant
         self._documents = documents
 
@@ -47,28 +47,28 @@ class MemoryTenantDocuments:
         return self._tenant
 
     async def search(self, ask: ChunkQuery) -> FoundChunks:
-        among = list(_passages_of(self._passing(ask.filters)))
-        dense = None if ask.vector is None else _cosines(among, ask.vector)
-        words = None if ask.terms is None else _shared_words(among, ask.terms)
-        return FoundChunks(_best(dense, ask.limit), _best(words, ask.limit))
+        candidates = list(_indexed_chunks(self._passing(ask.filters)))
+        dense = None if ask.vector is None else _cosines(candidates, ask.vector)
+        sparse = None if ask.terms is None else _shared_terms(candidates, ask.terms)
+        return FoundChunks(_best(dense, ask.limit), _best(sparse, ask.limit))
 
     async def statistics(self) -> TermStatistics:
-        listed = list(_passages_of(self._in_order()))[:SAMPLE]
-        return TermStatistics.of_passages([list(indexed.terms) for _, indexed in listed])
+        listed = list(_indexed_chunks(self._in_order()))[:SAMPLE]
+        return TermStatistics.of_chunks([list(indexed.terms) for _, indexed in listed])
 
     async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
         return {key: self._documents[key].header for key in keys if key in self._documents}
 
-    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Passage]:
-        there = {id_: indexed.passage for id_, indexed in _passages_of(self._in_order())}
-        return {id_: there[id_] for id_ in ids if id_ in there}
+    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, TextChunk]:
+        stored = {id_: indexed.passage for id_, indexed in _indexed_chunks(self._in_order())}
+        return {id_: stored[id_] for id_ in ids if id_ in stored}
 
     async def vectors(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Vector]:
-        there = {id_: indexed.vector for id_, indexed in _passages_of(self._in_order())}
-        return {id_: there[id_] for id_ in ids if id_ in there}
+        stored = {id_: indexed.vector for id_, indexed in _indexed_chunks(self._in_order())}
+        return {id_: stored[id_] for id_ in ids if id_ in stored}
 
-    async def shown(self, ids: Sequence[ChunkId]) -> ShownChunks:
-        return ShownChunks(await self.headers([id_.key for id_ in ids]), await self.passages(ids))
+    async def shown(self, ids: Sequence[ChunkId]) -> HitContent:
+        return HitContent(await self.headers([id_.key for id_ in ids]), await self.passages(ids))
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
         return [document.header for document in self._passing(filters) if document.header.key > after][:limit]
@@ -89,11 +89,11 @@ class MemoryTenantDocuments:
     async def remove(
         self, keys: Sequence[DocumentKey], *, up_to: Mapping[DocumentKey, int] | None = None
     ) -> Sequence[DocumentKey]:
-        there = [key for key in keys if key in self._documents]
-        for key in there:
+        existing = [key for key in keys if key in self._documents]
+        for key in existing:
             if up_to is None or self._documents[key].header.version <= up_to[key]:
                 del self._documents[key]
-        return there
+        return existing
 
     async def erase(self) -> None:
         self._documents.clear()
@@ -109,7 +109,7 @@ class MemoryDocuments:
     def __init__(self, card: DocumentCard, name: str = "documents") -> None:
         self._card = card
         self._name = name
-        self._shelves: defaultdict[Tenant, Shelf] = defaultdict(dict)
+        self._by_tenant: defaultdict[Tenant, Documents] = defaultdict(dict)
 
     @property
     def name(self) -> str:
@@ -120,33 +120,35 @@ class MemoryDocuments:
         return self._card
 
     async def passages(self) -> int:
-        return sum(len(document.passages) for shelf in self._shelves.values() for document in shelf.values())
+        return sum(
+            len(document.passages) for documents in self._by_tenant.values() for document in documents.values()
+        )
 
     def of(self, tenant: Tenant) -> MemoryTenantDocuments:
-        return MemoryTenantDocuments(tenant, self._shelves[tenant])
+        return MemoryTenantDocuments(tenant, self._by_tenant[tenant])
 
     async def ready(self) -> None:
-        """Always."""
+        """Return at once."""
 
 
-def _passages_of(documents: Iterable[IndexedDocument]) -> Iterator[Candidate]:
+def _indexed_chunks(documents: Iterable[IndexedDocument]) -> Iterator[Candidate]:
     for document in documents:
         for indexed in document.passages:
             yield ChunkId(document.header.key, indexed.passage.number), indexed
 
 
-def _cosines(among: Sequence[Candidate], vector: Vector) -> list[FoundChunk]:
+def _cosines(candidates: Sequence[Candidate], vector: Vector) -> list[FoundChunk]:
     length = np.linalg.norm(vector)
     return [
         FoundChunk(id_, float(chunk.vector @ vector / (np.linalg.norm(chunk.vector) * length)))
-        for id_, chunk in among
+        for id_, chunk in candidates
     ]
 
 
-def _shared_words(among: Sequence[Candidate], terms: Terms) -> list[FoundChunk]:
-    """A passage that shares no word is not found."""
-    shared = ((id_, chunk.terms, terms.keys() & chunk.terms.keys()) for id_, chunk in among)
-    return [FoundChunk(id_, sum(terms[it] * own[it] for it in both)) for id_, own, both in shared if both]
+def _shared_terms(candidates: Sequence[Candidate], terms: Terms) -> list[FoundChunk]:
+    """Score by shared terms. A chunk without a shared term is not a candidate."""
+    shared = ((id_, chunk.terms, terms.keys() & chunk.terms.keys()) for id_, chunk in candidates)
+    return [FoundChunk(id_, sum(terms[term] * own[term] for term in both)) for id_, own, both in shared if both]
 
 
 def _best(chunks: list[FoundChunk] | None, limit: int) -> list[FoundChunk] | None:
@@ -154,7 +156,7 @@ def _best(chunks: list[FoundChunk] | None, limit: int) -> list[FoundChunk] | Non
 
 
 class MemoryDocumentVersions:
-    """A writer that does not end is waited for without end: nobody is killed in here."""
+    """Waits for an open write without a limit: no writer is killed in memory."""
 
     def __init__(self) -> None:
         self._versions: dict[str, DocumentVersion] = {}
@@ -210,24 +212,24 @@ class MemoryDocumentVersions:
 
     async def changes(self, target: str, limit: int) -> Sequence[DocumentChange]:
         ready = [
-            change for at, change in self._changes.items() if change.target == target and not self._open.get(at)
+            change for key, change in self._changes.items() if change.target == target and not self._open.get(key)
         ]
         return sorted(ready, key=lambda change: change.revision)[:limit]
 
     async def marked(self, target: str, tenant: Tenant, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, int]:
-        known = {key: self._changes.get((target, tenant, key)) for key in keys}
-        return {key: change.revision for key, change in known.items() if change is not None}
+        recorded = {key: self._changes.get((target, tenant, key)) for key in keys}
+        return {key: change.revision for key, change in recorded.items() if change is not None}
 
     async def pending(self, target: str) -> int:
         return sum(change.target == target for change in self._changes.values())
 
     async def clear(self, changes: Sequence[DocumentChange]) -> None:
         for change in changes:
-            at = (change.target, change.tenant, change.key)
-            known = self._changes.get(at)
-            if known is not None and known.revision == change.revision:
-                del self._changes[at]
-                self._open.pop(at, None)
+            key = (change.target, change.tenant, change.key)
+            recorded = self._changes.get(key)
+            if recorded is not None and recorded.revision == change.revision:
+                del self._changes[key]
+                self._open.pop(key, None)
 
     async def hold(self, holder: str, seconds: float) -> bool:
         held_by, expires_at = self._lease
@@ -253,18 +255,18 @@ class MemoryQueryLog:
 
 
 class MemoryTenants:
-    """`forget_queries` is told of every tenant that is forgotten, for a query log that keeps some."""
+    """`forget_queries` is called with every deleted tenant, for a query log that stores queries."""
 
     def __init__(self, forget_queries: Callable[[Tenant], None] = lambda _: None) -> None:
-        self._known: dict[str, KnownTenant] = {}
+        self._tenants: dict[str, KnownTenant] = {}
         self._forget_queries = forget_queries
 
     async def seen(self, tenant: Tenant) -> None:
-        self._known.setdefault(tenant.name, KnownTenant(tenant, datetime.now(UTC).isoformat()))
+        self._tenants.setdefault(tenant.name, KnownTenant(tenant, datetime.now(UTC).isoformat()))
 
     async def page(self, after: str, limit: int) -> Sequence[KnownTenant]:
-        return [self._known[name] for name in sorted(self._known) if name > after][:limit]
+        return [self._tenants[name] for name in sorted(self._tenants) if name > after][:limit]
 
     async def forget(self, tenant: Tenant) -> None:
         self._forget_queries(tenant)
-        self._known.pop(tenant.name, None)
+        self._tenants.pop(tenant.name, None)

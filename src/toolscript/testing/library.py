@@ -1,4 +1,4 @@
-"""A library in memory, to read and to write, with a clock that a test can move."""
+"""An in-memory library with a clock that a test can move."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,12 +39,12 @@ class MemoryLibrary:
     async def source_page(
         self, after: str, limit: int, types: Sequence[str] = (), topics: Sequence[str] = ()
     ) -> Sequence[Source]:
-        wanted = (
-            known.source
-            for known in self._sources.values()
-            if (not types or known.source.type in types) and (not topics or {*topics} & {*known.source.topics})
+        matching = (
+            stored.source
+            for stored in self._sources.values()
+            if (not types or stored.source.type in types) and (not topics or {*topics} & {*stored.source.topics})
         )
-        return _page(wanted, after, limit)
+        return _page(matching, after, limit)
 
     async def passage(self, source_id: str, first: int, last: int) -> Sequence[Chunk]:
         chunks = [
@@ -57,8 +57,8 @@ class MemoryLibrary:
     async def ready(self) -> None: ...
     async def prepare(self) -> None: ...
     async def known(self, paths: Sequence[str]) -> Mapping[str, KnownSource]:
-        wanted = {*paths}
-        return {source.source.path: source for source in self._sources.values() if source.source.path in wanted}
+        requested = {*paths}
+        return {source.source.path: source for source in self._sources.values() if source.source.path in requested}
 
     async def known_under(self, folder: str, after: str, limit: int) -> Sequence[KnownSource]:
         inside = folder.rstrip("/") + "/" if folder else ""
@@ -73,8 +73,8 @@ class MemoryLibrary:
         held = self._claims.get(require_id("id", source.id))
         if held and held.run != run and held.until > self._now():
             return False
-        known = self._sources.get(source.id, KnownSource(source))
-        self._sources[source.id] = replace(known, source=replace(known.source, status=SourceStatus.INGESTING))
+        stored = self._sources.get(source.id, KnownSource(source))
+        self._sources[source.id] = replace(stored, source=replace(stored.source, status=SourceStatus.INGESTING))
         self._claims[source.id] = _Claim(run, self._now() + seconds)
         return True
 
@@ -97,8 +97,8 @@ class MemoryLibrary:
             self._mark(chunk_id, extracted=recipe)
 
     async def extractions_of(self, chunk_ids: Sequence[str]) -> Sequence[Extraction]:
-        wanted = {*chunk_ids}
-        extractions = [extraction for extraction in self._extractions.values() if extraction.chunk_id in wanted]
+        requested = {*chunk_ids}
+        extractions = [extraction for extraction in self._extractions.values() if extraction.chunk_id in requested]
         return sorted(extractions, key=lambda extraction: extraction.id)
 
     async def remove_chunks(self, ids: Sequence[str]) -> None:
@@ -123,7 +123,7 @@ class MemoryLibrary:
         self._claims.pop(source_id, None)
 
     def _has(self, source_id: str, run: str) -> bool:
-        """A claim whose time is over is still the run's, until another takes it."""
+        """Return whether the run holds the claim. An expired claim counts until another run takes it."""
         held = self._claims.get(source_id)
         return held is not None and held.run == run
 
@@ -141,4 +141,4 @@ class MemoryLibrary:
 def _page(stored: Iterable[Stored], after: str, limit: int) -> list[Stored]:
     if after:
         require_id("after", after)
-    return sorted((one for one in stored if one.id > after), key=lambda one: one.id)[:limit]
+    return sorted((entry for entry in stored if entry.id > after), key=lambda entry: entry.id)[:limit]

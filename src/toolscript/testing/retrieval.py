@@ -1,4 +1,4 @@
-"""Retrieval in memory: an index, an embedder, a reranker and spans."""
+"""In-memory retrieval: an index, an embedder, a reranker and spans."""
 
 import hashlib
 import math
@@ -11,18 +11,18 @@ import numpy as np
 
 from toolscript.core.errors import SetupError
 from toolscript.core.retrieval.model import (
-    Ask,
     Candidate,
     Candidates,
     Condition,
     Fields,
     IndexCard,
     IndexOrigin,
-    KeptPoint,
+    IndexQuery,
     Matrix,
     ModelCard,
     Point,
     PointVersion,
+    StoredPoint,
     Terms,
     Vector,
     idf_of,
@@ -36,7 +36,7 @@ Fact = str | int | float | bool
 class MemoryIndex:
     def __init__(self, card: IndexCard, *, engine_idf: bool = True) -> None:
         self._card = card
-        self._engine_rarity = engine_idf
+        self._engine_idf = engine_idf
         self._points: dict[int, Point] = {}
         self._revisions: dict[int, int] = {}
         self._written = 0
@@ -45,15 +45,15 @@ class MemoryIndex:
     def card(self) -> IndexCard:
         return self._card
 
-    async def search(self, ask: Ask) -> Candidates:
+    async def search(self, ask: IndexQuery) -> Candidates:
         allowed = [point for point in self._points.values() if _matches(point, ask)]
         dense = None if ask.vector is None else {p.id: float(p.vector @ ask.vector) for p in allowed}
-        words = None if ask.terms is None else self._word_scores(allowed, ask.terms)
+        sparse = None if ask.terms is None else self._sparse_scores(allowed, ask.terms)
         shares = {term: self._having(term) / len(self._points) for term in ask.terms or () if self._points}
         unskilled = sum(not point.fields.get("skill_ids") for point in self._points.values())
-        return Candidates(self._best(dense, ask), self._best(words, ask), len(self._points), shares, unskilled)
+        return Candidates(self._best(dense, ask), self._best(sparse, ask), len(self._points), shares, unskilled)
 
-    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
+    async def search_all(self, asks: Sequence[IndexQuery]) -> Sequence[Candidates]:
         return [await self.search(ask) for ask in asks]
 
     async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
@@ -61,8 +61,8 @@ class MemoryIndex:
         return {term: idf_of(self._having(term) / points if points else 0.0, points) for term in terms}
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
-        known = [id_ for id_ in ids if id_ in self._points]
-        return {id_: self._some_fields(id_, only or tuple(self._points[id_].fields)) for id_ in known}
+        existing = [id_ for id_ in ids if id_ in self._points]
+        return {id_: self._some_fields(id_, only or tuple(self._points[id_].fields)) for id_ in existing}
 
     async def put(self, points: Sequence[Point]) -> None:
         for point in points:
@@ -83,16 +83,16 @@ class MemoryIndex:
     async def count(self) -> int:
         return len(self._points)
 
-    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
-        kept = [KeptPoint(point.id, point.vector, point.fields) for point in self._points.values()]
+    async def whole(self, maximum: int) -> Sequence[StoredPoint] | None:
+        kept = [StoredPoint(point.id, point.vector, point.fields) for point in self._points.values()]
         return kept if len(kept) <= maximum else None
 
     def _has_newer(self, id_: int, version: int) -> bool:
         stored = self._points.get(id_)
         return stored is not None and stored.version > version
 
-    def _word_scores(self, allowed: Sequence[Point], terms: Terms) -> dict[int, float]:
-        idf = {term: self._idf(term) if self._engine_rarity else 1.0 for term in terms}
+    def _sparse_scores(self, allowed: Sequence[Point], terms: Terms) -> dict[int, float]:
+        idf = {term: self._idf(term) if self._engine_idf else 1.0 for term in terms}
         scores = {
             point.id: sum(
                 weight * idf[term] * point.terms[term] for term, weight in terms.items() if term in point.terms
@@ -109,7 +109,7 @@ class MemoryIndex:
     def _having(self, term: int) -> int:
         return sum(term in point.terms for point in self._points.values())
 
-    def _best(self, scores: Mapping[int, float] | None, ask: Ask) -> list[Candidate] | None:
+    def _best(self, scores: Mapping[int, float] | None, ask: IndexQuery) -> list[Candidate] | None:
         if scores is None:
             return None
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[: ask.limit]
@@ -118,13 +118,13 @@ class MemoryIndex:
         ]
 
     def _some_fields(self, id_: int, names: Sequence[str]) -> Fields:
-        there = self._points[id_].fields
-        return {name: there[name] for name in names if name in there}
+        fields = self._points[id_].fields
+        return {name: fields[name] for name in names if name in fields}
 
 
 class MemoryIndexes:
     def __init__(self, *, engine_idf: bool = True) -> None:
-        self._engine_rarity = engine_idf
+        self._engine_idf = engine_idf
         self._indexes: dict[str, MemoryIndex] = {}
         self._live: str | None = None
 
@@ -139,7 +139,7 @@ class MemoryIndexes:
         return None if index is None else await index.count()
 
     async def create(self, card: IndexCard) -> None:
-        self._indexes.setdefault(card.fingerprint, MemoryIndex(card, engine_idf=self._engine_rarity))
+        self._indexes.setdefault(card.fingerprint, MemoryIndex(card, engine_idf=self._engine_idf))
 
     async def open(self, card: IndexCard) -> Index:
         return self._named(card.fingerprint)
@@ -163,7 +163,7 @@ class MemoryIndexes:
         return self._indexes[fingerprint]
 
 
-def _matches(point: Point, ask: Ask) -> bool:
+def _matches(point: Point, ask: IndexQuery) -> bool:
     if ask.only and point.id not in ask.only:
         return False
     return all(_holds(point, condition) for condition in ask.where)
@@ -172,17 +172,17 @@ def _matches(point: Point, ask: Ask) -> bool:
 def _holds(point: Point, condition: Condition) -> bool:
     value = point.fields.get(condition.field)
     values = value if isinstance(value, list | tuple) else [value]
-    return any(one in condition.any_of for one in values)
+    return any(value in condition.any_of for value in values)
 
 
 class HashEmbedder:
-    """Each word's stem is a fixed direction; a text is their sum. Counts what it was asked for."""
+    """Each stem is a fixed direction; a text is the sum of its stems. Counts the embedded texts."""
 
     def __init__(self, name: str = "hash", dimensions: int = 64) -> None:
         self._card = ModelCard(name=name, revision="1", dimensions=dimensions)
         self._directions: dict[int, Vector] = {}
         self.queries_embedded = 0
-        self.passages_embedded = 0
+        self.texts_embedded = 0
 
     @property
     def model(self) -> ModelCard:
@@ -192,8 +192,8 @@ class HashEmbedder:
         self.queries_embedded += 1
         return self._embed(text)
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        self.passages_embedded += len(texts)
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
+        self.texts_embedded += len(texts)
         vectors = [self._embed(text) for text in texts]
         return np.stack(vectors) if vectors else np.empty((0, self._card.dimensions), np.float32)
 
@@ -212,20 +212,20 @@ class HashEmbedder:
 
 
 class WordReranker:
-    """Counts what it was asked for."""
+    """Scores by shared stems. Counts the scored texts."""
 
     def __init__(self, name: str = "words") -> None:
         self._name = name
-        self.passages_read = 0
+        self.texts_scored = 0
 
     @property
     def name(self) -> str:
         return self._name
 
     async def scores(self, query: str, passages: Sequence[str]) -> Sequence[float]:
-        self.passages_read += len(passages)
-        asked = _stems(query)
-        return [len(asked & _stems(passage)) / max(len(asked), 1) for passage in passages]
+        self.texts_scored += len(passages)
+        query_stems = _stems(query)
+        return [len(query_stems & _stems(passage)) / max(len(query_stems), 1) for passage in passages]
 
 
 def _stems(text: str) -> frozenset[int]:
@@ -234,7 +234,7 @@ def _stems(text: str) -> frozenset[int]:
 
 @dataclass
 class MemorySpan:
-    """`error` is the class of what ended it, if that was an error."""
+    """`error` is the class of the exception that ended it, if any."""
 
     name: str
     facts: Mapping[str, Fact]

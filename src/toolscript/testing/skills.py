@@ -1,4 +1,4 @@
-"""Skills in memory: taxonomy, assignments, centroids and suggestions."""
+"""In-memory skills: taxonomy, assignments, centroids and suggestions."""
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -23,11 +23,18 @@ from toolscript.core.taxonomy import (
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet
 from toolscript.tools.model.catalog import Claim
-from toolscript.tools.model.centroids import Centroid, Counted, Rebuilt, SkillState, added_up, differences, rebuilt
+from toolscript.tools.model.centroids import (
+    Centroid,
+    Counted,
+    Rebuilt,
+    SkillState,
+    differences,
+    rebuilt,
+    sum_by_skill,
+)
 from toolscript.tools.model.skills import (
     action_of,
     are_same,
-    asked_skill,
     audit_action,
     by_classifier,
     by_hand,
@@ -37,6 +44,7 @@ from toolscript.tools.model.skills import (
     difference,
     inactive_skill,
     moved,
+    stored_suggestion,
     taken_skill,
     unknown_item,
     unknown_skill,
@@ -57,7 +65,7 @@ class _Kept:
 
 
 class MemoryTaxonomy:
-    """`count_tools` tells how many items of a skill are indexed: whoever counts them says so here."""
+    """`count_tools` returns the number of indexed items of a skill; the double that counts them sets it."""
 
     def __init__(self, catalog: MemoryCatalog) -> None:
         self._catalog = catalog
@@ -67,11 +75,11 @@ class MemoryTaxonomy:
         self.count_tools: Callable[[str], int] = lambda _skill_id: 0
 
     async def revision(self) -> int:
-        return max((one.revision for one in self._kept.values()), default=0)
+        return max((entry.revision for entry in self._kept.values()), default=0)
 
     async def page(self, after: str, limit: int, *, active_only: bool = False) -> Sequence[SkillEntry]:
-        shown = [one.skill.id for one in self._kept.values() if one.skill.is_active or not active_only]
-        return [self._entry(skill_id) for skill_id in sorted(shown) if skill_id > after][:limit]
+        ids = [entry.skill.id for entry in self._kept.values() if entry.skill.is_active or not active_only]
+        return [self._entry(skill_id) for skill_id in sorted(ids) if skill_id > after][:limit]
 
     async def find(self, skill_id: str) -> SkillEntry:
         if skill_id not in self._kept:
@@ -105,7 +113,7 @@ class MemoryTaxonomy:
 
     async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
         await self.find(skill_id)
-        ids = [seen.id for seen in await self._catalog.scan(after, await self._catalog.count())]
+        ids = [point.id for point in await self._catalog.scan(after, await self._catalog.count())]
         return [
             Member(
                 stored.id,
@@ -150,7 +158,7 @@ class _Skill:
 
 
 class MemorySkillVectors:
-    """`skills` tells which there are, however they got there."""
+    """`skills` lists the skills, whatever their origin."""
 
     def __init__(self, dirty: MemoryDirtySet, skills: ListSkills) -> None:
         self._dirty = dirty
@@ -159,28 +167,28 @@ class MemorySkillVectors:
         self.sums: dict[int, dict[str, Centroid]] = {}
         self._skills: dict[int, dict[str, _Skill]] = {}
 
-    async def recall(self, generation: int, text_hashes: Mapping[int, str]) -> Mapping[int, Vector]:
-        counted = self._counted.get(generation, {})
+    async def recall(self, index_version: int, text_hashes: Mapping[int, str]) -> Mapping[int, Vector]:
+        counted = self._counted.get(index_version, {})
         return {
             id_: counted[id_].vector
             for id_, text_hash in text_hashes.items()
             if id_ in counted and counted[id_].text_hash == text_hash
         }
 
-    async def count(self, generation: int, claim: Claim, counted: Sequence[Counted]) -> None:
-        ours = self._dirty.held_at_version(generation, claim)
-        known = self._counted.setdefault(generation, {})
-        before = [known.pop(id_) for id_ in ours if id_ in known]
-        now = [one for one in counted if one.item_id in ours]
-        known.update((one.item_id, one) for one in now)
-        await self._move(generation, differences(added_up(before), added_up(now)))
+    async def count(self, index_version: int, claim: Claim, counted: Sequence[Counted]) -> None:
+        held = self._dirty.held_at_version(index_version, claim)
+        stored = self._counted.setdefault(index_version, {})
+        before = [stored.pop(id_) for id_ in held if id_ in stored]
+        now = [item for item in counted if item.item_id in held]
+        stored.update((item.item_id, item) for item in now)
+        await self._move(index_version, differences(sum_by_skill(before), sum_by_skill(now)))
 
-    async def has_counted(self, generation: int) -> bool:
-        return bool(self._counted.get(generation))
+    async def has_counted(self, index_version: int) -> bool:
+        return bool(self._counted.get(index_version))
 
-    async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
-        rows = await self._rows(generation)
-        sums = self.sums.get(generation, {})
+    async def behind(self, index_version: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
+        rows = await self._rows(index_version)
+        sums = self.sums.get(index_version, {})
         waiting = sorted(
             (row.point_version, id_)
             for id_, row in rows.items()
@@ -191,45 +199,45 @@ class MemorySkillVectors:
             for _, id_ in waiting[:limit]
         ]
 
-    async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
-        rows = await self._rows(generation)
+    async def mark_indexed(self, index_version: int, versions: Mapping[str, int]) -> None:
+        rows = await self._rows(index_version)
         for id_, version in versions.items():
             rows[id_].point_version = max(rows[id_].point_version, version)
 
-    async def written(self, generation: int) -> Mapping[int, tuple[int, int]]:
-        rows = await self._rows(generation)
+    async def written(self, index_version: int) -> Mapping[int, tuple[int, int]]:
+        rows = await self._rows(index_version)
         return {row.skill.point_id: (row.point_version, row.version) for row in rows.values()}
 
-    async def all_behind(self, generation: int) -> None:
-        for row in (await self._rows(generation)).values():
+    async def all_behind(self, index_version: int) -> None:
+        for row in (await self._rows(index_version)).values():
             row.point_version, row.version = 0, self._dirty.next_version()
 
     async def rebuild(
-        self, generation: int, only: Collection[str] = (), on_progress: OnProgress = silent
+        self, index_version: int, only: Collection[str] = (), on_progress: OnProgress = silent
     ) -> Rebuilt:
         items = [
-            one
-            for one in self._counted.get(generation, {}).values()
-            if not only or not one.weights.keys().isdisjoint(only)
+            item
+            for item in self._counted.get(index_version, {}).values()
+            if not only or not item.weights.keys().isdisjoint(only)
         ]
-        rows = await self._rows(generation)
-        wanted = set(only) or set(rows)
-        exact = {skill: one for skill, one in added_up(items).items() if skill in wanted}
-        sums = self.sums.get(generation, {})
-        kept = {skill: sums.get(skill, Centroid.nothing()) for skill in wanted}
+        rows = await self._rows(index_version)
+        skill_ids = set(only) or set(rows)
+        exact = {skill: centroid for skill, centroid in sum_by_skill(items).items() if skill in skill_ids}
+        sums = self.sums.get(index_version, {})
+        kept = {skill: sums.get(skill, Centroid.nothing()) for skill in skill_ids}
         on_progress(Progress("add up", len(items)))
-        await self._move(generation, differences(kept, exact))
+        await self._move(index_version, differences(kept, exact))
         return rebuilt(kept, exact, len(items))
 
-    async def _move(self, generation: int, moves: Mapping[str, Centroid]) -> None:
-        rows = await self._rows(generation)
-        sums = self.sums.setdefault(generation, {})
+    async def _move(self, index_version: int, moves: Mapping[str, Centroid]) -> None:
+        rows = await self._rows(index_version)
+        sums = self.sums.setdefault(index_version, {})
         for skill, move in moves.items():
             sums[skill] = sums.get(skill, Centroid.nothing()) + move
             rows[skill].version = self._dirty.next_version()
 
-    async def _rows(self, generation: int) -> dict[str, _Skill]:
-        rows = self._skills.setdefault(generation, {})
+    async def _rows(self, index_version: int) -> dict[str, _Skill]:
+        rows = self._skills.setdefault(index_version, {})
         for skill in await self._list_skills():
             if skill.id not in rows or rows[skill.id].skill != skill:
                 written = rows[skill.id].point_version if skill.id in rows else 0
@@ -249,22 +257,26 @@ class MemorySuggestions:
         self._taxonomy = taxonomy
         self._ids = count(1)
         self._by_key: dict[str, _Suggested] = {}
-        catalog.forget_asks = self._forget_all_asks
+        catalog.detach_suggestions = self._remove_from_all
 
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
     ) -> Sequence[Suggestion]:
-        ids = sorted(one.suggestion.id for one in self._by_key.values() if one.suggestion.id > after)
+        ids = sorted(entry.suggestion.id for entry in self._by_key.values() if entry.suggestion.id > after)
         suggestions = [await self.find(id_) for id_ in ids]
-        asked = [one for one in suggestions if one.asked_by or one.state is not SuggestionState.PENDING]
-        return [one for one in asked if state is None or one.state is state][:limit]
+        listed = [
+            suggestion
+            for suggestion in suggestions
+            if suggestion.asked_by or suggestion.state is not SuggestionState.PENDING
+        ]
+        return [suggestion for suggestion in listed if state is None or suggestion.state is state][:limit]
 
     async def find(self, suggestion_id: int) -> Suggestion:
-        suggested = self._asked(suggestion_id)
-        return replace(suggested.suggestion, asked_by=min(len(self._asking(suggested)), MAX_COUNTED))
+        suggested = self._find(suggestion_id)
+        return replace(suggested.suggestion, asked_by=min(len(self._active_items(suggested)), MAX_COUNTED))
 
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
-        return [id_ for id_ in self._asking(self._asked(suggestion_id)) if id_ > after][:limit]
+        return [id_ for id_ in self._active_items(self._find(suggestion_id)) if id_ > after][:limit]
 
     async def approve(self, suggestion_id: int, skill: Skill, by: str) -> Suggestion:
         actor, suggested = valid_actor(by), self._pending(suggestion_id)
@@ -286,55 +298,55 @@ class MemorySuggestions:
         self._catalog.classify_again(suggested.items)
         return await self.find(suggestion_id)
 
-    async def call_more(self) -> int:
-        """All who asked are called by the decision itself."""
+    async def reclassify_more(self) -> int:
+        """Return 0: the decision itself reclassifies all items."""
         return 0
 
     def granted(self, item_id: int) -> list[tuple[SuggestedSkill, str]]:
-        """What a person decided about what this item had asked for, as it is."""
-        found = [
+        """Return the decided suggestions of this item, with the skill of each."""
+        decided = [
             (key, suggested.suggestion)
             for key, suggested in sorted(self._by_key.items())
             if item_id in suggested.items
         ]
         return [
             (suggestion.suggested, suggestion.skill_id)
-            for _, suggestion in found
+            for _, suggestion in decided
             if suggestion.skill_id is not None
         ]
 
     def ask(self, item_id: int, key: str, suggested: SuggestedSkill) -> Suggestion:
-        """Gathers on the pending one of its key; what was decided is answered as it is."""
-        asked = self._by_key.get(key)
-        if asked is None:
+        """Add the item to the pending suggestion of this key; return a decided one unchanged."""
+        entry = self._by_key.get(key)
+        if entry is None:
             new = Suggestion(next(self._ids), suggested, SuggestionState.PENDING, 0, datetime.now(UTC))
-            asked = self._by_key[key] = _Suggested(new)
-        if asked.suggestion.state is SuggestionState.PENDING:
-            asked.items.add(item_id)
-        return asked.suggestion
+            entry = self._by_key[key] = _Suggested(new)
+        if entry.suggestion.state is SuggestionState.PENDING:
+            entry.items.add(item_id)
+        return entry.suggestion
 
-    def forget_asks(self, item_id: int) -> None:
-        """What a decided suggestion was asked by stays: it is what the decision rests on."""
+    def detach_suggestions(self, item_id: int) -> None:
+        """Remove the item from pending suggestions. Decided ones keep their items as evidence."""
         for suggested in self._by_key.values():
             if suggested.suggestion.state is SuggestionState.PENDING:
                 suggested.items.discard(item_id)
 
-    def _forget_all_asks(self, item_id: int) -> None:
+    def _remove_from_all(self, item_id: int) -> None:
         for suggested in self._by_key.values():
             suggested.items.discard(item_id)
 
-    def _asked(self, suggestion_id: int) -> _Suggested:
+    def _find(self, suggestion_id: int) -> _Suggested:
         for suggested in self._by_key.values():
             if suggested.suggestion.id == suggestion_id:
                 return suggested
         raise unknown_suggestion(suggestion_id)
 
-    def _asking(self, suggested: _Suggested) -> list[int]:
-        """Items that left the catalog ask for nothing."""
+    def _active_items(self, suggested: _Suggested) -> list[int]:
+        """Return the items of a suggestion that are still in the catalog."""
         return sorted(id_ for id_ in suggested.items if self._catalog.stored(id_) is not None)
 
     def _pending(self, suggestion_id: int) -> _Suggested:
-        suggested = self._asked(suggestion_id)
+        suggested = self._find(suggestion_id)
         if suggested.suggestion.state is not SuggestionState.PENDING:
             raise decided_already(suggested.suggestion)
         return suggested
@@ -346,7 +358,11 @@ class MemorySuggestions:
         suggested.suggestion = replace(
             before, state=state, reviewed_by=actor, reviewed_at=datetime.now(UTC), skill_id=skill_id
         )
-        details = {"name": before.suggested.name, "asked_by": len(self._asking(suggested)), "skill_id": skill_id}
+        details = {
+            "name": before.suggested.name,
+            "asked_by": len(self._active_items(suggested)),
+            "skill_id": skill_id,
+        }
         self._taxonomy.write_audit(actor, audit_action(state), before.id, details)
 
 
@@ -361,21 +377,21 @@ class MemoryAssignments:
 
     async def record(self, classified: Sequence[Classified]) -> Mapping[int, tuple[int, tuple[Assignment, ...]]]:
         taken = {}
-        for one in classified:
-            stored = self._catalog.stored(one.item_id)
-            if stored and stored.needs_skills and stored.version == one.version:
-                now = self._put(stored, self._resolved(stored.id, one.classification))
+        for result in classified:
+            stored = self._catalog.stored(result.item_id)
+            if stored and stored.needs_skills and stored.version == result.version:
+                now = self._put(stored, self._resolved(stored.id, result.classification))
                 taken[now.id] = (now.version, now.assignments)
         return taken
 
     async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: str) -> tuple[Assignment, ...]:
         actor = valid_actor(by)
-        wanted = by_hand(skill_ids, self._taxonomy.active(), actor)
+        assignments = by_hand(skill_ids, self._taxonomy.active(), actor)
         before = self._stored(item_id)
         self._catalog.by_hand.add(item_id)
-        self._suggestions.forget_asks(item_id)
-        now = self._put(before, _in_order(wanted))
-        details = moved(before.assignments, wanted)
+        self._suggestions.detach_suggestions(item_id)
+        now = self._put(before, _in_order(assignments))
+        details = moved(before.assignments, assignments)
         self._taxonomy.write_audit(actor, "item.assign", item_id, details)
         return now.assignments
 
@@ -392,13 +408,13 @@ class MemoryAssignments:
     ) -> Sequence[int]:
         if skill_id is not None:
             await self._taxonomy.find(skill_id)
-        later = [seen.id for seen in await self._catalog.scan(after, await self._catalog.count())]
-        wanted = [
+        later = [point.id for point in await self._catalog.scan(after, await self._catalog.count())]
+        ids = [
             item.id
             for item in await self._catalog.items(later)
-            if item.id not in self._catalog.by_hand and _is_meant(item, skill_id, source)
+            if item.id not in self._catalog.by_hand and _matches(item, skill_id, source)
         ]
-        return self._catalog.classify_again(wanted[:limit])
+        return self._catalog.classify_again(ids[:limit])
 
     def _stored(self, item_id: int) -> StoredItem:
         stored = self._catalog.stored(item_id)
@@ -408,9 +424,9 @@ class MemoryAssignments:
 
     def _resolved(self, item_id: int, classification: Classification) -> tuple[Assignment, ...]:
         grants: list[tuple[SuggestedSkill, str | None]] = [*self._suggestions.granted(item_id)]
-        self._suggestions.forget_asks(item_id)
-        if asked := asked_skill(classification.suggestion):
-            grants.append((asked[1], self._suggestions.ask(item_id, *asked).skill_id))
+        self._suggestions.detach_suggestions(item_id)
+        if requested := stored_suggestion(classification.suggestion):
+            grants.append((requested[1], self._suggestions.ask(item_id, *requested).skill_id))
         assignments = by_classifier(classification.assignments, self._taxonomy.active())
         for suggested, skill_id in grants:
             if skill_id in self._taxonomy.active():
@@ -425,7 +441,7 @@ class MemoryAssignments:
         return same
 
 
-def _is_meant(item: StoredItem, skill_id: str | None, source: AssignedBy | None) -> bool:
+def _matches(item: StoredItem, skill_id: str | None, source: AssignedBy | None) -> bool:
     if skill_id is None and source is None:
         return True
     return any(
@@ -434,6 +450,6 @@ def _is_meant(item: StoredItem, skill_id: str | None, source: AssignedBy | None)
     )
 
 
-def _in_order(wanted: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
-    """The primary first, the others by id, as a catalog gives them back."""
-    return (*wanted[:1], *sorted(wanted[1:], key=lambda assignment: assignment.skill_id))
+def _in_order(assignments: tuple[Assignment, ...]) -> tuple[Assignment, ...]:
+    """Return the primary first, the others by id, as a catalog returns them."""
+    return (*assignments[:1], *sorted(assignments[1:], key=lambda assignment: assignment.skill_id))

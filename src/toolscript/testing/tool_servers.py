@@ -1,4 +1,4 @@
-"""MCP servers in memory: they have what a test gives them, and fall when a test says so."""
+"""In-memory MCP servers: a test sets their items, and makes them fail."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ def echo(_server: str, _tool: str, arguments: JsonObject) -> CallResult:
 
 
 class MemoryToolServers:
-    """A server is ready once it has been given something to have, by `put` or at the start."""
+    """A server is ready once it has items, from `put` or from the constructor."""
 
     def __init__(self, has: Mapping[str, Iterable[Item]] | None = None, answer: Answer = echo) -> None:
         self._has = {server: tuple(items) for server, items in (has or {}).items()}
@@ -30,7 +30,7 @@ class MemoryToolServers:
         self._news = asyncio.Event()
 
     def put(self, server: str, *items: Item) -> None:
-        """From now on the server has exactly these, and stands again if it had fallen."""
+        """Replace the items of a server. A failed server is ready again."""
         self._fallen.pop(server, None)
         self._has[server] = items
         self._bump()
@@ -40,9 +40,9 @@ class MemoryToolServers:
         self._bump()
 
     def use(self, specs: Sequence[ServerSpec]) -> None:
-        wanted = {spec.name: spec for spec in specs}
-        if wanted != self._specs or self._closed:
-            self._specs, self._closed = wanted, False
+        by_name = {spec.name: spec for spec in specs}
+        if by_name != self._specs or self._closed:
+            self._specs, self._closed = by_name, False
             self._bump()
 
     def states(self) -> Sequence[ServerState]:

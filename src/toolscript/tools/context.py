@@ -1,4 +1,4 @@
-"""One search on its way through the stages, and the log lines of its stages."""
+"""The context of one search, passed through its stages, and the log lines of the stages."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ class SearchContext:
 
 @contextmanager
 def start_background(work: Coroutine[Any, Any, T]) -> Iterator[asyncio.Task[T]]:
-    """Goes on beside what is done meanwhile, and not for longer than that."""
+    """Run the work as a task while the block runs; cancel it when the block ends."""
     task = asyncio.ensure_future(work)
     try:
         yield task
@@ -54,16 +54,16 @@ def start_background(work: Coroutine[Any, Any, T]) -> Iterator[asyncio.Task[T]]:
             task.cancel()
 
 
-def tell_skills(query: ToolQuery, skills: Iterable[MatchedSkill]) -> None:
-    _tell(query, "Stage 1 - Matched skills: %s", ((skill.id, skill.score) for skill in skills))
+def log_skills(query: ToolQuery, skills: Iterable[MatchedSkill]) -> None:
+    _log(query, "Stage 1 - Matched skills: %s", ((skill.id, skill.score) for skill in skills))
 
 
-def tell_tools(query: ToolQuery, hits: Iterable[ToolHit]) -> None:
-    _tell(query, "Stage 2 - Matched tools: %s", ((hit.name, hit.score) for hit in hits))
+def log_tools(query: ToolQuery, hits: Iterable[ToolHit]) -> None:
+    _log(query, "Stage 2 - Matched tools: %s", ((hit.name, hit.score) for hit in hits))
 
 
-def _tell(query: ToolQuery, line: str, scored: Iterable[tuple[str, float | None]]) -> None:
-    """At every search of a busy service it would be most of the log."""
+def _log(query: ToolQuery, line: str, scored: Iterable[tuple[str, float | None]]) -> None:
+    """Log at INFO only in literal mode: at every search of a busy service this would be most of the log."""
     level = logging.INFO if query.search_type is SearchType.SEMANTIC else logging.DEBUG
     if logger.isEnabledFor(level):
         logger.log(level, line, list(scored))

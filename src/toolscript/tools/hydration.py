@@ -1,4 +1,4 @@
-"""The last stage: fields and schemas of what is returned, at the same time."""
+"""Hydration, the last stage: load payloads and schemas of the returned items concurrently."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from toolscript.core.items import ItemKind, Schemas
 from toolscript.core.retrieval.deadline import Part
 from toolscript.tools.context import SearchContext
-from toolscript.tools.item_stage import Scored
+from toolscript.tools.item_stage import ScoredItem
 from toolscript.tools.model.answer import ToolHit
 from toolscript.tools.payload_cache import CachedPayload, PayloadCache, Revisions
 from toolscript.tools.ports import Catalog
@@ -18,17 +18,17 @@ class HydrationStage:
         self._catalog = catalog
 
     async def hits(
-        self, context: SearchContext, best: Sequence[Scored], revisions: Revisions, *, schemas: bool
+        self, context: SearchContext, best: Sequence[ScoredItem], revisions: Revisions, *, schemas: bool
     ) -> list[ToolHit]:
         if not best:
             return []
         ids = [scored.id for scored in best]
         with context.spans.span("search.enrich"):
             read, loaded = await asyncio.gather(
-                self._cache.read_or_known(context.attempt, {id_: revisions[id_] for id_ in ids}),
+                self._cache.read_or_cached(context.attempt, {id_: revisions[id_] for id_ in ids}),
                 self._schemas(context, ids if schemas else ()),
             )
-        # An item that was removed a moment ago has no fields any more.
+        # An item that was removed a moment ago has no payload any more.
         scored_items = [scored for scored in best if scored.id in read]
         return [_hit(scored, read[scored.id], loaded.get(scored.id, Schemas())) for scored in scored_items]
 
@@ -37,7 +37,7 @@ class HydrationStage:
         return await context.attempt.or_else(Part.SCHEMAS, self._catalog.schemas(ids), nothing) if ids else nothing
 
 
-def _hit(scored: Scored, cached: CachedPayload, schemas: Schemas) -> ToolHit:
+def _hit(scored: ScoredItem, cached: CachedPayload, schemas: Schemas) -> ToolHit:
     fields = cached.fields
     primary = fields.get("primary_skill_id")
     return ToolHit(

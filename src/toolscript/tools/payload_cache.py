@@ -1,9 +1,9 @@
-"""What points carry, remembered for as long as they stay as they are.
+"""Cache of point payloads, valid as long as the revision of the point stays the same.
 
-Popular items are candidates again and again, and reading them costs as much as finding them. A candidate says
-which revision of its point was found; what is remembered of another revision is not used. Copies of a point may
-count differently, and one made anew counts from the start: so nothing is remembered for longer than ten minutes,
-and not all that was read at once is forgotten at once.
+Popular items are candidates again and again, and reading their payloads costs as much as finding them. A candidate
+carries the revision of its point; a cached payload of another revision is not used. Replicas of a point may count
+revisions differently, and a recreated point starts at the first: so entries expire after ten minutes, with jitter,
+so that entries loaded together do not expire together.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,15 +15,15 @@ from toolscript.core.retrieval.model import Candidate, Fields
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.retrieval.rerank import Features, features_of_payload
 
-REMEMBERED = 10_000
-REMEMBERED_SECONDS = 600.0
+CACHE_SIZE = 10_000
+CACHE_SECONDS = 600.0
 
 Revisions = Mapping[int, int]
 
 
 @dataclass(frozen=True)
 class CachedPayload:
-    """`traits` are the part of the fields that a ranking looks at, unpacked."""
+    """`features` are the unpacked fields that the reranker uses."""
 
     fields: Fields
     features: Features
@@ -46,30 +46,32 @@ def revisions_of(hits: Iterable[Candidate]) -> dict[int, int]:
 
 
 class PayloadCache:
-    def __init__(self, index: Index, size: int = REMEMBERED) -> None:
+    def __init__(self, index: Index, size: int = CACHE_SIZE) -> None:
         self._index = index
-        self._points = TtlCache[int, tuple[int, CachedPayload]](size, REMEMBERED_SECONDS)
+        self._points = TtlCache[int, tuple[int, CachedPayload]](size, CACHE_SECONDS)
 
-    def known(self, wanted: Revisions) -> CachedPayloads:
-        """Those that need not be read."""
-        held = {id_: payload for id_ in wanted if (payload := self._points.get(id_)) is not None}
-        return {id_: payload for id_, (revision, payload) in held.items() if revision == wanted[id_]}
+    def cached(self, revisions: Revisions) -> CachedPayloads:
+        """Return the payloads that are cached with these revisions."""
+        entries = {id_: entry for id_ in revisions if (entry := self._points.get(id_)) is not None}
+        return {id_: payload for id_, (revision, payload) in entries.items() if revision == revisions[id_]}
 
-    async def read(self, wanted: Revisions) -> CachedPayloads:
-        """All of them that are still there."""
-        known = self.known(wanted)
-        missing = [id_ for id_ in wanted if id_ not in known]
+    async def read(self, revisions: Revisions) -> CachedPayloads:
+        """Return the payloads of all points that still exist."""
+        cached = self.cached(revisions)
+        missing = [id_ for id_ in revisions if id_ not in cached]
         if not missing:
-            return known
+            return cached
         read = {id_: _cached_payload(fields) for id_, fields in (await self._index.fields(missing)).items()}
-        # One that changed since it was found is found with another revision next time, and read again.
-        self._points.put({id_: (wanted[id_], payload) for id_, payload in read.items() if wanted[id_]})
-        return {**known, **read}
+        # A point that changed since it was retrieved comes with another revision next time, and is read again.
+        self._points.put({id_: (revisions[id_], payload) for id_, payload in read.items() if revisions[id_]})
+        return {**cached, **read}
 
-    async def read_or_known(self, attempt: Attempt, wanted: Revisions) -> CachedPayloads:
-        """When the index fails, those that need not be read."""
-        known = self.known(wanted)
-        return known if len(known) == len(wanted) else await attempt.or_else(Part.INDEX, self.read(wanted), known)
+    async def read_or_cached(self, attempt: Attempt, revisions: Revisions) -> CachedPayloads:
+        """Return the payloads of all points that still exist; when the index fails, only cached ones."""
+        cached = self.cached(revisions)
+        if len(cached) == len(revisions):
+            return cached
+        return await attempt.or_else(Part.INDEX, self.read(revisions), cached)
 
 
 def _cached_payload(fields: Fields) -> CachedPayload:

@@ -1,4 +1,4 @@
-"""Ports of tool search: catalog, skills, sources and what its routes ask. Each has a contract suite."""
+"""Ports of tool search: catalog, skills, sources, and the services its routes call. Each has a contract suite."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -24,8 +24,8 @@ from toolscript.tools.model.catalog import (
     ChangeDetails,
     ChangeState,
     Claim,
-    Generation,
-    GenerationState,
+    IndexVersion,
+    IndexVersionState,
     ItemChange,
     ItemFilter,
     ItemSource,
@@ -39,277 +39,279 @@ from toolscript.tools.model.query import ToolQuery
 
 
 class Classifier(Protocol):
-    """Says which skills items are in. Item text is data to it, whatever it says."""
+    """Assigns items to skills. It treats item text as data, never as instructions."""
 
     async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
-        """One answer an item, in order; assignments name only these skills, as `valid_assignments` has them."""
+        """Return one classification per item, in order, with these skills only; see `valid_assignments`."""
 
 
 class Taxonomy(Protocol):
-    """The skills of record. None is ever removed: it is deactivated. Every change is audited."""
+    """The skills of record. A skill is deactivated, never removed. Every change is audited."""
 
     async def revision(self) -> int:
-        """Grows with every change of any skill."""
+        """Return a number that grows with every change of any skill."""
 
     async def page(self, after: str, limit: int, *, active_only: bool = False) -> Sequence[SkillEntry]:
-        """The next skills in order of id; fewer than `limit` only at the end."""
+        """Return the next skills in order of id; fewer than `limit` only at the end."""
 
     async def find(self, skill_id: str) -> SkillEntry:
-        """Refused with NotFound when there is none."""
+        """Raise NotFound when there is none."""
 
     async def add(self, skill: Skill, by: str) -> SkillEntry:
-        """Refused with Conflict when the id is taken."""
+        """Add a skill. Raise Conflict when the id is taken."""
 
     async def change(self, skill: Skill, by: str, instead_of: Skill | None = None) -> SkillEntry:
-        """The skill of this id becomes this; what it is already changes nothing.
+        """Replace the skill of this id; an equal skill changes nothing.
 
-        Refused with Conflict when it is not `instead_of`, where that is given.
+        Raise Conflict when the stored skill differs from `instead_of`, if that is given.
         """
 
     async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
-        """The skill's next items in order of id."""
+        """Return the skill's next items in order of id."""
 
     async def audit(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
-        """What people decided, latest first; `before` is the number of the last one seen."""
+        """Return people's decisions, latest first; `before` is the last number of the page before."""
 
 
 class Assignments(Protocol):
     """Which items are in which skills."""
 
     async def of(self, item_id: int) -> tuple[Assignment, ...]:
-        """Primary first. Refused with NotFound when there is no such item."""
+        """Return the assignments of an item, primary first. Raise NotFound when there is no such item."""
 
     async def record(self, classified: Sequence[Classified]) -> Mapping[int, tuple[int, tuple[Assignment, ...]]]:
-        """Takes what a classifier said, in one transaction; answers version and assignments of each item taken.
+        """Store a classifier's results in one transaction; return version and assignments of each item stored.
 
-        Not taken: an item that has changed since, that a person has decided about, or that is gone. An item whose
-        assignments become others gets a new version and is dirty; one whose assignments stay keeps both.
-        A suggestion gathers on the pending one of its key, in place of what the item asked for before; where that
-        key was approved or merged, and its skill is active, it becomes an assignment of LEAST_CONFIDENCE by
-        the same classifier's kind, unless the item has that skill; where it was rejected it is dropped. What the
-        item asked for before, as it is now, counts in the same way.
+        Skipped: items that changed since, that a person decided about, or that were removed. An item whose
+        assignments change gets a new version and becomes dirty; an item whose assignments stay keeps its version.
+        A suggestion is merged into the pending one with its key and replaces the item's earlier suggestion. If
+        that key was approved or merged and its skill is active, the suggestion becomes an assignment of
+        MIN_CONFIDENCE with the classifier's source, unless the item has that skill; if it was rejected, it is
+        dropped. The same applies to an earlier suggestion of the item, as long as the item has not changed.
         """
 
     async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: str) -> tuple[Assignment, ...]:
-        """A person's word, the first skill primary; no skill is a word too. No classifier changes it."""
+        """Store a person's decision, the first skill primary; none is a decision too. No classifier changes it."""
 
     async def release(self, item_id: int, by: str) -> None:
-        """Gives the item back to the classifier; its skills stay until that has looked at it."""
+        """Return the item to the classifier; it keeps its skills until it has been classified."""
 
     async def reclassify(
         self, after: int, limit: int, *, skill_id: str | None = None, source: AssignedBy | None = None
     ) -> Sequence[int]:
-        """Has the next items in order of id classified anew, but for those a person decided about.
+        """Schedule the next items in order of id for classification; skip those that a person decided about.
 
-        All, or those in a skill, or those with an assignment from this source. Answers their ids.
+        All items, or those in a skill, or those with an assignment from this source. Return their ids.
         """
 
 
 class Suggestions(Protocol):
-    """Skills that classifiers missed, until a person decides. Refused with Conflict when somebody has."""
+    """Skills that classifiers suggest. A person decides once: a second decision raises Conflict."""
 
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
     ) -> Sequence[Suggestion]:
-        """The next suggestions in order of id; a pending one only while somebody asks for it."""
+        """Return the next suggestions in order of id; pending ones only while an item requests them."""
 
     async def find(self, suggestion_id: int) -> Suggestion: ...
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
-        """The items that ask for it, in order of id."""
+        """Return the ids of the items that request it, in order."""
 
     async def approve(self, suggestion_id: int, skill: Skill, by: str) -> Suggestion:
-        """Makes the skill, and has the items that asked classified anew. Conflict when the skill's id is taken.
+        """Add the skill and reclassify the items that requested it. Raise Conflict when the skill's id is taken.
 
-        Whoever asked gets the skill, whatever the classifier says, for as long as the item stays what it is.
+        These items get the skill, whatever the classifier returns, until their definition changes.
         """
 
     async def reject(self, suggestion_id: int, by: str) -> Suggestion: ...
     async def merge(self, suggestion_id: int, into: str, by: str) -> Suggestion:
-        """Those who ask for it get this active skill, now and later."""
+        """Assign this active skill to the items that request the suggestion, now and later."""
 
-    async def call_more(self) -> int:
-        """Where many asked, a decision calls the first of them; this calls the next. 0 when all are called."""
-
-
-class SkillsBehind(Protocol):
-    """Per index generation: skills whose points have yet to follow."""
-
-    async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
-        """Skills, all or only some, whose points have yet to follow, the longest waiting first."""
-
-    async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
-        """The points of these skills are at these versions."""
+    async def reclassify_more(self) -> int:
+        """Reclassify the next items of a decided suggestion, after those of the decision itself; 0 when done."""
 
 
-class SkillVectors(SkillsBehind, Protocol):
-    """Per index generation: what each item counts as, what each skill's items sum up to, and who has to follow."""
+class StaleSkills(Protocol):
+    """Per index version: skills whose points are out of date."""
 
-    async def recall(self, generation: int, text_hashes: Mapping[int, str]) -> Mapping[int, Vector]:
-        """The vectors of items that count with this very text."""
+    async def behind(self, index_version: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
+        """Return skills, all or only some, whose points are out of date, the longest waiting first."""
 
-    async def count(self, generation: int, claim: Claim, counted: Sequence[Counted]) -> None:
-        """Moves the sums from what each claimed item counted as to what it counts as now; none means nothing.
+    async def mark_indexed(self, index_version: int, versions: Mapping[str, int]) -> None:
+        """Record that the points of these skills have these versions."""
 
-        In one transaction, and only for what is still claimed at the claimed version: what another worker has, or
-        what changed since, is left alone.
+
+class SkillVectors(StaleSkills, Protocol):
+    """Per index version: each item's contribution, each skill's centroid, and the skills with stale points."""
+
+    async def recall(self, index_version: int, text_hashes: Mapping[int, str]) -> Mapping[int, Vector]:
+        """Return the stored vectors of the items whose text has this hash."""
+
+    async def count(self, index_version: int, claim: Claim, counted: Sequence[Counted]) -> None:
+        """Replace the contributions of the claimed items; a claimed item missing in `counted` contributes nothing.
+
+        In one transaction, and only for items still claimed at the claimed version: items that another worker
+        holds, or that changed since, are left alone.
         """
 
-    async def has_counted(self, generation: int) -> bool:
-        """Whether any item counts: then items have been followed."""
+    async def has_counted(self, index_version: int) -> bool:
+        """Return whether any item contributes, which means that items have been indexed."""
 
-    async def written(self, generation: int) -> Mapping[int, tuple[int, int]]:
-        """By point id, the versions that the point of each skill has at the least and at the most."""
+    async def written(self, index_version: int) -> Mapping[int, tuple[int, int]]:
+        """Return, by point id, the minimum and maximum version that the point of each skill can have."""
 
-    async def all_behind(self, generation: int) -> None:
-        """Every skill's point has to be written again."""
+    async def all_behind(self, index_version: int) -> None:
+        """Mark every skill's point as out of date."""
 
     async def rebuild(
-        self, generation: int, only: Collection[str] = (), on_progress: OnProgress = silent
+        self, index_version: int, only: Collection[str] = (), on_progress: OnProgress = silent
     ) -> Rebuilt:
-        """Adds up every item again, beside running workers, and mends the sums that differ."""
+        """Recompute every centroid from its items, beside running workers, and repair those that differ."""
 
 
 class CatalogContents(Protocol):
-    """What the catalog holds, a page at a time, and how it leaves. `Catalog` writes it."""
+    """The contents of the catalog, a page at a time, and their removal. `Catalog` writes them."""
 
     async def sources(self, after: str, limit: int) -> Sequence[ItemSource]:
-        """The next sources in order of name; fewer than `limit` only at the end."""
+        """Return the next sources in order of name; fewer than `limit` only at the end."""
 
     async def source(self, name: str) -> ItemSource | None: ...
     async def remove_source(self, name: str, limit: int) -> int:
-        """Removes at most `limit` items of a source; answers how many. Fewer: the source is now gone.
+        """Remove at most `limit` items of a source; return how many. Fewer than `limit`: the source is gone.
 
-        They leave as `Catalog.remove` has it: what people decided about them still holds if they come back.
+        As with `Catalog.remove`, people's decisions about these items apply again if the items come back.
         """
 
     async def page(self, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
-        """The next items in order of id, without schemas; fewer than `limit` only at the end."""
+        """Return the next items in order of id, without schemas; fewer than `limit` only at the end."""
 
     async def find(self, item_id: int) -> CatalogItem:
-        """Refused with NotFound when there is none, or none any more."""
+        """Raise NotFound when there is none, or it was removed."""
 
     async def remove(self, item_id: int) -> bool:
-        """False when it had left before. Refused with NotFound when it never was there."""
+        """Return False when it was removed before. Raise NotFound when it never existed."""
 
 
 class ItemChanges(Protocol):
-    """Definitions that changed after they were seen. `Catalog.store` writes them; people decide on held ones."""
+    """Changed definitions of known items. `Catalog.store` records them; people decide on held ones."""
 
     async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
-        """The latest first; `before` is the last one seen. Fewer than `limit` only at the end."""
+        """Return the latest first; `before` is the last id seen. Fewer than `limit` only at the end."""
 
     async def find(self, change_id: int) -> ChangeDetails:
-        """Refused with NotFound when there is none."""
+        """Raise NotFound when there is none."""
 
     async def approve(self, change_id: int, by: str) -> ItemChange:
-        """The held definition comes into force: a new version, dirty, to be classified unless by hand. Audited.
+        """Apply the held definition: a new version, dirty, to be classified unless assigned by hand. Audited.
 
-        Refused with Conflict when it is not held, or another definition came into force meanwhile.
+        Raise Conflict when the change is not held, or another definition was applied meanwhile.
         """
 
     async def reject(self, change_id: int, by: str) -> ItemChange:
-        """The definition in force stays; the rejected one is not asked about again. Audited."""
+        """Keep the current definition and do not hold the rejected one again. Audited."""
 
 
 class SyncJobs(Protocol):
-    """Syncs that were asked for. An open one of which nothing is heard for a while reads as interrupted."""
+    """Requested syncs. An open job without a heartbeat for a while reads as interrupted."""
 
     async def add(self, source: str) -> SyncJob:
-        """A job that is queued. Only the latest MOST_JOBS_KEPT are kept, and those that are open."""
+        """Add a queued job. Only the latest MAX_JOBS_KEPT are kept, and those that are open."""
 
     async def start(self, job_id: int) -> None: ...
     async def beat(self, progress: Sequence[JobProgress]) -> None:
-        """These jobs live, and have come so far."""
+        """Record heartbeat and progress of these jobs."""
 
     async def finish(
         self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
     ) -> None: ...
     async def interrupt(self, job_ids: Sequence[int]) -> None:
-        """Those of these jobs that are open will not be finished."""
+        """Mark those of these jobs that are open as interrupted."""
 
     async def find(self, job_id: int) -> SyncJob:
-        """Refused with NotFound when there is none."""
+        """Raise NotFound when there is none."""
 
     async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]:
-        """The latest first; fewer than `limit` only at the end."""
+        """Return the latest first; fewer than `limit` only at the end."""
 
 
 class Catalog(Protocol):
     """The items of record."""
 
     async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
-        """Stores what is new or changed and marks it dirty, in one transaction. Keys are distinct.
+        """Store new and changed items and mark them dirty, in one transaction. Keys are distinct.
 
-        Every change of a known item is recorded, see `ItemChanges`. A catalog that holds changes does not make
-        them: each waits for a person, unless it was rejected before, and the definition in force stays.
+        Every change of a known item is recorded, see `ItemChanges`. A catalog that holds changes does not apply
+        them: each waits for a person, unless it was rejected before, and the current definition stays.
         """
 
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
-        """Removes the items of a source whose keys are not given; answers how many."""
+        """Remove the items of a source whose keys are not given; return how many."""
 
     async def remove(self, source: str, keys: Sequence[str]) -> int:
-        """Removes these items of a source, where it has them; answers how many."""
+        """Remove these items of a source, where it has them; return how many."""
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]: ...
     async def schemas(self, ids: Sequence[int]) -> Mapping[int, Schemas]: ...
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
-        """The next active items' ids and versions in order of id; fewer than `limit` only at the end."""
+        """Return ids and versions of the next active items in order of id; fewer than `limit` only at the end."""
 
     async def count(self) -> int: ...
 
 
 class DirtySet(Protocol):
-    """Which items each index generation has yet to follow, and who is at work on them."""
+    """The items that each index version has yet to index, and the leases of the workers on them."""
 
-    async def generations(self) -> Sequence[Generation]: ...
-    async def adopt(self, fingerprint: str) -> Generation:
-        """Names the model of the first generation; whoever comes second gets what the first has named."""
+    async def index_versions(self) -> Sequence[IndexVersion]: ...
+    async def adopt(self, fingerprint: str) -> IndexVersion:
+        """Set the fingerprint of the first index version, once; a later caller gets the one that was set."""
 
-    async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
-        """Starts a generation that follows every change from now on; the same one when it was begun before.
+    async def begin(self, fingerprint: str, *, afresh: bool = False) -> IndexVersion:
+        """Start an index version that receives every change from now on, or return the one started before.
 
-        `afresh` has it filled from the first item again.
+        `afresh` fills it from the first item again.
         """
 
-    async def fill(self, generation: int, limit: int) -> int:
-        """Marks the next items of the catalog dirty for a generation; 0 when all have been.
+    async def fill(self, index_version: int, limit: int) -> int:
+        """Mark the next items of the catalog dirty for an index version; return 0 when all are marked.
 
-        An item that somebody holds is done once more after that.
+        An item that a worker holds is indexed again after that.
         """
 
-    async def set_state(self, generation: int, state: GenerationState) -> None:
-        """LIVE makes the generation that was live PREVIOUS."""
+    async def set_state(self, index_version: int, state: IndexVersionState) -> None:
+        """Set the state; with LIVE, the index version that was live becomes PREVIOUS."""
 
-    async def forget(self, generation: int) -> None: ...
+    async def forget(self, index_version: int) -> None: ...
     async def claim(
-        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+        self, index_version: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
     ) -> Claim:
-        """`abandoned_first`: where others have let leases run out, what they held and nothing else."""
+        """Lease dirty items. With `abandoned_first`, only items with expired leases, if there are any."""
 
-    def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AbstractAsyncContextManager[None]:
-        """Renews what of a claim is still held while the work within is done, however busy the process is."""
+    def keep_lease(
+        self, index_version: int, claim: Claim, lease_seconds: float
+    ) -> AbstractAsyncContextManager[None]:
+        """Renew the lease of a claim while the block runs, however busy the process is."""
 
-    async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
-        """The part of a claim that is still held, held for longer."""
+    async def renew(self, index_version: int, claim: Claim, lease_seconds: float) -> Claim:
+        """Extend the lease; return the part of the claim that is still held."""
 
     async def clear(
-        self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
+        self, index_version: int, claim: Claim, release_later: Collection[int] = (), after_seconds: float = 0.0
     ) -> None:
-        """Forgets what was followed; frees what changed meanwhile; marks again what was lost to another.
+        """Remove indexed items, free those that changed meanwhile, and mark those lost to another worker again.
 
-        Those that are to be looked at `again` stay dirty, and are free after a while.
+        Items in `release_later` stay dirty, and can be leased again after `after_seconds`.
         """
 
-    async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
-        """Gives the items back, to be tried again later and ever later."""
+    async def postpone(self, index_version: int, claim: Claim, reason: str) -> None:
+        """Release the items, to be retried later with exponential backoff."""
 
-    async def mark(self, generation: int, ids: Sequence[int]) -> None:
-        """Makes these items dirty, whether the catalog has them or not."""
+    async def mark(self, index_version: int, ids: Sequence[int]) -> None:
+        """Mark these items dirty, whether the catalog has them or not."""
 
-    async def pending(self, generation: int) -> Pending: ...
-    async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]: ...
-    async def failing(self, generation: int, limit: int) -> Sequence[tuple[int, str]]:
-        """Items that were postponed, with the reason of the last time."""
+    async def pending(self, index_version: int) -> Pending: ...
+    async def are_dirty(self, index_version: int, ids: Sequence[int]) -> set[int]: ...
+    async def failing(self, index_version: int, limit: int) -> Sequence[tuple[int, str]]:
+        """Return postponed items, each with its last error."""
 
 
 class SearchesTools(Protocol):

@@ -1,4 +1,4 @@
-"""Tool search: embed, match skills, ask both arms, rank, cut, load what is returned; one deadline for all."""
+"""Tool search: embed, match skills, retrieve, rank, apply the threshold, hydrate; one deadline for all stages."""
 
 import asyncio
 import logging
@@ -12,9 +12,17 @@ from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
-from toolscript.tools.context import SearchContext, start_background, tell_skills, tell_tools
+from toolscript.tools.context import SearchContext, log_skills, log_tools, start_background
 from toolscript.tools.hydration import HydrationStage
-from toolscript.tools.item_stage import Found, ItemStage, Retrieved, Scored, Searched, Verdict, where_of
+from toolscript.tools.item_stage import (
+    CandidateLists,
+    ItemCandidates,
+    ItemStage,
+    RankedItems,
+    RetrievalResult,
+    ScoredItem,
+    where_of,
+)
 from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
 from toolscript.tools.payload_cache import PayloadCache
@@ -51,49 +59,49 @@ class ToolSearch:
         self._matching = SkillMatching(skills, index, cache)
         self._items = ItemStage(index, cache, weights)
         self._details = HydrationStage(cache, catalog)
-        self._absences = WhyNotExplainer(index)
+        self._why_not = WhyNotExplainer(index)
         self._deadline_seconds = deadline_seconds
         self._is_overloaded = is_overloaded
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
         facts = {"search_type": query.search_type.value, "strategy": query.strategy.value}
         with self._spans.span("search.execute", product="tools", **facts):
-            return await self._searched(query)
+            return await self._run(query)
 
-    async def _searched(self, query: ToolQuery) -> ToolAnswer:
-        context = self._asked(query)
-        with start_background(self._skills_by_words(context, query.search_type)) as worded:
+    async def _run(self, query: ToolQuery) -> ToolAnswer:
+        context = self._context(query)
+        with start_background(self._skills_by_words(context, query.search_type)) as by_words:
             vectors = await self._embed(context)
             context.stages.end("embedding")
-            searched = await self._search(context, vectors, worded)
-        verdict = await self._items.rank(context, searched.retrieved)
-        best = [scored for scored in verdict.scored[: query.limit] if reaches(scored.score, query.threshold)]
+            retrieval = await self._search(context, vectors, by_words)
+        ranked = await self._items.rank(context, retrieval.candidates)
+        best = [scored for scored in ranked.items[: query.limit] if reaches(scored.score, query.threshold)]
         context.stages.end("ranking")
-        answer = await self._answer(context, vectors, searched, verdict, best)
-        context.attempt.require_something(answer.hits or answer.near_misses)
+        answer = await self._answer(context, vectors, retrieval, ranked, best)
+        context.attempt.raise_if_overloaded(answer.hits or answer.near_misses)
         return answer
 
     async def skills(self, query: SkillQuery) -> SkillAnswer:
-        """The skill stage alone: of a request for several things, too, one vector is enough."""
+        """Run the skill stage alone. It embeds the whole query only, not its sub-queries."""
         by = query.search_type
         one_vector = SearchType.SEMANTIC if by is SearchType.HYBRID else by
-        context = self._asked(ToolQuery(query.text, search_type=one_vector))
-        with start_background(self._skills_by_words(context, by)) as worded:
+        context = self._context(ToolQuery(query.text, search_type=one_vector))
+        with start_background(self._skills_by_words(context, by)) as by_words:
             vectors = await self._embed(context)
-            matched = await self._match(context, vectors, await worded, query.limit, query.threshold)
-        context.attempt.require_something(matched)
+            matched = await self._match(context, vectors, await by_words, query.limit, query.threshold)
+        context.attempt.raise_if_overloaded(matched)
         return SkillAnswer(matched[: query.limit], context.attempt.parts_failed)
 
-    def _asked(self, query: ToolQuery) -> SearchContext:
+    def _context(self, query: ToolQuery) -> SearchContext:
         return SearchContext.now(query, self._deadline_seconds, self._spans, self._is_overloaded)
 
     async def _embed(self, context: SearchContext) -> Vectors:
-        """One arm alone is asked the text as it is; both are asked for every wish in it."""
+        """Embed the query text for `semantic`; for `hybrid`, also every sub-query in it."""
         search_type, request = context.query.search_type, context.request
         if search_type is SearchType.KEYWORD:
             return None
         texts = request.texts if search_type is SearchType.HYBRID else (request.text,)
-        work = _gathered(self._embedder, texts)
+        work = _embed_all(self._embedder, texts)
         with context.spans.span("search.embed"):
             embedded = await context.attempt.or_else(Part.EMBEDDING, work, None)
         if embedded is None or search_type is SearchType.SEMANTIC:
@@ -101,46 +109,48 @@ class ToolSearch:
         return request.vectors(np.array(embedded))
 
     async def _search(
-        self, context: SearchContext, vectors: Vectors, worded: "asyncio.Task[SkillsOfItems]"
-    ) -> Searched:
-        """Literal mode has nothing to search with where there is no vector.
+        self, context: SearchContext, vectors: Vectors, by_words: "asyncio.Task[SkillsOfItems]"
+    ) -> RetrievalResult:
+        """Retrieve items by skills that the client names, among all items (`direct`), or by matched skills.
 
-        Named skills are the caller's word; else `direct` searches all items, the others by matched skills.
+        Literal mode (`semantic`) cannot search without a vector.
         """
         query = context.query
         if query.search_type is SearchType.SEMANTIC and vectors is None:
-            searched = Searched(Retrieved())
+            retrieval = RetrievalResult(ItemCandidates())
         elif query.skill_ids:
             candidate_lists = await self._items.retrieve(context, vectors, where_of(query.kind, query.skill_ids))
-            searched = Searched(Retrieved(routed=candidate_lists), filtered_by=query.skill_ids)
+            retrieval = RetrievalResult(ItemCandidates(routed=candidate_lists), filtered_by=query.skill_ids)
         elif query.strategy is Strategy.DIRECT:
-            searched = Searched(Retrieved(direct=await self._among_all(context, vectors)))
+            retrieval = RetrievalResult(ItemCandidates(direct=await self._search_all(context, vectors)))
         else:
-            searched = await self._search_by_skills(context, vectors, worded)
+            retrieval = await self._search_by_skills(context, vectors, by_words)
         context.stages.end("engine")
-        return searched
+        return retrieval
 
     async def _search_by_skills(
-        self, context: SearchContext, vectors: Vectors, worded: "asyncio.Task[SkillsOfItems]"
-    ) -> Searched:
-        """What `hybrid` finds among all items is looked for while skills are matched."""
+        self, context: SearchContext, vectors: Vectors, by_words: "asyncio.Task[SkillsOfItems]"
+    ) -> RetrievalResult:
+        """Route by matched skills; `hybrid` searches all items at the same time."""
         query, is_hybrid = context.query, context.query.strategy is Strategy.HYBRID
-        with start_background(self._among_all(context, vectors) if is_hybrid else _nothing()) as direct:
-            skills = await self._match(context, vectors, await worded, query.skill_limit, query.skill_threshold)
+        with start_background(self._search_all(context, vectors) if is_hybrid else _nothing()) as direct:
+            skills = await self._match(context, vectors, await by_words, query.skill_limit, query.skill_threshold)
             context.stages.end("skills")
-            tell_skills(query, skills)
+            log_skills(query, skills)
             if not skills:
                 logger.warning(NO_SKILLS_MATCHED, extra={"part": Part.SKILLS.value})
-                return Searched(Retrieved(await direct if is_hybrid else await self._among_all(context, vectors)))
+                return RetrievalResult(
+                    ItemCandidates(await direct if is_hybrid else await self._search_all(context, vectors))
+                )
             ids = tuple(skill.id for skill in skills)
             routed = await self._items.retrieve(context, vectors, where_of(query.kind, ids))
-            return Searched(Retrieved(await direct, routed), skills, ids)
+            return RetrievalResult(ItemCandidates(await direct, routed), skills, ids)
 
-    async def _among_all(self, context: SearchContext, vectors: Vectors) -> Found | None:
+    async def _search_all(self, context: SearchContext, vectors: Vectors) -> CandidateLists | None:
         return await self._items.retrieve(context, vectors, where_of(context.query.kind))
 
     async def _skills_by_words(self, context: SearchContext, by: SearchType | None) -> SkillsOfItems:
-        """Literal mode knows skills by their vectors alone."""
+        """Match skills by words. Literal mode (`semantic`) matches skills by vector only."""
         if by is SearchType.SEMANTIC or context.query.skill_ids or context.query.strategy is Strategy.DIRECT:
             return ()
         work = self._matching.by_words(context.request, where_of(context.query.kind))
@@ -148,9 +158,9 @@ class ToolSearch:
             return await context.attempt.or_else(Part.SKILLS, work, ())
 
     async def _match(
-        self, context: SearchContext, vectors: Vectors, worded: SkillsOfItems, limit: int, threshold: float
+        self, context: SearchContext, vectors: Vectors, by_words: SkillsOfItems, limit: int, threshold: float
     ) -> tuple[MatchedSkill, ...]:
-        work = self._matching.match(vectors[0] if vectors else None, worded, limit, threshold)
+        work = self._matching.match(vectors[0] if vectors else None, by_words, limit, threshold)
         with context.spans.span("search.skills", by="vector"):
             return await context.attempt.or_else(Part.SKILLS, work, ())
 
@@ -158,33 +168,35 @@ class ToolSearch:
         self,
         context: SearchContext,
         vectors: Vectors,
-        searched: Searched,
-        verdict: Verdict,
-        best: Sequence[Scored],
+        retrieval: RetrievalResult,
+        ranked: RankedItems,
+        best: Sequence[ScoredItem],
     ) -> ToolAnswer:
-        query, scored_items = context.query, best or verdict.scored[:NEAR_MISSES]
+        query, scored_items = context.query, best or ranked.items[:NEAR_MISSES]
         with_schemas = query.include_schemas and bool(best)
-        hits = await self._details.hits(context, scored_items, searched.retrieved.revisions, schemas=with_schemas)
+        hits = await self._details.hits(
+            context, scored_items, retrieval.candidates.revisions, schemas=with_schemas
+        )
         context.stages.end("schemas")
-        outcome = Outcome(context, vectors, searched, verdict, tuple(hits) if best else ())
-        tell_tools(query, outcome.hits)
-        absence = await self._absences.of(outcome) if query.about else None
-        whole = searched.retrieved.whole
+        outcome = Outcome(context, vectors, retrieval, ranked, tuple(hits) if best else ())
+        log_tools(query, outcome.hits)
+        absence = await self._why_not.of(outcome) if query.about else None
+        whole = retrieval.candidates.whole
         return ToolAnswer(
             query=query.text,
             hits=outcome.explained_hits() if query.explain else outcome.hits,
-            candidate_count=sum(reaches(scored.score, query.threshold) for scored in verdict.scored),
+            candidate_count=sum(reaches(scored.score, query.threshold) for scored in ranked.items),
             search_type_used=_search_type(whole),
             timings=_timings(context.stages),
             degraded=context.attempt.parts_failed,
             index=self._index.card.fingerprint,
             near_misses=() if best else tuple(hits),
-            good_match=verdict.good_match,
-            unmatched=verdict.unmatched,
-            strategy_used=searched.strategy,
-            skills=searched.skills,
-            skill_ids_used=searched.skill_ids_used,
-            unskilled_count=whole.unskilled if searched.retrieved.anything else None,
+            good_match=ranked.good_match,
+            unmatched=ranked.unmatched,
+            strategy_used=retrieval.strategy,
+            skills=retrieval.skills,
+            skill_ids_used=retrieval.skill_ids_used,
+            unskilled_count=whole.unskilled if retrieval.candidates.anything else None,
             absence=absence,
         )
 
@@ -204,12 +216,12 @@ def _timings(stages: Stages) -> Timings:
 async def _nothing() -> None: ...
 
 
-async def _gathered(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+async def _embed_all(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     return list(await asyncio.gather(*map(embedder.embed_query, texts)))
 
 
 def _search_type(candidates: Candidates) -> str:
-    """What really retrieved, which differs from what was asked when an arm failed."""
+    """Return the retrievers that answered, which differ from the requested ones when one failed."""
     if candidates.dense is None and candidates.words is None:
         return "none"
     if candidates.dense is None:

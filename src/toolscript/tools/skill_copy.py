@@ -1,9 +1,9 @@
-"""The index of skills, with a copy of it in memory that answers for as long as it is known to be fresh.
+"""The index of skills, with a copy in memory that answers searches as long as it is fresh.
 
-A few hundred skills are compared in less time than an engine takes to hear the question. What the engine has is
-told by the versions of the points that were written, which the catalog records after each write: where they are
-others than those of the copy, it is read again, beside the searches. Where nobody could tell for a while, where
-the points are too many, or where a question is about words, the engine answers.
+Comparing a few hundred skills takes less time than a round trip to the engine. The catalog records the version of
+every point after each write: when these versions differ from those of the copy, a background task reads the copy
+again. The engine answers sparse searches, and all searches when the last check is too old or there are too many
+points.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ import numpy as np
 
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.retrieval.model import (
-    Ask,
     Candidate,
     Candidates,
     Condition,
     Fields,
     IndexCard,
-    KeptPoint,
+    IndexQuery,
     Matrix,
     Point,
     PointVersion,
+    StoredPoint,
 )
 from toolscript.core.retrieval.ports import Index
 
@@ -33,7 +33,7 @@ CHECK_SECONDS = 0.25
 STALE_SECONDS = 2.0
 READ_AGAIN_SECONDS = 60.0
 
-# The version of every point that was written, by id.
+# Reads the version of every written point, by id.
 Written = Callable[[], Awaitable[Mapping[int, int]]]
 
 logger = logging.getLogger(__name__)
@@ -44,59 +44,59 @@ class SkillCopy:
         self._index = index
         self._written = written
         self._now = now
-        self._held: _Held | None = None
+        self._copy: _Copy | None = None
         self._versions: Mapping[int, int] = {}
-        self._began = self._read_at = self._true_at = float("-inf")
+        self._check_started = self._read_at = self._fresh_at = float("-inf")
         self._checking: asyncio.Task[None] | None = None
 
     @property
     def card(self) -> IndexCard:
         return self._index.card
 
-    async def search(self, ask: Ask) -> Candidates:
+    async def search(self, ask: IndexQuery) -> Candidates:
         (candidates,) = await self.search_all([ask])
         return candidates
 
-    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
-        held = self._fresh()
-        if held is None or any(ask.vector is None or ask.terms is not None for ask in asks):
+    async def search_all(self, asks: Sequence[IndexQuery]) -> Sequence[Candidates]:
+        copy = self._fresh()
+        if copy is None or any(ask.vector is None or ask.terms is not None for ask in asks):
             return await self._index.search_all(asks)
-        return [held.search(ask) for ask in asks]
+        return [copy.search(ask) for ask in asks]
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
-        held = self._fresh()
-        return await self._index.fields(ids, only) if held is None else held.fields(ids, only)
+        copy = self._fresh()
+        return await self._index.fields(ids, only) if copy is None else copy.fields(ids, only)
 
     def forget(self) -> None:
-        """For whoever has just written to the index: the next search asks the engine."""
-        self._held, self._began, self._true_at = None, float("-inf"), float("-inf")
+        """Drop the copy after a write to the index: the next search queries the engine."""
+        self._copy, self._check_started, self._fresh_at = None, float("-inf"), float("-inf")
         if self._checking is not None:
             self._checking.cancel()
             self._checking = None
 
     async def check(self) -> None:
-        """Makes sure that the copy is what the index has, or that there is none."""
-        began = self._began = self._now()
+        """Read the copy again if the index has changed; drop it if there are too many points."""
+        started = self._check_started = self._now()
         try:
             versions = await self._written()
-            if versions != self._versions or began - self._read_at > READ_AGAIN_SECONDS:
-                # What is written while we read is newer than these versions: the next check finds that.
+            if versions != self._versions or started - self._read_at > READ_AGAIN_SECONDS:
+                # Points written during the read are newer than these versions: the next check detects that.
                 points = await self._index.whole(MAX_SKILLS)
-                self._held = None if points is None else _Held(points)
-                self._versions, self._read_at = versions, began
+                self._copy = None if points is None else _Copy(points)
+                self._versions, self._read_at = versions, started
         except ToolscriptError as error:
-            logger.debug("no copy of the skills", extra={"part": "skills", "reason": error.message})
+            logger.debug("skill copy not checked", extra={"part": "skills", "reason": error.message})
             return
-        self._true_at = began
+        self._fresh_at = started
 
-    def _fresh(self) -> "_Held | None":
-        """Nobody waits for a check."""
+    def _fresh(self) -> "_Copy | None":
+        """Return the copy if it is fresh. Start a check in the background; no search waits for it."""
         now = self._now()
-        if (self._checking is None or self._checking.done()) and now - self._began >= CHECK_SECONDS:
+        if (self._checking is None or self._checking.done()) and now - self._check_started >= CHECK_SECONDS:
             self._checking = asyncio.ensure_future(self.check())
-        return self._held if now - self._true_at <= STALE_SECONDS else None
+        return self._copy if now - self._fresh_at <= STALE_SECONDS else None
 
-    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
+    async def whole(self, maximum: int) -> Sequence[StoredPoint] | None:
         return await self._index.whole(maximum)
 
     async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
@@ -117,38 +117,38 @@ class SkillCopy:
         return await self._index.count()
 
 
-class _Held:
-    def __init__(self, points: Sequence[KeptPoint]) -> None:
+class _Copy:
+    def __init__(self, points: Sequence[StoredPoint]) -> None:
         self._points = sorted(points, key=lambda point: point.id)
         self._by_id = {point.id: point for point in points}
         self._vectors: Matrix = np.array([point.vector for point in self._points], dtype=np.float32)
 
-    def search(self, ask: Ask) -> Candidates:
-        """Best first, of equals the lower id, as the engine has it."""
+    def search(self, ask: IndexQuery) -> Candidates:
+        """Return the best first, on a tie the lower id first, like the engine."""
         if ask.vector is None or not self._points:
             return Candidates(dense=[], points=0)
         length = float(np.linalg.norm(ask.vector)) or 1.0
         scores = self._vectors @ np.asarray(ask.vector / length, dtype=np.float32)
-        wanted = frozenset(ask.only)
+        only = frozenset(ask.only)
         dense: list[Candidate] = []
         for row in np.argsort(-scores, kind="stable").tolist():
             point = self._points[row]
-            if (not wanted or point.id in wanted) and all(_holds(point, condition) for condition in ask.where):
-                dense.append(Candidate(point.id, float(scores[row]), _some(point.fields, ask.fields)))
+            if (not only or point.id in only) and all(_matches(point, condition) for condition in ask.where):
+                dense.append(Candidate(point.id, float(scores[row]), _select(point.fields, ask.fields)))
                 if len(dense) == ask.limit:
                     break
         return Candidates(dense=dense, points=len(self._points))
 
     def fields(self, ids: Sequence[int], only: Sequence[str]) -> dict[int, Fields]:
-        known = [self._by_id[id_] for id_ in ids if id_ in self._by_id]
-        return {point.id: _some(point.fields, only or tuple(point.fields)) for point in known}
+        points = [self._by_id[id_] for id_ in ids if id_ in self._by_id]
+        return {point.id: _select(point.fields, only or tuple(point.fields)) for point in points}
 
 
-def _some(fields: Fields, names: Sequence[str]) -> Fields:
+def _select(fields: Fields, names: Sequence[str]) -> Fields:
     return {name: fields[name] for name in names if name in fields}
 
 
-def _holds(point: KeptPoint, condition: Condition) -> bool:
+def _matches(point: StoredPoint, condition: Condition) -> bool:
     value = point.fields.get(condition.field)
     values = value if isinstance(value, list | tuple) else [value]
-    return any(one in condition.any_of for one in values)
+    return any(item in condition.any_of for item in values)

@@ -1,12 +1,12 @@
-"""The skill stage: which skills a query is routed by.
+"""The skill stage: selects the skills that a query is routed to.
 
-By the vector of their items: the nearest ones that are near enough. By the words of their items: those that
-together hold the items which share the most words with the query. Vectors alone are wrong too often: docs/why.md.
+By vector: the skills with the nearest centroids that reach the threshold. By words: the skills that together cover
+the items with the best BM25 scores. Vectors alone are wrong too often: docs/why.md.
 """
 
 from collections.abc import Mapping, Sequence
 
-from toolscript.core.retrieval.model import Ask, Candidate, Condition, Fields, Vector, Where
+from toolscript.core.retrieval.model import Candidate, Condition, Fields, IndexQuery, Vector, Where
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.retrieval.request import Request
 from toolscript.core.taxonomy import skill_point_id
@@ -28,51 +28,51 @@ class SkillMatching:
         self._skills = skills
         self._items = items
         self._cache = cache
-        self._remembered_skills = PayloadCache(skills)
+        self._skill_cache = PayloadCache(skills)
 
     async def by_words(self, request: Request, where: Where) -> SkillsOfItems:
-        """The skills of each of the items that share the most words with the request. Needs no vector."""
-        ask = Ask(terms=request.whole.terms, where=where, limit=WORD_HITS)
+        """Return the skills of each of the best items of the sparse retriever. Needs no vector."""
+        ask = IndexQuery(terms=request.whole.terms, where=where, limit=WORD_HITS)
         hits = (await self._items.search(ask)).words or ()
         read = await self._cache.read(revisions_of(hits))
         return [read[hit.id].skill_ids for hit in hits if hit.id in read]
 
     async def match(
-        self, vector: Vector | None, worded: SkillsOfItems, limit: int, threshold: float
+        self, vector: Vector | None, word_matches: SkillsOfItems, limit: int, threshold: float
     ) -> tuple[MatchedSkill, ...]:
-        """At most `limit` by vector, then by words what is missing."""
-        named = tuple(dict.fromkeys(skill for skills in worded for skill in skills))
-        near, known = await self._ask(vector, named, limit, threshold)
-        active = [[skill for skill in skills if skill in known] for skills in worded]
+        """Return at most `limit` skills by vector, then those by words that are missing."""
+        named = tuple(dict.fromkeys(skill for skills in word_matches for skill in skills))
+        near, by_words = await self._search(vector, named, limit, threshold)
+        active = [[skill for skill in skills if skill in by_words] for skills in word_matches]
         covered = covering(active, already=near, maximum=room_for_words(len(near)))
-        return (*near.values(), *(known[skill] for skill in covered))
+        return (*near.values(), *(by_words[skill] for skill in covered))
 
-    async def _ask(
+    async def _search(
         self, vector: Vector | None, named: Sequence[str], limit: int, threshold: float
     ) -> tuple[dict[str, MatchedSkill], dict[str, MatchedSkill]]:
-        """The nearest that are near enough, and those of the named that are active, in one go."""
+        """Return the nearest skills that reach the threshold, and the named ones that are active, in one call."""
         points = tuple(map(skill_point_id, named))
         if vector is None:
-            fields = (await self._skills.fields(points, SKILL_FIELDS)).values() if points else ()
-            active = [one for one in fields if one.get("is_active")]
-            return {}, {str(one["id"]): _matched(one, None, MatchedBy.WORDS) for one in active}
-        asks = [Ask(vector, where=(ACTIVE,), limit=limit)]
+            payloads = (await self._skills.fields(points, SKILL_FIELDS)).values() if points else ()
+            active = [fields for fields in payloads if fields.get("is_active")]
+            return {}, {str(fields["id"]): _matched(fields, None, MatchedBy.WORDS) for fields in active}
+        asks = [IndexQuery(vector, where=(ACTIVE,), limit=limit)]
         if points:
-            asks.append(Ask(vector, where=(ACTIVE,), limit=len(points), only=points))
-        near, *known = [candidates.dense or () for candidates in await self._skills.search_all(asks)]
+            asks.append(IndexQuery(vector, where=(ACTIVE,), limit=len(points), only=points))
+        near, *by_words = [candidates.dense or () for candidates in await self._skills.search_all(asks)]
         near_enough = [hit for hit in near if reaches(hit.score, threshold)]
-        worded = [hit for hits in known for hit in hits]
-        read = await self._remembered_skills.read(revisions_of([*near_enough, *worded]))
-        return _all_matched(near_enough, read, MatchedBy.VECTOR), _all_matched(worded, read, MatchedBy.WORDS)
+        word_hits = [hit for hits in by_words for hit in hits]
+        read = await self._skill_cache.read(revisions_of([*near_enough, *word_hits]))
+        return _all_matched(near_enough, read, MatchedBy.VECTOR), _all_matched(word_hits, read, MatchedBy.WORDS)
 
 
 def room_for_words(by_vector: int) -> int:
-    """`MAX_SKILLS` in all; whoever asks for more by vector loses none of what the words would have found."""
+    """`MAX_SKILLS` in all, but at least `MIN_BY_WORDS` by words, however many are requested by vector."""
     return max(MIN_BY_WORDS, MAX_SKILLS - by_vector)
 
 
 def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], maximum: int) -> list[str]:
-    """The fewest skills that hold the items not held already, greedily: whichever holds the most of them next."""
+    """Greedy set cover: the fewest skills that contain the items not covered by the skills in `already`."""
     missing = [skills for skills in items if skills and not any(skill in already for skill in skills)]
     chosen: list[str] = []
     while missing and len(chosen) < maximum:
@@ -80,7 +80,7 @@ def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], m
         for skills in missing:
             for skill in skills:
                 held[skill] += 1
-        # Of equals the first: it belongs to the item that shares the most words.
+        # On a tie the first wins: it belongs to the item with the best BM25 score.
         best = max(held, key=lambda skill: held[skill])
         chosen.append(best)
         missing = [skills for skills in missing if best not in skills]
@@ -88,7 +88,7 @@ def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], m
 
 
 def _all_matched(hits: Sequence[Candidate], read: CachedPayloads, by: MatchedBy) -> dict[str, MatchedSkill]:
-    """Best first; one that is gone meanwhile is left out."""
+    """Best first; skills that were removed meanwhile are left out."""
     matched = [_matched(read[hit.id].fields, hit.score, by) for hit in hits if hit.id in read]
     return {skill.id: skill for skill in sorted(matched, key=lambda skill: (-(skill.score or 0.0), skill.id))}
 

@@ -1,4 +1,4 @@
-"""What must be there, in plain dictionaries."""
+"""The expected state, in plain dictionaries."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ class Known:
     assigned: tuple[Assigned, ...] = ()
     asks: str | None = None
     by_hand: bool = False
-    # What it asked for, as it is, and people then decided about.
+    # Suggestions of the item that were decided.
     decided: set[str] = field(default_factory=set)
 
 
@@ -36,44 +36,47 @@ class Model:
     def store(self, item: Item) -> None:
         if item.key in self.items and self.items[item.key].item == item:
             return
-        known = self.items.get(item.key) or self.gone.pop(item.key, None) or Known(item)
-        self.items[item.key] = known
-        known.item, known.decided = item, set()
-        self.look_at(known)
+        existing = self.items.get(item.key) or self.gone.pop(item.key, None) or Known(item)
+        self.items[item.key] = existing
+        existing.item, existing.decided = item, set()
+        self.look_at(existing)
 
     def remove(self, key: str) -> None:
-        """Who leaves is remembered: what a person said of it holds when it comes back."""
-        known = self.gone[key] = self.items.pop(key)
-        known.asks, known.decided = None, set()
+        """Remove an item but keep its record: manual decisions apply again when it returns."""
+        existing = self.gone[key] = self.items.pop(key)
+        existing.asks, existing.decided = None, set()
 
     def look_at(self, known: Known) -> None:
-        """As a classifier does; a person's word stays."""
+        """Classify an item; manual assignments stay."""
         if known.by_hand:
             return
-        said = classified(known.item, frozenset(name for name, active in self.active.items() if active))
-        known.assigned = tuple((one.skill_id, one.confidence, one.source.value) for one in said.assignments)
+        message = classified(known.item, frozenset(name for name, active in self.active.items() if active))
+        known.assigned = tuple(
+            (assignment.skill_id, assignment.confidence, assignment.source.value)
+            for assignment in message.assignments
+        )
         known.asks = None
         wishes = sorted(known.decided)
-        if said.suggestion and said.suggestion.key in self.decided:
-            wishes.append(said.suggestion.key)
-        elif said.suggestion:
-            known.asks = said.suggestion.key
+        if message.suggestion and message.suggestion.key in self.decided:
+            wishes.append(message.suggestion.key)
+        elif message.suggestion:
+            known.asks = message.suggestion.key
         for name in wishes:
             self.grant(known, self.decided[name].skill)
 
     def grant(self, known: Known, skill: str | None) -> None:
-        """What was decided about a wish counts beside what the classifier says."""
+        """Apply a decided suggestion, in addition to the classifier's result."""
         has = {name for name, _, _ in known.assigned}
         if skill is None or not self.active.get(skill) or skill in has or len(has) >= MAX_ASSIGNMENTS:
             return
         source = known.assigned[0][2] if known.assigned else AssignedBy.LLM.value
-        given = (*known.assigned, (skill, MIN_CONFIDENCE, source))
-        known.assigned = tuple(sorted(given, key=lambda one: (-one[1], one[0])))
+        value = (*known.assigned, (skill, MIN_CONFIDENCE, source))
+        known.assigned = tuple(sorted(value, key=lambda item: (-item[1], item[0])))
 
     def set_by_hand(self, key: str, skills: list[str]) -> None:
-        known = self.items[key]
-        known.by_hand, known.asks = True, None
-        known.assigned = tuple((skill, 1.0, AssignedBy.HUMAN.value) for skill in skills)
+        existing = self.items[key]
+        existing.by_hand, existing.asks = True, None
+        existing.assigned = tuple((skill, 1.0, AssignedBy.HUMAN.value) for skill in skills)
 
     def release(self, key: str) -> None:
         self.items[key].by_hand = False
@@ -84,17 +87,17 @@ class Model:
         if state is SuggestionState.APPROVED and skill:
             self.active[skill] = True
             self.descriptions[skill] = f"About {skill}"
-        for known in self.items.values():
-            if known.asks == name:
-                known.asks = None
-                known.decided.add(name)
+        for existing in self.items.values():
+            if existing.asks == name:
+                existing.asks = None
+                existing.decided.add(name)
                 if state is not SuggestionState.REJECTED:
-                    self.look_at(known)
+                    self.look_at(existing)
 
     def asked(self) -> dict[str, set[str]]:
-        """Who asks for what nobody has decided about."""
-        asked: dict[str, set[str]] = {}
-        for key, known in self.items.items():
-            if known.asks:
-                asked.setdefault(known.asks, set()).add(key)
-        return asked
+        """Return the pending suggestions with their items."""
+        request: dict[str, set[str]] = {}
+        for key, existing in self.items.items():
+            if existing.asks:
+                request.setdefault(existing.asks, set()).add(key)
+        return request

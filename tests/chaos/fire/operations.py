@@ -1,4 +1,4 @@
-"""Random operations, each done to the real thing and to the model. The same seed gives the same operations."""
+"""Random operations on both the system and the model, deterministic for a seed."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ Operation = Callable[[], Awaitable[None]]
 
 @dataclass
 class Round:
-    """`lanes` run at once; within a lane one operation follows the other."""
+    """`lanes` run concurrently; operations within a lane run in order."""
 
     lanes: list[list[Operation]]
     moving: frozenset[int]
@@ -38,7 +38,7 @@ class Operations:
         chance = self._chance
         moving = frozenset(chance.sample(range(topics.GROUPS), topics.GROUPS // 4))
         still = [group for group in range(topics.GROUPS) if group not in moving]
-        people = [one for group in sorted(moving) if (one := self._of_people(group))]
+        people = [item for group in sorted(moving) if (item := self._of_people(group))]
         lanes: list[list[Operation]] = [[] for _ in range(SOURCES)]
         for _ in range(count - len(people)):
             number = chance.randrange(self._max_items)
@@ -46,7 +46,7 @@ class Operations:
         return Round([*lanes, people], moving)
 
     def _of_item(self, key: str, still: Sequence[int]) -> Operation:
-        """Chosen now, and done when its turn comes: only then is it known whether the item is there."""
+        """Choose an operation now; whether the item exists is only known when it runs."""
         chance = self._chance
         what, salt, group = chance.random(), chance.randrange(40), chance.choice(still)
         numbers = range(topics.TOPICS_PER_GROUP)
@@ -54,14 +54,14 @@ class Operations:
         wish = [topics.topic(chance.choice(still), n) for n in chance.sample(numbers, 2)]
 
         async def run() -> None:
-            known = self._model.items.get(key)
-            if known is None or what < 0.55:
-                await self._store(key, names, salt, "change" if known else "add")
+            existing = self._model.items.get(key)
+            if existing is None or what < 0.55:
+                await self._store(key, names, salt, "change" if existing else "add")
             elif what < 0.75:
                 await self._remove(key)
             elif what < 0.9:
                 await self._by_hand(key, [skill for skill in wish if self._model.active.get(skill)])
-            elif known.by_hand and self._group(key) in (None, *still):
+            elif existing.by_hand and self._group(key) in (None, *still):
                 await self._release(key)
 
         return run
@@ -90,15 +90,15 @@ class Operations:
         self._model.release(key)
 
     def _of_people(self, group: int) -> Operation | None:
-        """One decision about one group, about what is settled: what is asked now, and the skills there are now."""
+        """Choose one decision about one group in a settled state: pending suggestions and existing skills."""
         model = self._model
-        asked = sorted(name for name in model.asked() if topics.group_of(name) == group)
+        requests = sorted(name for name in model.asked() if topics.group_of(name) == group)
         skills = sorted(name for name in model.active if topics.group_of(name) == group)
         active = [name for name in skills if model.active[name]]
-        # What is asked for may be a skill that was deactivated: its id is taken.
-        choices = [partial(self._approve, name) for name in asked[:3] if name not in model.active]
-        choices += [partial(self._reject, name) for name in asked[2:3]]
-        choices += [partial(self._merge, name, into) for name in asked[:1] for into in active]
+        # The suggested skill may have been deactivated: its id is taken.
+        choices = [partial(self._approve, name) for name in requests[:3] if name not in model.active]
+        choices += [partial(self._reject, name) for name in requests[2:3]]
+        choices += [partial(self._merge, name, into) for name in requests[:1] for into in active]
         choices += [partial(self._switch, name) for name in skills]
         choices += [partial(self._edit, name) for name in skills[:1]]
         return self._chance.choice(choices) if choices else None
@@ -136,7 +136,7 @@ class Operations:
         self._model.descriptions[name] = text
 
     async def _do(self, kind: str, act: Callable[[], Awaitable[object]]) -> None:
-        """A person told to try again tries again."""
+        """Run a decision, and retry on a conflict."""
         for left in reversed(range(TRIES)):
             try:
                 await act()

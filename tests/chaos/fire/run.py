@@ -1,4 +1,4 @@
-"""Workers on the real engines under random operations, killed at random; then everything is held against a model.
+"""Workers on the real engines under random operations, killed at random; then all state is compared with a model.
 
 By hand, in a database and under aliases of its own (made from those of the environment, and removed at the end):
 
@@ -43,8 +43,8 @@ class Workers:
             self._running = [await self._start() for _ in range(self._count)]
             yield
         finally:
-            for one in self._running:
-                await self._end(one)
+            for item in self._running:
+                await self._end(item)
 
     async def kill(self, number: int) -> None:
         dead = self._running[number % self._count]
@@ -93,9 +93,9 @@ class Fire:
         return run
 
     async def settle(self) -> None:
-        generation, ends_at = self._opened.generation.id, time.monotonic() + PATIENCE_SECONDS
-        while (await self._stores.dirty.pending(generation)).total or await self._stores.skill_vectors.behind(
-            generation, 1
+        index_version, ends_at = self._opened.index_version.id, time.monotonic() + PATIENCE_SECONDS
+        while (await self._stores.dirty.pending(index_version)).total or await self._stores.skill_vectors.behind(
+            index_version, 1
         ):
             assert time.monotonic() < ends_at, "the workers do not come to an end"
             await asyncio.sleep(0.1)
@@ -135,30 +135,30 @@ async def burn(settings: Settings, environment: dict[str, str], given: argparse.
                 f" {sum(fire.operations.done.values())} operations, {len(fire.model.items)} items\n"
             )
             is_time = (number + 1) % given.compare_every == 0 or number + 1 == given.rounds
-            if is_time and (found := await fire.differences()):
-                return found
+            if is_time and (result := await fire.differences()):
+                return result
         sys.stdout.write(f"{dict(sorted(fire.operations.done.items()))}\n")
         return []
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--operations", type=int, default=200_000)
-    asked.add_argument("--rounds", type=int, default=50)
-    asked.add_argument("--workers", type=int, default=4)
-    asked.add_argument("--kills", type=int, default=100)
-    asked.add_argument("--items", type=int, default=5_000, help="how many different items there can be")
-    asked.add_argument("--compare-every", type=int, default=10, help="rounds between two comparisons")
-    asked.add_argument("--seed", type=int, default=random.randrange(10**6))
-    given = asked.parse_args()
-    sys.stderr.write(f"seed {given.seed}\n")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--operations", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--items", type=int, default=5_000, help="how many different items there can be")
+    parser.add_argument("--compare-every", type=int, default=10, help="rounds between two comparisons")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    arguments = parser.parse_args()
+    sys.stderr.write(f"seed {arguments.seed}\n")
     engines = Settings()
     with fresh_database(engines, "template1") as url:
         upgrade(url)
         with fresh_installation(engines, url, "hash") as fresh:
-            found = asyncio.run(burn(fresh.settings, fresh.environment, given))
-    sys.stdout.write("\n".join(found[:40]) + f"\nseed {given.seed}: {len(found)} differences\n")
-    return 1 if found else 0
+            result = asyncio.run(burn(fresh.settings, fresh.environment, arguments))
+    sys.stdout.write("\n".join(result[:40]) + f"\nseed {arguments.seed}: {len(result)} differences\n")
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Items that say which topics they have, and a classifier that reads it.
+"""Items that name their topics, and a classifier that reads them.
 
 Topics come in groups, and an item has topics of one group only: while a group's skills are being changed its items
-are left alone, so that what must come out does not depend on who was faster.
+are left alone, so that the expected result does not depend on timing.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ SOURCES = 6
 
 
 def source_of(key: str) -> str:
-    """Those who store at once store different sources: one source's stores take turns."""
+    """Return the source. Concurrent writers use different sources: writes to one source are serialized."""
     return f"source{int(key[1:]) % SOURCES}"
 
 
@@ -41,17 +41,17 @@ def confidence(key: str, name: str) -> float:
 
 
 def classified(thing: Item, known: frozenset[str]) -> Classification:
-    found = [
+    result = [
         Assignment(name, confidence(thing.key, name), AssignedBy.RULES, "it says so")
         for name in topics_of(thing)
         if name in known
     ]
     missing = [name for name in topics_of(thing) if name not in known]
-    suggestion = SuggestedSkill(missing[0], f"About {missing[0]}") if missing and not found else None
-    return Classification(valid_assignments(found, known), suggestion)
+    suggestion = SuggestedSkill(missing[0], f"About {missing[0]}") if missing and not result else None
+    return Classification(valid_assignments(result, known), suggestion)
 
 
 class TopicClassifier:
     async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
-        known = frozenset(skill.id for skill in skills)
-        return [classified(one.item, known) for one in items]
+        existing = frozenset(skill.id for skill in skills)
+        return [classified(each.item, existing) for each in items]

@@ -14,7 +14,7 @@ from toolscript.server.stores import open_stores
 from toolscript.testing import HashEmbedder
 from toolscript.tools.indexing.versions import open_for_writing
 
-# A killed worker is not waited for any longer than one that is busy may need.
+# Short lease: just longer than a busy worker needs.
 LEASE_SECONDS = 1.0
 
 

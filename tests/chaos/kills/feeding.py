@@ -1,4 +1,4 @@
-"""Gives workers something to do: items change, go and come back."""
+"""Creates work for workers: items change, disappear and return."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ class Feeding:
         return len(self._items) - len(self._gone)
 
     async def change_some(self) -> None:
-        # One after the other: of two at once nobody knows which item is gone at the end.
+        # Sequential: with concurrent changes the expected state would be unknown.
         async with self._turn:
             await self._change_some()
 
@@ -36,10 +36,10 @@ class Feeding:
         await self._stores.catalog.remove(SOURCE, sorted(going))
         staying = [item for item in picked if item.key not in going]
         self.changes += len(picked)
-        # Half of them with another text, half as they were: what was gone comes back, what is unchanged stays.
-        said = [
+        # Half with another text, half unchanged: removed items return, unchanged ones stay.
+        message = [
             replace(item, description=f"{item.description} Said {self.changes} times.") if number % 2 else item
             for number, item in enumerate(staying)
         ]
-        await self._stores.catalog.store(SOURCE, said)
+        await self._stores.catalog.store(SOURCE, message)
         self._gone = (self._gone | going) - {item.key for item in staying}

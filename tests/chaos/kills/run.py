@@ -1,4 +1,4 @@
-"""The controller: starts workers, ends them, and watches who takes over what they held."""
+"""Starts workers, ends them, and measures when others take over their claims."""
 
 import asyncio
 import multiprocessing
@@ -26,12 +26,12 @@ PATIENCE_SECONDS = 120.0
 AT_RANDOM = "at random"
 
 _processes = multiprocessing.get_context("forkserver")
-# Workers are forked from a process that has loaded all they need, and what the command itself loads.
+# Workers are forked from a process that has loaded all modules.
 _processes.set_forkserver_preload([worker.__name__, "tests.chaos.kill_worker"])
 
 
 class Mortal:
-    """One worker's process and what it says."""
+    """A worker process and its messages."""
 
     def __init__(self, settings: Settings, doom: Doom) -> None:
         self._hears, tells = _processes.Pipe(duplex=False)
@@ -48,17 +48,17 @@ class Mortal:
         os.kill(self._process.pid or 0, sign)
 
     async def until(self, *wanted: str) -> str:
-        """The next of these words it says; `gone` when it has ended."""
+        """Return the next of these messages; `gone` if the process has ended."""
         while (word := await self._next()) not in {*wanted, "gone"}:
             pass
         return word
 
     async def _next(self) -> str:
         try:
-            word, said = await asyncio.to_thread(_receive, self._hears)
+            word, message = await asyncio.to_thread(_receive, self._hears)
         except (EOFError, OSError):
             return "gone"
-        self.token = said if word == "claimed" else self.token
+        self.token = message if word == "claimed" else self.token
         return str(word)
 
     async def end(self) -> None:
@@ -70,13 +70,13 @@ class Mortal:
 
 
 def _receive(hears: Connection) -> tuple[str, str]:
-    word, said = hears.recv()
-    return word, said
+    word, message = hears.recv()
+    return word, message
 
 
 @dataclass
 class Seen:
-    """`delays`: by where a worker was ended, seconds until another had all that it held; `idle` held nothing."""
+    """`delays`: seconds until others held all claims of an ended worker, by its step; `idle` held none."""
 
     delays: dict[str, list[float]] = field(default_factory=dict)
     killed: int = 0
@@ -84,7 +84,7 @@ class Seen:
     idle: int = 0
 
     def all_delays(self) -> list[float]:
-        return sorted(one for some in self.delays.values() for one in some)
+        return sorted(item for some in self.delays.values() for item in some)
 
 
 class Kills:
@@ -102,20 +102,20 @@ class Kills:
 
     @asynccontextmanager
     async def survivors(self, count: int) -> AsyncIterator[None]:
-        """Workers that are never killed, and have not ended by themselves."""
+        """Return the workers that are never killed and still run."""
         crew = [Mortal(self._settings, Doom()) for _ in range(count)]
-        listening = [asyncio.create_task(one.until()) for one in crew]
+        listening = [asyncio.create_task(item.until()) for item in crew]
         try:
             yield
-            assert all(one.is_alive for one in crew), "a worker ended by itself"
+            assert all(item.is_alive for item in crew), "a worker ended by itself"
         finally:
-            for one, heard in zip(crew, listening, strict=True):
-                one.send_signal(signal.SIGKILL)
+            for item, heard in zip(crew, listening, strict=True):
+                item.send_signal(signal.SIGKILL)
                 await heard
-                await one.end()
+                await item.end()
 
     async def run(self, kills: int, stalls: int, lanes: int, phase: str = "") -> Seen:
-        """Half of the kills at named steps, half at random moments."""
+        """Kill workers, half at named steps and half at random moments."""
         self._phase = phase
         fates = ["step", AT_RANDOM] * (kills // 2) + ["step"] * (kills % 2) + ["stall"] * stalls
         self._chance.shuffle(fates)
@@ -156,14 +156,14 @@ class Kills:
             self.seen.killed += 1
         else:
             await self._watch(mortal.token, f"stalled at {step.value}")
-            # It wakes up, knows nothing of what has happened, and finishes what it holds to be its batch.
+            # It wakes up and, unaware of the takeover, finishes its batch.
             mortal.send_signal(signal.SIGCONT)
             await mortal.until("cleared")
             self.seen.stalled += 1
         await mortal.end()
 
     async def _fed_until(self, mortal: Mortal, word: str) -> None:
-        """Others take what there is to do as well, so there is more of it until this one has come so far."""
+        """Create work until this worker reaches the step: other workers take work, too."""
         assert await mortal.until("started") == "started", "a worker ended by itself"
         coming = asyncio.create_task(mortal.until(word))
         while not coming.done():

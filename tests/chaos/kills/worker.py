@@ -1,4 +1,4 @@
-"""A worker in a process of its own that tells what it claims, and dies or stands still when it is told to."""
+"""A worker process that reports its claims, and dies or stalls on demand."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ HASH = "hash"
 
 @dataclass(frozen=True)
 class Doom:
-    """What happens when the step is reached for the n-th time. Without a step: nothing, or what others decide."""
+    """Action when the step is reached for the n-th time. Without a step, the worker runs normally."""
 
     step: Step | None = None
     times: int = 1
@@ -35,16 +35,16 @@ class Doom:
 
 
 class ToldDirtySet(PostgresDirtySet):
-    """Says which claim is whose, so that it can be seen when somebody else has it."""
+    """Reports claims with their owner, so that a takeover can be detected."""
 
     def __init__(self, pool: Pool, tell: Connection) -> None:
         super().__init__(pool)
         self._tell = tell
 
     async def claim(
-        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+        self, index_version: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
     ) -> Claim:
-        claim = await super().claim(generation, limit, lease_seconds, abandoned_first=abandoned_first)
+        claim = await super().claim(index_version, limit, lease_seconds, abandoned_first=abandoned_first)
         if claim.versions:
             self._tell.send(("claimed", claim.token))
         return claim
@@ -77,7 +77,7 @@ async def _work(settings: Settings, tell: Connection, doom: Doom) -> None:
 
 @asynccontextmanager
 async def embedder_of(settings: Settings) -> AsyncIterator[Embedder]:
-    """`hash`: vectors without a model, made from the words of a text. Anything else is a model."""
+    """Return the embedder: `hash` for vectors without a model, or the name of a model."""
     if settings.embedding_model == HASH:
         yield HashEmbedder()
         return

@@ -1,4 +1,4 @@
-"""`toolscript serve` on the real engines with tenants' tokens, and an embeddings endpoint that remembers."""
+"""`toolscript serve` on the real engines with tenants' tokens, and a recording embeddings endpoint."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from tests.conftest import fresh_database, fresh_installation
 from tests.e2e.commands import run_here
 from tests.e2e.tenants.service import SOON, Service
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from tests.support.token_issuer import Issuer, an_issuer
 from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
 from toolscript.core.settings.service import Settings
@@ -65,8 +65,8 @@ class Running:
         return {"authorization": f"Bearer {self.issuer.token(name, **claims)}"}
 
     def put(self, *documents: Json, tenant: str = "acme") -> None:
-        told = self.send("PUT", "/documents", {"documents": documents}, self.as_tenant(tenant)).json()
-        assert [one["status"] for one in told["results"]] == ["created"] * len(documents), told
+        output = self.send("PUT", "/documents", {"documents": documents}, self.as_tenant(tenant)).json()
+        assert [result["status"] for result in output["results"]] == ["created"] * len(documents), output
 
     def search(self, asked: Json, tenant: str = "acme", status: int = 200) -> Json:
         answer = self.send("POST", "/search", asked, self.as_tenant(tenant))
@@ -77,7 +77,7 @@ class Running:
         return [hit["doc_id"] for hit in self.search(asked, tenant)["hits"]]
 
     def lines(self) -> list[Json]:
-        """Of the log; each has to be JSON."""
+        """Return the lines of the log; each must be JSON."""
         return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
 
 
@@ -88,10 +88,10 @@ def running(engines: Settings, database: str, folder: Path, **settings: str) -> 
         fresh_database(engines, database) as catalog,
         fresh_installation(engines, catalog, "words") as fresh,
         EmbeddingEndpoint(DIMENSIONS) as endpoint,
-        kept_port() as port,
+        reserved_port() as port,
         log.open("w+b") as written,
     ):
-        given = {
+        value = {
             **fresh.environment,
             "TOOLSCRIPT_JWT_KEYS": str(issuer.write(folder / "keys.json")),
             "TOOLSCRIPT_JWT_ISSUER": issuer.name,
@@ -99,17 +99,17 @@ def running(engines: Settings, database: str, folder: Path, **settings: str) -> 
             "TOOLSCRIPT_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
             **settings,
         }
-        # `serve` wants the index of tools, too.
-        run_here(given, "worker", "--drain")
-        service = Service(f"http://127.0.0.1:{port}", port, given, log=written)
+        # `serve` needs the index of tools, too.
+        run_here(value, "worker", "--drain")
+        service = Service(f"http://127.0.0.1:{port}", port, value, log=written)
         try:
             service.start()
-            yield Running(service.url, issuer, endpoint, given, log)
+            yield Running(service.url, issuer, endpoint, value, log)
         finally:
             service.stop()
 
 
 async def cosine_of_best(query: str, passages: Sequence[str]) -> float:
-    """By the vectors that the endpoint gives."""
-    vectors = await HashEmbedder(dimensions=DIMENSIONS).embed_passages([query, *passages])
+    """Return the cosine of the best chunk, by the vectors of the endpoint."""
+    vectors = await HashEmbedder(dimensions=DIMENSIONS).embed_texts([query, *passages])
     return float(np.max(vectors[1:] @ vectors[0]))

@@ -1,4 +1,4 @@
-"""What tests of S3 stand on: an installation whose tools a scripted language model has sorted into skills."""
+"""Fixtures of S3: an installation whose tools a scripted language model has classified."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -13,7 +13,7 @@ from qdrant_client import QdrantClient
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.e2e.gateway.machines import mcp_server
 from tests.unit.core.llm.text_endpoint import TextEndpoint
-from tests.unit.tools.classify.models import answer, told
+from tests.unit.tools.classify.models import answer, items_in
 from tests.unit.tools.search_http.builders import Searching
 from tests.unit.tools.sources_http.builders import serving, write_config
 from toolscript.core.settings.service import Settings
@@ -58,7 +58,7 @@ ITEMS: list[dict[str, Any]] = [
     {"name": "calendar://today", "kind": "resource", "description": "The events of today in the calendar"},
 ]
 
-# What the language model says, by tool: more than is allowed, too unsure, and of skills that nobody knows.
+# Replies of the language model by tool: too many skills, low confidence, and unknown skills.
 SAID: dict[str, list[tuple[str, float]]] = {
     "create_calendar_event": [(MAIL, 0.6), (CALENDAR, 0.95), (FILES, 0.3), ("nowhere", 0.99)],
     "send_meeting_invite": [(MAIL, 0.9), (CALENDAR, 0.7)],
@@ -73,10 +73,10 @@ CIRCUS = {"name": "Circus", "description": "Tools for acrobats and jugglers."}
 
 def sorter(request: dict[str, Any]) -> object:
     answers = []
-    for one in told(request):
-        said = SAID.get(one["name"], [])
-        rows = [{"skill_id": skill, "reason": "by its name", "confidence": sure} for skill, sure in said]
-        answers.append(answer(one["item"], *rows, suggested=None if said else CIRCUS))
+    for item in items_in(request):
+        message = SAID.get(item["name"], [])
+        rows = [{"skill_id": skill, "reason": "by its name", "confidence": sure} for skill, sure in message]
+        answers.append(answer(item["item"], *rows, suggested=None if message else CIRCUS))
     return {"items": answers}
 
 
@@ -92,7 +92,7 @@ class World(Searching):
 
     async def item(self, name: str) -> dict[str, Any]:
         listed = await self.service.ask("GET", "/api/v1/tools", limit=100)
-        return next(dict(one) for one in listed["results"] if one["name"] == name)
+        return next(dict(result) for result in listed["results"] if result["name"] == name)
 
     async def skills_of(self, name: str) -> dict[str, Any]:
         number = (await self.item(name))["id"]
@@ -100,7 +100,7 @@ class World(Searching):
 
     @property
     def collections(self) -> dict[str, str]:
-        """What the source document calls them, and what they are called here."""
+        """Return the collections by the name in the source document."""
         mine = self.installation.environment
         return {
             "mcp_skills": mine["TOOLSCRIPT_QDRANT_SKILLS_ALIAS"],
@@ -108,11 +108,11 @@ class World(Searching):
         }
 
     def points(self, collection: str) -> dict[str, tuple[dict[str, Any], "np.ndarray[Any, Any]"]]:
-        """By name: what a point carries, and its vector."""
+        """Return payload and vector of each point, by name."""
         name = self.collections[collection]
-        found, _ = self.engine.scroll(name, limit=100, with_payload=True, with_vectors=["dense"])
-        read: dict[str, Any] = {str((one.payload or {})["name"]): one for one in found}
-        return {name: (one.payload, np.array(one.vector["dense"])) for name, one in read.items()}
+        result, _ = self.engine.scroll(name, limit=100, with_payload=True, with_vectors=["dense"])
+        read: dict[str, Any] = {str((item.payload or {})["name"]): item for item in result}
+        return {name: (item.payload, np.array(item.vector["dense"])) for name, item in read.items()}
 
     def rows(self, statement: str, *values: object) -> Sequence[tuple[Any, ...]]:
         with psycopg.connect(self.installation.environment["TOOLSCRIPT_POSTGRES_URL"]) as conn:

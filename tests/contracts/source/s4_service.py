@@ -1,4 +1,4 @@
-"""A library that was ingested, and `toolscript serve` over it, started as S4 has it: by its names, from `.env`."""
+"""An ingested library, and `toolscript serve` over it, configured as in S4: by its names, from `.env`."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from fpdf import FPDF
 
 from tests.e2e.commands import WAIT_SECONDS, command, environment, run_here, until_listening
 from tests.e2e.ingest.holdings import holdings
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from tests.unit.core.llm.text_endpoint import TextEndpoint
 from toolscript.core.embedding.embedder import LocalEmbedder
 
@@ -36,9 +36,9 @@ SECTIONS = {
     "Frames": "Frames are numbered so that they go back in their order.",
 }
 PAPER = "Every steel bridge is painted anew after twelve years, for it rusts where water stands on the deck."
-# Each section is a chunk, and so is the paper; something was found in each of them.
+# Each section is a chunk, and so is the paper; each has an extraction.
 CHUNKS = len(SECTIONS) + 1
-# The names under which S4 has them.
+# Their names in S4.
 IN_FILE = {
     "MONGODB_URI": "TOOLSCRIPT_MONGO_URL",
     "QDRANT_URL": "TOOLSCRIPT_QDRANT_URL",
@@ -61,37 +61,37 @@ def write_books(folder: Path) -> Path:
 
 
 def found_in(body: Json) -> object:
-    """Of each passage a warning with its text, and of those about honey a decision."""
+    """Return a warning with the text of each chunk, and a decision for those about honey."""
     lines = [line for line in body["messages"][-1]["content"].splitlines() if line.startswith("{")]
     passages = [json.loads(line) for line in lines]
     return {
         "passages": [
             {
-                "passage": one["passage"],
+                "passage": passage["passage"],
                 "extractions": [
                     {
-                        "type": "decision" if "ripe" in one["text"] else "warning",
+                        "type": "decision" if "ripe" in passage["text"] else "warning",
                         "title": "To be remembered",
-                        "text": one["text"][-80:],
+                        "text": passage["text"][-80:],
                         "topics": ["Care"],
                     }
                 ],
             }
-            for one in passages
+            for passage in passages
         ]
     }
 
 
 def ingest(settings: Mapping[str, str], books: Path) -> None:
     with TextEndpoint(model=found_in) as endpoint:
-        told = {**settings, "TOOLSCRIPT_TEXT_URL": endpoint.url, "TOOLSCRIPT_TEXT_MODEL": "m"}
-        said = ["--type", "case_study", "--topic", "Nature", "--author", "Ann"]
-        run_here(told, "ingest", str(books), *said)
+        output = {**settings, "TOOLSCRIPT_TEXT_URL": endpoint.url, "TOOLSCRIPT_TEXT_MODEL": "m"}
+        message = ["--type", "case_study", "--topic", "Nature", "--author", "Ann"]
+        run_here(output, "ingest", str(books), *message)
 
 
 @dataclass(frozen=True)
 class Service:
-    """`settings` are what it was filled with, `model` the folder it was started with, `file` its log."""
+    """`settings`: those of the ingest. `model`: folder of the model. `file`: the log."""
 
     url: str
     settings: Mapping[str, str]
@@ -117,16 +117,16 @@ class Service:
 
 @contextmanager
 def serving_from(folder: Path, settings: Mapping[str, str], model: Path) -> Iterator[Service]:
-    """What S4 has in `.env` is there and nowhere else; the rest is in the environment."""
+    """Yield a service; the settings that S4 has in `.env` are only there, the others in the environment."""
     file = folder / ".env"
     file.write_text("".join(f"{name}={settings[ours]}\n" for name, ours in IN_FILE.items()), "utf-8")
     file.chmod(0o600)
     hidden = {*IN_FILE.values(), "TOOLSCRIPT_MONGO_WRITER_URL"}
-    told = {name: value for name, value in settings.items() if name not in hidden}
-    told |= {"ENVIRONMENT": "local", "TOOLSCRIPT_ENVIRONMENT": "development", "TOOLSCRIPT_LOG_QUERIES": "true"}
-    with kept_port() as port, (folder / "log").open("w+") as log:
+    output = {name: value for name, value in settings.items() if name not in hidden}
+    output |= {"ENVIRONMENT": "local", "TOOLSCRIPT_ENVIRONMENT": "development", "TOOLSCRIPT_LOG_QUERIES": "true"}
+    with reserved_port() as port, (folder / "log").open("w+") as log:
         process = subprocess.Popen(
-            command("serve", "--port", str(port)), env=environment(told), cwd=folder, stderr=log
+            command("serve", "--port", str(port)), env=environment(output), cwd=folder, stderr=log
         )
         try:
             until_listening(process, port, log)
@@ -137,14 +137,14 @@ def serving_from(folder: Path, settings: Mapping[str, str], model: Path) -> Iter
 
 
 async def cosines(service: Service, query: str) -> list[tuple[float, str]]:
-    """As anybody would compute them from what is in the engine."""
+    """Return the cosines, computed from the vectors in the engine."""
     held = await holdings(dict(service.settings))
     embedder = LocalEmbedder(str(service.model))
     vector = await embedder.embed_query(query)
     embedder.close()
-    found = []
+    result = []
     for kind, prefix in (("chunk points", b"chnk"), ("extraction points", b"extr")):
         for id_, (_, dense, _) in held[kind].items():
             stored = np.array(dense)
-            found.append((float(stored @ vector / np.linalg.norm(stored)), prefix.hex() + id_))
-    return sorted(found, key=lambda one: (-one[0], one[1]))
+            result.append((float(stored @ vector / np.linalg.norm(stored)), prefix.hex() + id_))
+    return sorted(result, key=lambda item: (-item[0], item[1]))

@@ -1,4 +1,4 @@
-"""S2: what is behind the routes can be exchanged, and what is there for tests."""
+"""S2: the stores behind the routes are replaceable, and there are doubles for tests."""
 
 import itertools
 import time
@@ -39,11 +39,11 @@ async def both(qdrant_documents: QdrantDocuments) -> AsyncIterator[list[Client]]
 
 
 @pytest.mark.states("S2-009", "S2-010", "S2-098")
-async def test_the_same_requests_get_the_same_answers_whatever_store_is_behind_them(both: list[Client]) -> None:
-    for asked in SEARCHES:
-        memory, engine = [(await one.search("tax of the harbour", **asked))["hits"] for one in both]
-        assert memory, asked
-        assert [hit["doc_id"] for hit in memory] == [hit["doc_id"] for hit in engine], asked
+async def test_the_same_requests_get_the_same_answers_from_every_store(both: list[Client]) -> None:
+    for requests in SEARCHES:
+        memory, engine = [(await item.search("tax of the harbour", **requests))["hits"] for item in both]
+        assert memory, requests
+        assert [hit["doc_id"] for hit in memory] == [hit["doc_id"] for hit in engine], requests
         assert [hit["score"] for hit in memory] == pytest.approx([hit["score"] for hit in engine], abs=1e-4)
         assert [hit["snippet"] for hit in memory] == [hit["snippet"] for hit in engine]
 
@@ -54,13 +54,15 @@ async def test_the_adapters_in_memory_answer_the_same_every_time() -> None:
     for _ in range(2):
         async with client_of(app_of(in_memory().routes())) as client:
             await client.put(*LIBRARY)
-            answers.append([(await client.search("tax of the harbour", **asked))["hits"] for asked in SEARCHES])
+            answers.append(
+                [(await client.search("tax of the harbour", **requests))["hits"] for requests in SEARCHES]
+            )
     assert answers[0] == answers[1]
     assert answers[0][0][0]["doc_id"] == "verdict"
 
 
 @pytest.mark.states("S2-049", "S2-071")
-async def test_took_ms_is_taken_from_a_clock_that_nobody_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_took_ms_uses_a_monotonic_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall clock goes back by an hour whenever it is read."""
     parts = in_memory()
     hours = itertools.count()

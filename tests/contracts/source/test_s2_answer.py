@@ -1,4 +1,4 @@
-"""S2: what `POST /search` answers, to whom, in which order, and what it refuses."""
+"""S2: responses of `POST /search`: access, order and errors."""
 
 import json
 import math
@@ -17,7 +17,7 @@ LINES, EVENTS = "application/x-ndjson", "text/event-stream"
 
 @pytest.fixture(scope="module")
 def embedded() -> dict[str, list[str]]:
-    """By document: what of it was embedded."""
+    """Return the embedded chunks by document."""
     return {}
 
 
@@ -38,7 +38,7 @@ def service(
 
 
 def scores(service: Running, **asked: object) -> dict[str, float]:
-    """In the order of the answer."""
+    """Return the scores in the order of the answer."""
     return {hit["doc_id"]: hit["score"] for hit in service.search({"query": QUERY, **asked})["hits"]}
 
 
@@ -52,8 +52,8 @@ def test_an_answer_has_the_form_of_the_document(service: Running, search_type: s
     assert isinstance(answer["took_ms"], float)
     assert 0 < answer["took_ms"] < 60_000
     assert isinstance(answer["total"], int)
-    given = [hit["score"] for hit in answer["hits"]]
-    assert given == sorted(given, reverse=True)
+    value = [hit["score"] for hit in answer["hits"]]
+    assert value == sorted(value, reverse=True)
     best = answer["hits"][0]
     assert (best["doc_id"], best["metadata"]) == ("verdict", {"title": "Verdict"})
     assert best["snippet"] == "The court has ruled: whoever owns the harbour pays the tax."
@@ -79,7 +79,7 @@ async def test_semantic_embeds_the_query_as_it_stands_and_orders_by_the_cosine_o
 
 
 @pytest.mark.states("S2-006", "S2-023", "S2-083")
-def test_words_find_what_has_them_and_a_rare_one_counts_more(service: Running) -> None:
+def test_sparse_search_matches_terms_and_a_rare_one_counts_more(service: Running) -> None:
     assert list(scores(service, search_type="keyword", query="lighthouse")) == ["coast"]
     assert list(scores(service, search_type="keyword", query="yeast harbour")) == ["bread", "lease", "verdict"]
     assert scores(service, search_type="keyword", query="submarine") == {}
@@ -88,7 +88,9 @@ def test_words_find_what_has_them_and_a_rare_one_counts_more(service: Running) -
 @pytest.mark.states("S2-008", "S2-016", "S2-024", "S2-081", "S2-084")
 def test_rrf_adds_reciprocal_ranks_of_what_both_retrievers_found(service: Running) -> None:
     lists = [list(scores(service, search_type=kind)) for kind in ("semantic", "keyword")]
-    expected = {name: sum(1 / (61 + found.index(name)) for found in lists if name in found) for name in lists[0]}
+    expected = {
+        name: sum(1 / (61 + result.index(name)) for result in lists if name in result) for name in lists[0]
+    }
     joined = scores(service, search_type="hybrid", fusion="rrf")
     assert joined == pytest.approx({name: value * 61 / 2 for name, value in expected.items()})
     assert list(joined) == sorted(expected, key=lambda name: (-expected[name], list(joined).index(name)))
@@ -96,12 +98,12 @@ def test_rrf_adds_reciprocal_ranks_of_what_both_retrievers_found(service: Runnin
 
 
 @pytest.mark.states("S2-008", "S2-016", "S2-024", "S2-081", "S2-084")
-def test_zscore_adds_how_far_each_stands_above_the_mean_of_both_retrievers(service: Running) -> None:
-    asked = {"must": [{"field": "tags", "op": "exists"}]}
-    found = [scores(service, search_type=kind, filters=asked) for kind in ("semantic", "keyword")]
-    fused_scores = [_standings(one, found[0]) for one in found]
-    expected = {name: statistics.fmean(one[name] for one in fused_scores) for name in found[0]}
-    joined = scores(service, search_type="hybrid", fusion="zscore", filters=asked)
+def test_zscore_adds_the_standard_scores_of_both_retrievers(service: Running) -> None:
+    request = {"must": [{"field": "tags", "op": "exists"}]}
+    result = [scores(service, search_type=kind, filters=request) for kind in ("semantic", "keyword")]
+    fused_scores = [_standings(item, result[0]) for item in result]
+    expected = {name: statistics.fmean(item[name] for item in fused_scores) for name in result[0]}
+    joined = scores(service, search_type="hybrid", fusion="zscore", filters=request)
     assert len(joined) == 3
     assert list(joined) == sorted(expected, key=lambda name: -expected[name])
     between = {name: 1 / (1 + math.exp(-value)) for name, value in expected.items()}
@@ -114,11 +116,11 @@ def _standings(given: Mapping[str, float], names: Mapping[str, float]) -> dict[s
 
 
 @pytest.mark.states("S2-031", "S2-033", "S2-034")
-def test_unless_asked_nothing_is_reranked_streamed_or_given_a_token(service: Running) -> None:
+def test_by_default_nothing_is_reranked_streamed_or_given_a_cursor(service: Running) -> None:
     answer = service.send("POST", "/search", {"query": QUERY, "top_k": 1}, service.as_tenant())
     assert answer.headers["content-type"] == "application/json"
-    told = answer.json()
-    assert (told["reranked_by"], told["next_cursor"], len(told["hits"])) == (None, None, 1)
+    output = answer.json()
+    assert (output["reranked_by"], output["next_cursor"], len(output["hits"])) == (None, None, 1)
 
 
 @pytest.mark.states("S2-087")
@@ -134,20 +136,20 @@ def test_a_token_of_an_answer_leads_to_the_next_page_and_belongs_to_its_tenant(s
 
 
 @pytest.mark.states("S2-088")
-def test_hits_are_streamed_as_lines_or_events_to_whoever_accepts_them(service: Running) -> None:
+def test_hits_are_streamed_as_lines_or_events_to_clients_that_accept_them(service: Running) -> None:
     whole = service.found({"query": QUERY})
-    told = {
+    output = {
         kind: service.send("POST", "/search", {"query": QUERY}, {**service.as_tenant(), "accept": kind}).text
         for kind in (LINES, EVENTS)
     }
-    *hits, end = [json.loads(line) for line in told[LINES].splitlines()]
+    *hits, end = [json.loads(line) for line in output[LINES].splitlines()]
     assert ([hit["doc_id"] for hit in hits], end["total"]) == (whole, 4)
-    events = told[EVENTS].strip().split("\n\n")
+    events = output[EVENTS].strip().split("\n\n")
     assert [event.split("\n")[0] for event in events] == ["event: hit"] * len(whole) + ["event: end"]
 
 
 @pytest.mark.states("S2-025", "S2-026", "S2-077")
-def test_the_claim_of_a_token_decides_whose_documents_there_are(service: Running) -> None:
+def test_the_tenant_claim_decides_which_documents_are_visible(service: Running) -> None:
     for kind in ("semantic", "keyword", "hybrid"):
         answer = service.search({"query": "lease harbour tax", "search_type": kind}, "other")
         assert [hit["snippet"] for hit in answer["hits"]] == ["Another lease of another harbour."], kind
@@ -161,7 +163,7 @@ def test_the_claim_of_a_token_decides_whose_documents_there_are(service: Running
 
 
 @pytest.mark.states("S2-066", "S2-075", "S2-076")
-def test_in_production_a_signed_token_is_needed_and_no_header_stands_for_it(service: Running) -> None:
+def test_in_production_a_signed_token_is_needed_and_no_header_replaces_it(service: Running) -> None:
     strangers: dict[str, Mapping[str, str]] = {
         "nobody": {},
         "bypass": {"x-debug-bypass-auth": "1"},
@@ -179,13 +181,13 @@ def test_in_production_a_signed_token_is_needed_and_no_header_stands_for_it(serv
 @pytest.mark.parametrize(
     ("asked", "status"), [({}, 400), ({"query": " "}, 400), ({"query": 7}, 422), ({"query": "x", "top_k": 0}, 422)]
 )
-def test_what_cannot_be_understood_is_refused_in_one_form(service: Running, asked: Json, status: int) -> None:
+def test_invalid_requests_get_the_error_schema(service: Running, asked: Json, status: int) -> None:
     error = service.search(asked, status=status)["error"]
     assert (error.keys(), error["code"]) == ({"code", "message", "details"}, "VALIDATION_ERROR")
 
 
 @pytest.mark.states("S2-065")
-def test_without_embeddings_words_answer_and_the_answer_says_so(service: Running) -> None:
+def test_without_embeddings_search_is_sparse_and_the_answer_says_so(service: Running) -> None:
     service.endpoint.answer_once({"error": {"message": "no"}}, 400)
     answer = service.search({"query": "yeast", "search_type": "semantic"})
     assert ([hit["doc_id"] for hit in answer["hits"]], answer["degraded"]) == (["bread"], ["embedding"])
@@ -202,11 +204,11 @@ def test_the_api_describes_request_and_answer_by_their_models(service: Running) 
     described = service.send("GET", "/openapi.json").json()
     schemas = described["components"]["schemas"]
     post = described["paths"]["/search"]["post"]
-    asked = post["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
-    told = post["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
-    assert schemas[asked]["properties"].keys() >= {
+    requests = post["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    output = post["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    assert schemas[requests]["properties"].keys() >= {
         *("query", "top_k", "offset", "search_type", "fusion", "filters"),
         *("include_snippets", "snippet_max_chars", "metadata_fields"),
     }
-    assert schemas[told]["properties"].keys() >= {"query_id", "took_ms", "total", "hits"}
+    assert schemas[output]["properties"].keys() >= {"query_id", "took_ms", "total", "hits"}
     assert "/search/health" in described["paths"]

@@ -1,4 +1,4 @@
-"""S2 with TOOLSCRIPT_SEARCH_TYPE=semantic: what a search does that names no search type, on every surface."""
+"""S2 with TOOLSCRIPT_SEARCH_TYPE=semantic: searches without a search type, on every interface."""
 
 import json
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def hits(answer: Json) -> list[tuple[str, float]]:
 
 @pytest.mark.states("S2-039", "S2-041")
 @pytest.mark.parametrize(("asked", "ran"), CHOSEN)
-def test_what_is_not_named_is_the_installations_and_a_fusion_means_hybrid(
+def test_the_default_is_the_installations_and_a_fusion_means_hybrid(
     service: Running, asked: Json, ran: tuple[str, str | None]
 ) -> None:
     answer = service.search({"query": QUERY, **asked})
@@ -45,7 +45,7 @@ def test_what_is_not_named_is_the_installations_and_a_fusion_means_hybrid(
 
 
 @pytest.mark.states("S2-021", "S2-022")
-async def test_the_usual_search_is_the_cosine_of_the_query_as_it_stands(service: Running) -> None:
+async def test_the_default_search_is_the_cosine_of_the_unchanged_query(service: Running) -> None:
     before = len(service.endpoint.asked)
     answer = service.search({"query": QUERY})
     assert service.endpoint.asked[before:] == [[QUERY]]
@@ -57,21 +57,21 @@ async def test_the_usual_search_is_the_cosine_of_the_query_as_it_stands(service:
 
 
 @pytest.mark.states("S2-039")
-def test_the_command_line_leaves_it_to_the_service_unless_told(service: Running) -> None:
+def test_the_command_line_uses_the_services_default(service: Running) -> None:
     mine = {"TOOLSCRIPT_SERVICE_URL": service.url, "TOOLSCRIPT_TOKEN": service.issuer.token("acme")}
 
     def ran(*options: str) -> tuple[str, str | None]:
         done = run_here(mine, "documents", "search", QUERY, *options, "--json")
-        told = json.loads(done.stdout)
-        return told["search_type"], told["fusion"]
+        output = json.loads(done.stdout)
+        return output["search_type"], output["fusion"]
 
     assert ran() == ("semantic", None)
-    assert ran("--type", "keyword") == ("keyword", None)
+    assert ran("--search-type", "keyword") == ("keyword", None)
     assert ran("--fusion", "rrf") == ("hybrid", "rrf")
 
 
 @pytest.mark.states("S2-039")
-def test_an_agent_gets_the_installations_unless_it_names_one(service: Running) -> None:
+def test_an_agent_gets_the_installations_default(service: Running) -> None:
     def told(**arguments: object) -> Json:
         called = {"name": "search_documents", "arguments": {"query": QUERY, **arguments}}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}

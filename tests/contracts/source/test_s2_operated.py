@@ -1,4 +1,4 @@
-"""S2: what an operator sees of searches, what plans allow, who reranks, and the way in for tests."""
+"""S2: observability of searches, plans, rerankers, and the debug bypass."""
 
 import json
 import math
@@ -16,8 +16,8 @@ from tests.contracts.source.s2_service import LIBRARY, Json, Running, running
 from tests.e2e.commands import run_here
 from tests.unit.core.embedding.tiny_cross_encoder import NOTHING_COMMON, write_cross_encoder
 from tests.unit.core.llm.text_endpoint import TextEndpoint
+from tests.unit.server.metrics.metrics_page import value
 from tests.unit.server.metrics.otlp_receiver import OtlpReceiver, otlp_receiver
-from tests.unit.server.metrics.shown_metrics import value
 from toolscript.core.settings.service import Settings
 
 BYPASS = {"x-debug-bypass-auth": "1"}
@@ -72,16 +72,16 @@ def watched(
 
 
 def until(holds: Any) -> Any:
-    """What is written beside an answer may come a moment later."""
+    """Wait for a result: logs and metrics may arrive after the response."""
     ends_at = time.monotonic() + SOON
-    while not (found := holds()):
+    while not (result := holds()):
         assert time.monotonic() < ends_at
         time.sleep(0.05)
-    return found
+    return result
 
 
 @pytest.mark.states("S2-076", "S2-100")
-def test_where_it_is_set_a_header_is_let_in_without_a_token(watched: Watched) -> None:
+def test_with_the_debug_bypass_a_header_replaces_the_token(watched: Watched) -> None:
     assert watched.ask({"query": "lighthouse", "search_type": "keyword"}).json()["total"] == 1
     assert watched.service.send("POST", "/search", {"query": "x"}).status_code == 401
     wrong = watched.service.send("POST", "/search", {"query": "x"}, {"x-debug-bypass-auth": "0"})
@@ -89,10 +89,10 @@ def test_where_it_is_set_a_header_is_let_in_without_a_token(watched: Watched) ->
 
 
 @pytest.mark.states("S2-076")
-def test_production_does_not_start_with_that_way_in(watched: Watched) -> None:
+def test_production_does_not_start_with_the_debug_bypass(watched: Watched) -> None:
     settings = {**watched.service.environment, "TOOLSCRIPT_ENVIRONMENT": "production"}
-    told = run_here(settings, "serve", code=2)
-    assert "TOOLSCRIPT_DEBUG_BYPASS_AUTH is for TOOLSCRIPT_ENVIRONMENT=development alone" in told.stderr
+    output = run_here(settings, "serve", code=2)
+    assert "TOOLSCRIPT_DEBUG_BYPASS_AUTH is for TOOLSCRIPT_ENVIRONMENT=development alone" in output.stderr
 
 
 @pytest.mark.states("S2-028", "S2-068", "S2-069", "S2-070")
@@ -100,9 +100,11 @@ def test_every_call_has_an_id_in_its_answer_and_in_the_log(watched: Watched) -> 
     answers = [watched.ask({"query": "tax"}), watched.ask({"query": "tax", "top_k": 0}, 422)]
     ids = [answer.headers["x-request-id"] for answer in answers]
     assert ids[0] != ids[1]
-    assert [uuid.UUID(one).version for one in ids] == [4, 4]
+    assert [uuid.UUID(item).version for item in ids] == [4, 4]
     for id_, status in zip(ids, (200, 422), strict=True):
-        (line,) = until(lambda id_=id_: [one for one in watched.service.lines() if one.get("request_id") == id_])
+        (line,) = until(
+            lambda id_=id_: [item for item in watched.service.lines() if item.get("request_id") == id_]
+        )
         assert (line["event"], line["method"], line["path"]) == ("request", "POST", "/search")
         assert (line["status"], line["tenant"], line["took_ms"] > 0) == (status, "debug", True)
 
@@ -116,10 +118,10 @@ def test_a_search_is_a_span_with_its_stages_sent_to_a_collector_of_opentelemetry
         mine = [span for span in watched.receiver.spans if span.trace_id == trace]
         return mine if any(span.name == "search.execute" for span in mine) else None
 
-    told = until(spans)
-    (whole,) = [span for span in told if span.name == "search.execute"]
+    output = until(spans)
+    (whole,) = [span for span in output if span.name == "search.execute"]
     assert (whole.facts["product"], whole.facts["search_type"]) == ("documents", "hybrid")
-    stages = {span.name for span in told if span.parent_id == whole.span_id}
+    stages = {span.name for span in output if span.parent_id == whole.span_id}
     assert stages >= {"search.embed", "search.retrieve", "search.fuse", "search.enrich"}
 
 
@@ -139,12 +141,12 @@ def test_searches_are_counted_by_type_and_outcome(watched: Watched) -> None:
 
 
 @pytest.mark.states("S2-093")
-def test_queries_are_noted_in_a_file_with_the_id_that_was_answered(watched: Watched) -> None:
+def test_queries_are_logged_to_a_file_with_the_id_of_the_response(watched: Watched) -> None:
     answer = watched.ask({"query": "the tax of patience", "top_k": 2, "fusion": "rrf"}).json()
 
     def noted() -> list[Json]:
         lines = watched.queries.read_text("utf-8").splitlines() if watched.queries.exists() else []
-        return [one for one in map(json.loads, lines) if one["query_id"] == answer["query_id"]]
+        return [item for item in map(json.loads, lines) if item["query_id"] == answer["query_id"]]
 
     (line,) = until(noted)
     assert (line["tenant"], line["text"], line["top_k"]) == ("debug", "the tax of patience", 2)
@@ -160,27 +162,27 @@ def test_a_plan_ends_at_its_top_k_and_its_fields(watched: Watched) -> None:
         answer = service.send("POST", "/search", {"query": "harbour", "top_k": 2, **more}, small)
         return answer.status_code, answer.json()
 
-    status, told = asked(search_type="keyword")
-    assert (status, [hit["metadata"].keys() for hit in told["hits"]]) == (200, [{"title", "year"}] * 2)
+    status, output = asked(search_type="keyword")
+    assert (status, [hit["metadata"].keys() for hit in output["hits"]]) == (200, [{"title", "year"}] * 2)
     beyond: list[Json] = [
         {"top_k": 3},
         {"metadata_fields": ["title", "path"]},
         {"filters": {"must": [{"field": "path", "op": "exists"}]}},
     ]
     for more in beyond:
-        status, told = asked(**more)
-        assert (status, told["error"]["code"]) == (403, "FORBIDDEN"), more
+        status, output = asked(**more)
+        assert (status, output["error"]["code"]) == (403, "FORBIDDEN"), more
     assert service.search({"query": "harbour", "top_k": 3, "metadata_fields": ["path"]}, "debug")["hits"]
 
 
 @pytest.mark.states("S2-011", "S2-032", "S2-085", "S2-086", "S2-098")
-def test_a_learned_ranker_or_a_language_model_reranks_where_a_request_asks_for_it(watched: Watched) -> None:
-    asked = {"query": "blue dog sky", "search_type": "semantic"}
-    plain = watched.service.search(asked, "animals")
-    learned = watched.service.search({**asked, "rerank": "cross_encoder"}, "animals")
-    judged = watched.service.search({**asked, "rerank": "llm"}, "animals")
+def test_a_cross_encoder_or_a_language_model_reranks_on_request(watched: Watched) -> None:
+    request = {"query": "blue dog sky", "search_type": "semantic"}
+    plain = watched.service.search(request, "animals")
+    learned = watched.service.search({**request, "rerank": "cross_encoder"}, "animals")
+    judged = watched.service.search({**request, "rerank": "llm"}, "animals")
     first, second, third = (hit["doc_id"] for hit in plain["hits"])
-    # As the model has it: what it says of two texts with so many words in common, between 0 and 1.
+    # Score of the model for two texts with so many words in common, between 0 and 1.
     common = {"dog": 4, "fish": 0, "cat": 0}
     assert {hit["doc_id"]: hit["score"] for hit in learned["hits"]} == pytest.approx(
         {name: 1 / (1 + math.exp(-(NOTHING_COMMON + count))) for name, count in common.items()}, abs=1e-4

@@ -1,4 +1,4 @@
-"""S2, `POST /search`: what a request may say, and what each part of it does."""
+"""S2, `POST /search`: fields of a request, and their effects."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -32,7 +32,7 @@ def service(
 @pytest.mark.states("S2-005", "S2-007", "S2-012", "S2-018", "S2-035")
 @pytest.mark.states("S2-036", "S2-040", "S2-042", "S2-043", "S2-044", "S2-097")
 @pytest.mark.parametrize("kind", EVERY_KIND)
-def test_the_request_of_the_document_is_taken_as_it_stands(service: Running, kind: Json) -> None:
+def test_the_request_of_the_document_is_accepted_unchanged(service: Running, kind: Json) -> None:
     answer = service.search(
         {
             "query": "who pays for the harbour",
@@ -68,28 +68,28 @@ def test_without_a_text_the_filters_choose(service: Running) -> None:
 def test_a_query_is_embedded_for_vectors_and_for_nothing_else(service: Running) -> None:
     late: Json = {"filters": {"must": [{"field": "year", "op": "gte", "value": 2023}]}}
     embedded = []
-    for asked in ({"query": "tax", "search_type": "keyword"}, late, {"query": "tax", "search_type": "hybrid"}):
+    for requests in ({"query": "tax", "search_type": "keyword"}, late, {"query": "tax", "search_type": "hybrid"}):
         before = len(service.endpoint.asked)
-        service.search(asked)
+        service.search(requests)
         embedded.append(service.endpoint.asked[before:])
     assert embedded == [[], [], [["tax"]]]
 
 
 @pytest.mark.states("S2-014", "S2-037", "S2-038", "S2-051")
-def test_ten_come_from_the_first_on_unless_top_k_and_offset_say_otherwise(service: Running) -> None:
-    asked = {"query": "harbour", "search_type": "keyword"}
-    default = service.search(asked, "many")
-    everything = service.found({**asked, "top_k": NUMBERED}, "many")
+def test_the_default_is_the_first_ten_hits_and_top_k_and_offset_change_it(service: Running) -> None:
+    request = {"query": "harbour", "search_type": "keyword"}
+    default = service.search(request, "many")
+    everything = service.found({**request, "top_k": NUMBERED}, "many")
     assert (len(default["hits"]), default["total"], len(everything)) == (10, NUMBERED, NUMBERED)
     assert [hit["doc_id"] for hit in default["hits"]] == everything[:10]
-    assert service.found({**asked, "top_k": 10, "offset": 0}, "many") == everything[:10]
-    assert service.found({**asked, "top_k": 3, "offset": 4}, "many") == everything[4:7]
+    assert service.found({**request, "top_k": 10, "offset": 0}, "many") == everything[:10]
+    assert service.found({**request, "top_k": 3, "offset": 4}, "many") == everything[4:7]
 
 
 @pytest.mark.states("S2-015", "S2-039")
 def test_there_are_three_search_types_and_hybrid_is_the_usual_one(service: Running) -> None:
-    told = [service.search({"query": "tax", **kind})["search_type"] for kind in EVERY_KIND]
-    assert told == ["semantic", "keyword", "hybrid", "hybrid", "hybrid"]
+    output = [service.search({"query": "tax", **kind})["search_type"] for kind in EVERY_KIND]
+    assert output == ["semantic", "keyword", "hybrid", "hybrid", "hybrid"]
     for unnamed in ({}, {"search_type": None}):
         answer = service.search({"query": "tax", **unnamed})
         assert (answer["search_type"], answer["fusion"]) == ("hybrid", "best")
@@ -101,8 +101,8 @@ def test_fusion_is_for_hybrid_and_may_be_null(service: Running) -> None:
     for name in ("rrf", "zscore", "best"):
         assert service.search({"query": "tax", "fusion": name})["fusion"] == name
     assert service.search({"query": "tax", "search_type": "hybrid", "fusion": None})["fusion"] == "best"
-    for asked in ({"search_type": "semantic", "fusion": "rrf"}, {"search_type": "keyword", "fusion": "zscore"}):
-        error = service.search({"query": "tax", **asked}, status=422)["error"]
+    for requests in ({"search_type": "semantic", "fusion": "rrf"}, {"search_type": "keyword", "fusion": "zscore"}):
+        error = service.search({"query": "tax", **requests}, status=422)["error"]
         assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", "fusion")
     assert service.search({"query": "tax", "fusion": "borda"}, status=422)["error"]["code"] == "VALIDATION_ERROR"
 
@@ -151,17 +151,17 @@ def test_a_condition_of_another_form_is_refused(service: Running, condition: Jso
 
 @pytest.mark.states("S2-018", "S2-047")
 def test_the_fields_that_were_named_come_back_and_no_others(service: Running) -> None:
-    asked: Json = {"query": "lighthouse", "search_type": "keyword"}
-    (all_of_it,) = service.search(asked)["hits"]
-    (null,) = service.search({**asked, "metadata_fields": None})["hits"]
-    (some,) = service.search({**asked, "metadata_fields": ["title", "path", "tags"]})["hits"]
-    (none,) = service.search({**asked, "metadata_fields": []})["hits"]
+    request: Json = {"query": "lighthouse", "search_type": "keyword"}
+    (all_of_it,) = service.search(request)["hits"]
+    (null,) = service.search({**request, "metadata_fields": None})["hits"]
+    (some,) = service.search({**request, "metadata_fields": ["title", "path", "tags"]})["hits"]
+    (none,) = service.search({**request, "metadata_fields": []})["hits"]
     assert all_of_it["metadata"] == null["metadata"] == COAST["metadata"]
     assert (some["metadata"], none["metadata"]) == ({"path": "coast.txt"}, {})
 
 
 @pytest.mark.states("S2-019", "S2-045", "S2-046", "S2-056")
-def test_a_window_of_240_characters_comes_unless_another_one_or_none_is_wanted(service: Running) -> None:
+def test_snippets_default_to_240_characters_and_can_be_changed_or_off(service: Running) -> None:
     def snippet(**more: Any) -> Any:
         (hit,) = service.search({"query": "lighthouse", "search_type": "keyword", **more})["hits"]
         return hit["snippet"]

@@ -1,4 +1,4 @@
-"""S3: a language model sorts tools into skills, what it is told, and what is taken of what it says."""
+"""S3: a language model classifies tools into skills: its prompt, and the validation of its replies."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -19,7 +19,7 @@ from tests.contracts.source.s3_builders import (
     installed,
     world,
 )
-from tests.unit.tools.classify.models import told
+from tests.unit.tools.classify.models import items_in
 from toolscript.core.settings.service import Settings
 
 
@@ -48,12 +48,12 @@ def schema(asked: World) -> dict[str, Any]:
 
 
 @pytest.mark.states("S3-014", "S3-084", "S3-089", "S3-091", "S3-101", "S3-202")
-async def test_a_language_model_is_asked_in_a_chat_what_each_tool_is_for(sorted_tools: World) -> None:
+async def test_a_language_model_classifies_each_tool_in_a_chat(sorted_tools: World) -> None:
     assert [message["role"] for message in sorted_tools.endpoint.asked[0]["messages"]] == ["system", "user"]
-    said = instructions(sorted_tools)
-    assert "Sort items into skills" in said
-    assert "Judge by what an item does" in said
-    assert "one to 3 skills, the fewest that are right" in said
+    text = instructions(sorted_tools)
+    assert "Sort items into skills" in text
+    assert "Judge by what an item does" in text
+    assert "one to 3 skills, the fewest that are right" in text
 
 
 @pytest.mark.states("S3-048", "S3-049", "S3-085", "S3-100")
@@ -61,14 +61,15 @@ async def test_the_prompt_has_every_category_as_json_with_its_keywords_and_examp
     lines = [json.loads(line) for line in instructions(sorted_tools).split("\n") if line.startswith("{")]
     told_of = {"id", "name", "description", "keywords", "examples"}
     assert {line["id"]: line for line in lines} == {
-        one["id"]: {"keywords": [], "examples": []} | {name: one[name] for name in told_of & one.keys()}
-        for one in CATEGORIES
+        category["id"]: {"keywords": [], "examples": []}
+        | {name: category[name] for name in told_of & category.keys()}
+        for category in CATEGORIES
     }
 
 
 @pytest.mark.states("S3-086", "S3-087", "S3-088", "S3-100")
 async def test_the_prompt_has_name_description_and_parameters_of_each_tool(sorted_tools: World) -> None:
-    items = {one["name"]: one for asked in sorted_tools.endpoint.asked for one in told(asked)}
+    items = {item["name"]: item for requests in sorted_tools.endpoint.asked for item in items_in(requests)}
     event = items["create_calendar_event"]
     assert event["description"] == "Create a calendar event or schedule a meeting at a given time"
     assert event["parameters"] == list(SCHEMA["properties"])
@@ -88,24 +89,27 @@ async def test_the_answer_is_json_with_up_to_three_known_skills_or_a_suggestion(
 
 
 @pytest.mark.states("S3-095", "S3-096")
-async def test_the_model_gives_a_reason_before_it_is_sure_and_no_primary_skill(sorted_tools: World) -> None:
+async def test_the_model_gives_a_reason_before_the_confidence_and_no_primary_skill(sorted_tools: World) -> None:
     form = schema(sorted_tools)
     assert list(form) == ["item", "assignments", "suggested_new_skill"]
     assert list(form["assignments"]["items"]["properties"]) == ["skill_id", "reason", "confidence"]
 
 
 @pytest.mark.states("S3-099")
-async def test_several_tools_are_asked_about_at_once(sorted_tools: World) -> None:
-    assert len(told(sorted_tools.endpoint.asked[0])) == 7
+async def test_several_tools_are_classified_concurrently(sorted_tools: World) -> None:
+    assert len(items_in(sorted_tools.endpoint.asked[0])) == 7
 
 
 @pytest.mark.states("S3-009", "S3-011", "S3-015", "S3-102", "S3-103", "S3-106", "S3-229")
 async def test_only_known_skills_that_are_sure_enough_are_taken(sorted_tools: World) -> None:
     event = await sorted_tools.skills_of("create_calendar_event")
-    assert [(one["skill_id"], one["confidence"]) for one in event["skills"]] == [(CALENDAR, 0.95), (MAIL, 0.6)]
-    assert {one["source"] for one in event["skills"]} == {"llm"}
+    assert [(skill["skill_id"], skill["confidence"]) for skill in event["skills"]] == [
+        (CALENDAR, 0.95),
+        (MAIL, 0.6),
+    ]
+    assert {skill["source"] for skill in event["skills"]} == {"llm"}
     exactly = await sorted_tools.skills_of("write_file")
-    assert [(one["skill_id"], one["confidence"]) for one in exactly["skills"]] == [(FILES, 0.5)]
+    assert [(skill["skill_id"], skill["confidence"]) for skill in exactly["skills"]] == [(FILES, 0.5)]
 
 
 @pytest.mark.states("S3-080", "S3-081", "S3-105", "S3-107", "S3-108", "S3-242")
@@ -113,7 +117,7 @@ async def test_a_tool_has_a_confidence_for_each_skill_and_the_surest_is_primary(
     invite = await sorted_tools.skills_of("send_meeting_invite")
     assert invite["tool_id"] == (await sorted_tools.item("send_meeting_invite"))["id"]
     assert invite.keys() == {"tool_id", "skills"}
-    assert {one["skill_id"]: (one["confidence"], one["is_primary"]) for one in invite["skills"]} == {
+    assert {skill["skill_id"]: (skill["confidence"], skill["is_primary"]) for skill in invite["skills"]} == {
         MAIL: (0.9, True),
         CALENDAR: (0.7, False),
     }
@@ -130,7 +134,7 @@ async def test_a_suggested_skill_waits_for_a_person_and_becomes_one_when_approve
     assert (decided["status"], decided["reviewed_by"], decided["skill_id"]) == ("approved", "ann", "circus")
     await sorted_tools.work()
     juggling = await sorted_tools.skills_of("juggle_clubs")
-    assert [one["skill_id"] for one in juggling["skills"]] == ["circus"]
+    assert [skill["skill_id"] for skill in juggling["skills"]] == ["circus"]
 
 
 @pytest.mark.states("S3-013", "S3-204", "S3-227", "S3-239")
@@ -138,6 +142,6 @@ async def test_a_new_tool_of_an_mcp_server_is_classified_by_the_sync(sorted_tool
     await sorted_tools.service.synced({"servers": ["plain"]})
     await sorted_tools.work()
     added = await sorted_tools.skills_of("add")
-    assert [(one["skill_id"], one["source"]) for one in added["skills"]] == [(FILES, "llm")]
+    assert [(skill["skill_id"], skill["source"]) for skill in added["skills"]] == [(FILES, "llm")]
     fields, _ = sorted_tools.points("mcp_unified_search")["add"]
     assert fields["skill_ids"] == [FILES]

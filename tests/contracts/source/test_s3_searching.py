@@ -42,16 +42,16 @@ async def searched(own: Installation) -> AsyncIterator[World]:
 
 
 async def cosines(searched: World, collection: str, query: str) -> dict[str, float]:
-    """Of the query to every point, by name, worked out here."""
+    """Return the cosine of the query with every point, by name."""
     async with open_embedder(searched.installation.settings) as embedder:
-        asked = np.asarray(await embedder.embed_query(query))
+        requests = np.asarray(await embedder.embed_query(query))
     points = searched.points(collection)
-    return {name: float(asked @ vector / np.linalg.norm(asked)) for name, (_, vector) in points.items()}
+    return {name: float(requests @ vector / np.linalg.norm(requests)) for name, (_, vector) in points.items()}
 
 
 def lines(caplog: pytest.LogCaptureFixture, start: str) -> list[tuple[int, str]]:
-    said = [(one.levelno, one.getMessage()) for one in caplog.records]
-    return [(level, line) for level, line in said if line.startswith(start)]
+    message = [(record.levelno, record.getMessage()) for record in caplog.records]
+    return [(level, line) for level, line in message if line.startswith(start)]
 
 
 @pytest.mark.states("S3-010", "S3-012", "S3-031", "S3-032", "S3-034", "S3-036", "S3-037", "S3-123", "S3-207")
@@ -73,18 +73,18 @@ async def test_the_example_goes_through_calendar_management_to_its_tools(
 @pytest.mark.states("S3-032", "S3-033", "S3-127", "S3-128", "S3-131")
 async def test_skills_by_vector_are_the_nearest_three_that_reach_the_threshold(searched: World) -> None:
     own = await cosines(searched, "mcp_skills", EXAMPLE)
-    nearest = sorted(own.items(), key=lambda one: -one[1])
+    nearest = sorted(own.items(), key=lambda item: -item[1])
     answer = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.0)
     assert [skill["name"] for skill in by_vector(answer)] == [name for name, cosine in nearest[:3] if cosine >= 0]
-    assert scores(by_vector(answer)) == pytest.approx([one for _, one in nearest[:3] if one >= 0], abs=1e-4)
+    assert scores(by_vector(answer)) == pytest.approx([item for _, item in nearest[:3] if item >= 0], abs=1e-4)
     default = by_vector(await searched.search(EXAMPLE, search_type="semantic"))
     assert [skill["name"] for skill in default] == [name for name, cosine in nearest[:3] if cosine >= 0.4]
-    one = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.0, skill_limit=1)
-    assert ids(by_vector(one)) == [CALENDAR]
+    item = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.0, skill_limit=1)
+    assert ids(by_vector(item)) == [CALENDAR]
 
 
 @pytest.mark.states("S3-032", "S3-033", "S3-128")
-async def test_by_default_words_name_skills_that_no_vector_reaches_and_in_literal_mode_they_do_not(
+async def test_by_default_sparse_search_adds_skills_and_in_literal_mode_it_does_not(
     searched: World,
 ) -> None:
     default = await searched.search(EXAMPLE, skill_threshold=0.99)
@@ -97,8 +97,8 @@ async def test_by_default_words_name_skills_that_no_vector_reaches_and_in_litera
 @pytest.mark.states("S3-035", "S3-129", "S3-137")
 async def test_tools_are_those_of_the_skills_whose_cosine_reaches_the_threshold(searched: World) -> None:
     own = await cosines(searched, "mcp_unified_search", EXAMPLE)
-    asked: dict[str, Any] = {"search_type": "semantic", "skill_threshold": 0.0, "skill_limit": 1}
-    answer = await searched.search(EXAMPLE, limit=100, **asked)
+    request: dict[str, Any] = {"search_type": "semantic", "skill_threshold": 0.0, "skill_limit": 1}
+    answer = await searched.search(EXAMPLE, limit=100, **request)
     used = set(answer["metadata"]["skill_ids_used"])
     points = searched.points("mcp_unified_search")
     routed = {name for name, (fields, _) in points.items() if used & set(fields["skill_ids"])}
@@ -106,13 +106,13 @@ async def test_tools_are_those_of_the_skills_whose_cosine_reaches_the_threshold(
     assert names(answer["tools"]) == [name for _, name in expected]
     assert scores(answer["tools"]) == pytest.approx([-cosine for cosine, _ in expected], abs=1e-4)
     assert "create_calendar_event" in names(answer["tools"])
-    prompts = await searched.search(EXAMPLE, item_type="prompt", **asked)
+    prompts = await searched.search(EXAMPLE, item_type="prompt", **request)
     assert names(prompts["tools"]) == ["plan_day"]
 
 
 @pytest.mark.states("S3-124", "S3-125")
 @pytest.mark.parametrize("item_type", [None, "tool", "prompt", "resource"])
-async def test_a_search_may_ask_for_one_kind(searched: World, item_type: str | None) -> None:
+async def test_a_search_may_request_one_kind(searched: World, item_type: str | None) -> None:
     more = {} if item_type is None else {"item_type": item_type}
     answer = await searched.search("calendar events", tool_threshold=0.0, limit=100, **more)
     kinds = {tool["type"] for tool in answer["tools"]}
@@ -120,32 +120,32 @@ async def test_a_search_may_ask_for_one_kind(searched: World, item_type: str | N
 
 
 @pytest.mark.states("S3-039", "S3-126")
-async def test_five_items_are_returned_unless_more_are_asked_for(searched: World) -> None:
+async def test_five_items_are_returned_by_default(searched: World) -> None:
     wide: dict[str, Any] = {"strategy": "direct", "tool_threshold": 0.0}
     assert len((await searched.search("calendar", **wide))["tools"]) == 5
     assert len((await searched.search("calendar", limit=7, **wide))["tools"]) == 7
 
 
 @pytest.mark.states("S3-132", "S3-138")
-async def test_in_literal_mode_the_log_tells_skills_and_tools_with_their_scores(
+async def test_in_literal_mode_the_log_has_skills_and_tools_with_scores(
     searched: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger="toolscript"):
         answer = await searched.search(EXAMPLE, search_type="semantic", skill_threshold=0.0)
     ((level, skills),) = lines(caplog, "Stage 1 - Matched skills:")
     assert level == logging.INFO
-    told = ast.literal_eval(skills.removeprefix("Stage 1 - Matched skills: "))
-    assert [name for name, _ in told] == ids(answer["matched_skills"])
-    assert [score for _, score in told] == pytest.approx(scores(answer["matched_skills"]), abs=1e-5)
+    output = ast.literal_eval(skills.removeprefix("Stage 1 - Matched skills: "))
+    assert [name for name, _ in output] == ids(answer["matched_skills"])
+    assert [score for _, score in output] == pytest.approx(scores(answer["matched_skills"]), abs=1e-5)
     ((level, tools),) = lines(caplog, "Stage 2 - Matched tools:")
     assert level == logging.INFO
-    told = ast.literal_eval(tools.removeprefix("Stage 2 - Matched tools: "))
-    assert [name for name, _ in told] == names(answer["tools"]) != []
-    assert [score for _, score in told] == pytest.approx(scores(answer["tools"]), abs=1e-5)
+    output = ast.literal_eval(tools.removeprefix("Stage 2 - Matched tools: "))
+    assert [name for name, _ in output] == names(answer["tools"]) != []
+    assert [score for _, score in output] == pytest.approx(scores(answer["tools"]), abs=1e-5)
 
 
 @pytest.mark.states("S3-132", "S3-138")
-async def test_by_default_the_stages_are_told_to_developers_alone(
+async def test_by_default_stages_are_logged_at_debug_only(
     searched: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG, logger="toolscript"):
@@ -158,24 +158,24 @@ async def test_by_default_the_stages_are_told_to_developers_alone(
 async def test_where_no_skill_matches_all_items_are_searched_and_the_log_warns(
     searched: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked: dict[str, Any] = {"search_type": "semantic", "skill_threshold": 1.0, "tool_threshold": 0.0}
+    request: dict[str, Any] = {"search_type": "semantic", "skill_threshold": 1.0, "tool_threshold": 0.0}
     with caplog.at_level(logging.WARNING):
-        answer = await searched.search(NOTHING_LIKE_IT, **asked)
-    direct = await searched.search(NOTHING_LIKE_IT, strategy="direct", **asked)
+        answer = await searched.search(NOTHING_LIKE_IT, **request)
+    direct = await searched.search(NOTHING_LIKE_IT, strategy="direct", **request)
     assert answer["metadata"]["skill_ids_used"] is None
     assert names(answer["tools"]) == names(direct["tools"]) != []
-    said = "No skills matched, falling back to unfiltered search"
-    assert [level for level, _ in lines(caplog, said)] == [logging.WARNING]
+    message = "No skills matched, falling back to unfiltered search"
+    assert [level for level, _ in lines(caplog, message)] == [logging.WARNING]
 
 
 @pytest.mark.states("S3-038", "S3-082", "S3-139", "S3-146", "S3-148", "S3-149", "S3-209")
 async def test_what_is_returned_has_its_schema_from_the_database_or_null(searched: World) -> None:
     answer = await searched.search(EXAMPLE)
-    found = {tool["name"]: tool for tool in answer["tools"]}
-    assert found["create_calendar_event"]["input_schema"] == SCHEMA
-    assert found["send_meeting_invite"]["input_schema"] is None
+    result = {tool["name"]: tool for tool in answer["tools"]}
+    assert result["create_calendar_event"]["input_schema"] == SCHEMA
+    assert result["send_meeting_invite"]["input_schema"] is None
     expected = {"id", "name", "description", "score", "skill_ids"}
-    assert expected <= found["create_calendar_event"].keys()
+    assert expected <= result["create_calendar_event"].keys()
     ((stored,),) = searched.rows("SELECT input_schema FROM mcp.items WHERE name = 'create_calendar_event'")
     assert stored == SCHEMA
     fields, _ = searched.points("mcp_unified_search")["create_calendar_event"]
@@ -207,8 +207,8 @@ async def test_people_create_read_change_and_end_categories(searched: World) -> 
     assert changed["updated_at"] > changed["created_at"] == made["created_at"]
     ended = await ask("DELETE", f"{SKILLS}/chess")
     assert ended["is_active"] is False
-    shown = await ask("GET", f"{SKILLS}/chess")
-    assert (shown["id"], shown["name"], shown["description"]) == ("chess", "Chess", "Plays chess")
+    output = await ask("GET", f"{SKILLS}/chess")
+    assert (output["id"], output["name"], output["description"]) == ("chess", "Chess", "Plays chess")
     matched = await searched.search("play chess with a rook", skill_threshold=0.0, skill_limit=32)
     assert "chess" not in ids(matched["matched_skills"])
     assert {MAIL, FILES} <= set(ids(matched["matched_skills"]))

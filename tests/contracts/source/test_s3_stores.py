@@ -1,4 +1,4 @@
-"""S3: what the tables hold, what the points of both collections carry, and how a skill gets its vector."""
+"""S3: the tables, the payloads of both collections, and the vector of a skill."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -76,11 +76,11 @@ async def test_ids_are_held_to_64_characters_and_times_have_a_zone(stored: World
 
 @pytest.mark.states("S3-160", "S3-165", "S3-166", "S3-168", "S3-199")
 async def test_assignments_are_rows_of_tool_skill_assignments_each_pair_once(stored: World) -> None:
-    found = stored.rows(
+    result = stored.rows(
         "SELECT skill_id, confidence, is_primary, tool_id FROM mcp.tool_skill_assignments JOIN mcp.items"
         " ON items.id = tool_id WHERE name = 'create_calendar_event' ORDER BY confidence DESC"
     )
-    assert [row[:3] for row in found] == [(CALENDAR, 0.95, True), (MAIL, 0.6, False)]
+    assert [row[:3] for row in result] == [(CALENDAR, 0.95, True), (MAIL, 0.6, False)]
     kinds = columns(stored, "tool_skill_assignments")
     assert kinds["confidence"] == ("double precision", False, None)
     assert kinds["is_primary"] == ("boolean", False, "false")
@@ -88,7 +88,7 @@ async def test_assignments_are_rows_of_tool_skill_assignments_each_pair_once(sto
         stored.rows(
             "INSERT INTO mcp.tool_skill_assignments (tool_id, skill_id, confidence, source)"
             " VALUES (%s, %s, 0.7, 'llm') RETURNING tool_id",
-            found[0][3],
+            result[0][3],
             CALENDAR,
         )
 
@@ -137,7 +137,7 @@ async def test_suggestions_are_rows_of_skill_suggestions(stored: World) -> None:
 
 @pytest.mark.states("S3-016", "S3-017", "S3-018", "S3-019", "S3-021", "S3-067", "S3-068", "S3-071")
 @pytest.mark.states("S3-183", "S3-184", "S3-185", "S3-186", "S3-187", "S3-205", "S3-206")
-async def test_a_point_of_the_index_of_skills_carries_what_a_search_tells_of_it(stored: World) -> None:
+async def test_a_point_of_the_skill_index_has_the_fields_of_a_search(stored: World) -> None:
     fields, _ = stored.points("mcp_skills")["Calendar Management"]
     assert {name: value for name, value in fields.items() if name != "version"} == {
         "id": CALENDAR,
@@ -147,7 +147,7 @@ async def test_a_point_of_the_index_of_skills_carries_what_a_search_tells_of_it(
         "is_active": True,
     }
     indexed = stored.engine.get_collection(stored.collections["mcp_skills"]).payload_schema
-    assert {name: str(one.data_type.value) for name, one in indexed.items()} == {
+    assert {name: str(item.data_type.value) for name, item in indexed.items()} == {
         "id": "keyword",
         "is_active": "bool",
     }
@@ -172,12 +172,12 @@ async def test_a_point_of_the_index_of_tools_carries_its_skills(stored: World) -
     assert {name: fields[name] for name in expected} == expected
     assert {payload["type"] for payload, _ in points.values()} == {"tool", "prompt", "resource"}
     indexed = stored.engine.get_collection(stored.collections["mcp_unified_search"]).payload_schema
-    kinds = {name: str(one.data_type.value) for name, one in indexed.items()}
+    kinds = {name: str(item.data_type.value) for name, item in indexed.items()}
     assert (kinds["type"], kinds["skill_ids"], kinds["is_active"]) == ("keyword", "keyword", "bool")
 
 
 @pytest.mark.states("S3-022", "S3-029", "S3-072", "S3-073", "S3-074", "S3-083")
-async def test_no_point_carries_an_open_bag_of_values(stored: World) -> None:
+async def test_no_payload_has_arbitrary_fields(stored: World) -> None:
     for fields, _ in stored.points("mcp_skills").values():
         assert fields.keys() == {"id", "name", "description", "tool_count", "is_active", "version"}
     for fields, _ in stored.points("mcp_unified_search").values():
@@ -213,16 +213,16 @@ async def test_a_skill_s_vector_is_the_normalised_mean_of_its_tools_by_confidenc
     }
     for skill, of_tools in weights.items():
         mean = np.average([tools[name][1] for name in of_tools], axis=0, weights=np.array(list(of_tools.values())))
-        found = skills[skill][1]
-        assert np.linalg.norm(found) == pytest.approx(1.0, abs=1e-5)
-        np.testing.assert_allclose(found, unit(mean), atol=1e-5)
+        result = skills[skill][1]
+        assert np.linalg.norm(result) == pytest.approx(1.0, abs=1e-5)
+        np.testing.assert_allclose(result, unit(mean), atol=1e-5)
 
 
 @pytest.mark.states("S3-113", "S3-226", "S3-241")
 async def test_a_tool_that_a_person_assigned_weighs_1_and_the_vector_moves_at_once(stored: World) -> None:
     number = (await stored.item("juggle_clubs"))["id"]
-    given = {"skill_ids": [FILES], "reviewer": "ann"}
-    await stored.service.ask("PUT", f"/api/v1/tools/{number}/skills", 200, given)
+    value = {"skill_ids": [FILES], "reviewer": "ann"}
+    await stored.service.ask("PUT", f"/api/v1/tools/{number}/skills", 200, value)
     await stored.work()
     tools, (fields, vector) = stored.points("mcp_unified_search"), stored.points("mcp_skills")["File Operations"]
     of_tools = {"read_file": 0.8, "write_file": 0.5, "juggle_clubs": 1.0}
@@ -233,7 +233,7 @@ async def test_a_tool_that_a_person_assigned_weighs_1_and_the_vector_moves_at_on
 
 
 @pytest.mark.states("S3-111", "S3-116", "S3-121", "S3-222")
-async def test_a_skill_without_tools_has_a_vector_of_its_own_text_before_anybody_searches(stored: World) -> None:
+async def test_a_skill_without_tools_has_a_vector_of_its_own_text_before_the_first_search(stored: World) -> None:
     name = f"Beekeeping {uuid.uuid4().hex[:6]}"
     await stored.service.ask("POST", SKILLS, 201, {"id": "bees", "name": name, "description": "Bees and honey"})
     fields, vector = stored.points("mcp_skills")[name]

@@ -1,4 +1,4 @@
-"""What S4 says of the collections of MongoDB and Qdrant, looked at there after `toolscript ingest`."""
+"""S4 on the collections of MongoDB and Qdrant, checked after `toolscript ingest`."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -28,13 +28,13 @@ class Filled:
 
     def ask(self, path: str, body: Json | None = None) -> Any:
         url = f"{self.qdrant}/collections/{path}"
-        asked = httpx2.post(url, json=body, trust_env=False) if body else httpx2.get(url, trust_env=False)
-        assert asked.status_code == 200, asked.text
-        return asked.json()["result"]
+        requests = httpx2.post(url, json=body, trust_env=False) if body else httpx2.get(url, trust_env=False)
+        assert requests.status_code == 200, requests.text
+        return requests.json()["result"]
 
     def payloads(self, name: str) -> list[Json]:
-        asked = {"limit": 100, "with_payload": True, "with_vector": False}
-        return [one["payload"] for one in self.ask(f"{self.aliases[name]}/points/scroll", asked)["points"]]
+        request = {"limit": 100, "with_payload": True, "with_vector": False}
+        return [point["payload"] for point in self.ask(f"{self.aliases[name]}/points/scroll", request)["points"]]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def filled(engines: Settings, model_folder: str, tmp_path_factory: pytest.TempPa
 @pytest.mark.states("S4-123", "S4-124", "S4-125", "S4-126", "S4-127", "S4-128", "S4-129", "S4-130", "S4-131")
 @pytest.mark.states("S4-058")
 def test_a_source_has_the_fields_of_the_document(filled: Filled) -> None:
-    (source,) = [one for one in filled.documents["sources"] if one["title"] == TITLE]
+    (source,) = [item for item in filled.documents["sources"] if item["title"] == TITLE]
     assert isinstance(source["_id"], ObjectId)
     assert (source["type"], source["authors"], source["status"]) == ("case_study", ["Ann"], "ready")
     assert source["path"].endswith("/bees.md")
@@ -66,12 +66,12 @@ def test_a_source_has_the_fields_of_the_document(filled: Filled) -> None:
 @pytest.mark.states("S4-132", "S4-133", "S4-134", "S4-135", "S4-136", "S4-137")
 def test_a_chunk_has_the_fields_of_the_document(filled: Filled) -> None:
     assert len(filled.documents["chunks"]) == CHUNKS
-    (chunk,) = [one for one in filled.documents["chunks"] if SECTIONS["Food"] in one["content"]]
+    (chunk,) = [item for item in filled.documents["chunks"] if SECTIONS["Food"] in item["content"]]
     assert isinstance(chunk["_id"], ObjectId)
-    assert chunk["source_id"] in {str(one["_id"]) for one in filled.documents["sources"]}
+    assert chunk["source_id"] in {str(item["_id"]) for item in filled.documents["sources"]}
     position = chunk["position"]
     assert (position["chapter"], position["section"], position["page"]) == (TITLE, "Food", None)
-    assert [one["position"]["page"] for one in filled.documents["chunks"] if "bridge" in one["content"]] == [2]
+    assert [item["position"]["page"] for item in filled.documents["chunks"] if "bridge" in item["content"]] == [2]
     assert 5 < chunk["token_count"] < 60
     assert chunk["schema_version"] == 1
 
@@ -79,11 +79,11 @@ def test_a_chunk_has_the_fields_of_the_document(filled: Filled) -> None:
 @pytest.mark.states("S4-138", "S4-139", "S4-140", "S4-141", "S4-142", "S4-143", "S4-144", "S4-145")
 def test_an_extraction_has_the_fields_of_the_document(filled: Filled) -> None:
     extractions = filled.documents["extractions"]
-    assert {one["chunk_id"] for one in extractions} == {str(one["_id"]) for one in filled.documents["chunks"]}
-    assert {one["type"] for one in extractions} == {"warning", "decision"}
-    (decision,) = [one for one in extractions if one["type"] == "decision"]
+    assert {item["chunk_id"] for item in extractions} == {str(item["_id"]) for item in filled.documents["chunks"]}
+    assert {item["type"] for item in extractions} == {"warning", "decision"}
+    (decision,) = [item for item in extractions if item["type"] == "decision"]
     assert isinstance(decision["_id"], ObjectId)
-    assert decision["source_id"] in {str(one["_id"]) for one in filled.documents["sources"]}
+    assert decision["source_id"] in {str(item["_id"]) for item in filled.documents["sources"]}
     assert (decision["content"]["title"], decision["topics"]) == ("To be remembered", ["care"])
     assert decision["content"]["text"].endswith("capped with wax.")
     assert decision["schema_version"] == 1
@@ -93,21 +93,21 @@ def test_an_extraction_has_the_fields_of_the_document(filled: Filled) -> None:
 @pytest.mark.states("S4-024", "S4-085", "S4-086", "S4-087", "S4-088", "S4-099")
 @pytest.mark.parametrize("name", ["chunks", "extractions"])
 def test_a_collection_has_vectors_of_the_model_and_their_cosine(filled: Filled, name: str) -> None:
-    told = filled.ask(filled.aliases[name])
-    assert told["config"]["params"]["vectors"]["dense"] == {"size": DIMENSIONS, "distance": "Cosine"}
-    assert told["points_count"] == CHUNKS
+    output = filled.ask(filled.aliases[name])
+    assert output["config"]["params"]["vectors"]["dense"] == {"size": DIMENSIONS, "distance": "Cosine"}
+    assert output["points_count"] == CHUNKS
     # Without a setting they have the names of the document.
     field = Settings.model_fields[f"qdrant_{name}_alias"]
     assert field.default == name
 
 
 @pytest.mark.states("S4-089", "S4-090", "S4-091", "S4-092")
-def test_points_say_whose_they_are_and_what_they_are_about(filled: Filled) -> None:
-    sources = {str(one["_id"]) for one in filled.documents["sources"]}
+def test_points_have_source_and_topics(filled: Filled) -> None:
+    sources = {str(item["_id"]) for item in filled.documents["sources"]}
     chunks, extractions = filled.payloads("chunks"), filled.payloads("extractions")
-    assert {one["source_id"] for one in (*chunks, *extractions)} == sources
-    assert {tuple(one["topics"]) for one in chunks} == {("nature",)}
-    assert {tuple(one["topics"]) for one in extractions} == {("nature", "care")}
-    assert {one["type"] for one in extractions} == {"warning", "decision"}
-    assert {one["chunk_id"] for one in extractions} == {str(one["_id"]) for one in filled.documents["chunks"]}
-    assert all("chunk_id" not in one and "type" not in one for one in chunks)
+    assert {item["source_id"] for item in (*chunks, *extractions)} == sources
+    assert {tuple(item["topics"]) for item in chunks} == {("nature",)}
+    assert {tuple(item["topics"]) for item in extractions} == {("nature", "care")}
+    assert {item["type"] for item in extractions} == {"warning", "decision"}
+    assert {item["chunk_id"] for item in extractions} == {str(item["_id"]) for item in filled.documents["chunks"]}
+    assert all("chunk_id" not in item and "type" not in item for item in chunks)

@@ -1,4 +1,4 @@
-"""What S4 says of errors and of the steps of a search: its routes, over parts in memory that can be watched."""
+"""S4 on errors and steps of a search: its routes, over in-memory parts that record calls."""
 
 import asyncio
 import inspect
@@ -35,7 +35,7 @@ async def memory_shelf() -> Shelf:
 
 @dataclass
 class Watched:
-    """A part, and what it was asked: one of its methods is called through here."""
+    """Wraps one method of a part, and records its calls."""
 
     real: Any
     method: str
@@ -53,15 +53,15 @@ class Watched:
 
 
 def watched(shelf: Shelf, before: Callable[[], Awaitable[object]] | None = None) -> Any:
-    """With each of the parts that a search asks in place of it."""
-    searching = [Watched(one, "search", before) for one in (shelf.chunks, shelf.extractions)]
+    """Wrap every part that a search calls."""
+    searching = [Watched(item, "search", before) for item in (shelf.chunks, shelf.extractions)]
     embedder, library = Watched(shelf.embedder, "embed_query"), Watched(shelf.library, "chunks")
     parts: list[Any] = [*searching, library, embedder]
     return Shelf(*parts)
 
 
 async def ticks_during(asked: Awaitable[object]) -> int:
-    """How often others had their turn until it was answered."""
+    """Return how often the event loop ran other tasks until the response."""
     ticks = 0
 
     async def tick() -> None:
@@ -111,14 +111,14 @@ async def test_a_request_that_cannot_be_understood_is_a_validation_error(
 
 
 @pytest.mark.states("S4-079", "S4-080")
-async def test_what_is_not_there_and_who_asks_too_often_have_codes_of_their_own(memory_shelf: Shelf) -> None:
+async def test_not_found_and_rate_limited_have_their_own_codes(memory_shelf: Shelf) -> None:
     async with client_of(app_of(memory_shelf, a_minute=1), "") as api:
         assert (await refused(api, 404, "GET", NOWHERE))["code"] == "NOT_FOUND"
         assert (await refused(api, 429, "POST", SEARCH, {"query": "a"}))["code"] == "RATE_LIMITED"
 
 
 @pytest.mark.states("S4-081", "S4-082")
-async def test_faults_of_the_service_and_missing_rights_have_codes_of_their_own(memory_shelf: Shelf) -> None:
+async def test_server_errors_and_missing_rights_have_their_own_codes(memory_shelf: Shelf) -> None:
     async with client_of(app_of(memory_shelf, public=frozenset({Scope.TOOLS_READ})), "") as api:
         assert (await refused(api, 401, "POST", SEARCH, {"query": "a"}))["code"] == "UNAUTHORIZED"
     async with client_of(app_of(None), "") as api:
@@ -129,7 +129,7 @@ async def test_faults_of_the_service_and_missing_rights_have_codes_of_their_own(
 
 
 @pytest.mark.states("S4-201")
-async def test_an_embedding_that_fails_is_an_error_in_literal_mode_and_words_answer_else(
+async def test_a_failed_embedding_is_an_error_in_literal_mode_and_else_search_is_sparse(
     memory_shelf: Shelf,
 ) -> None:
     memory_shelf.breaks("embedder", "embed_query", EmbedderUnavailable("down"))
@@ -143,7 +143,7 @@ async def test_an_embedding_that_fails_is_an_error_in_literal_mode_and_words_ans
 
 @pytest.mark.states("S4-038", "S4-047", "S4-093", "S4-094", "S4-163", "S4-189")
 @pytest.mark.parametrize(("limit", "each"), [({}, 10), ({"limit": 3}, 3), ({"limit": 100}, 100)])
-async def test_literal_mode_embeds_once_asks_both_for_the_limit_and_then_the_library(
+async def test_literal_mode_embeds_once_searches_both_with_the_limit_and_then_reads_the_library(
     memory_shelf: Shelf, limit: Json, each: int
 ) -> None:
     shelf = watched(memory_shelf)
@@ -164,10 +164,10 @@ async def test_a_query_is_embedded_once_as_it_is_and_no_more_than_the_limit_are_
     memory_shelf: Shelf, search_type: str
 ) -> None:
     shelf = watched(memory_shelf)
-    asked = {"query": "  Sugar, for (the) BEES & co?  ", "search_type": search_type, "include_both": True}
+    request = {"query": "  Sugar, for (the) BEES & co?  ", "search_type": search_type, "include_both": True}
     async with client_of(app_of(shelf), "") as api:
-        answer = (await api.ask("POST", SEARCH, 200, {**asked, "limit": 3})).json()
-    assert shelf.embedder.asked == [asked["query"]]
+        answer = (await api.ask("POST", SEARCH, 200, {**request, "limit": 3})).json()
+    assert shelf.embedder.asked == [request["query"]]
     assert len(answer["results"]) == 3
 
 
@@ -177,7 +177,7 @@ async def test_literal_mode_shows_a_chunk_and_its_extraction_unless_told_not_to(
 
         async def ids(**asked: object) -> set[str]:
             answer = await api.ask("POST", SEARCH, 200, {"query": "sugar in autumn", **asked})
-            return {one["source"]["chunk_id"] + one["type"] for one in answer.json()["results"]}
+            return {result["source"]["chunk_id"] + result["type"] for result in answer.json()["results"]}
 
         literal, default = await ids(search_type="semantic"), await ids()
         assert (len(literal), len(default)) == (7, 5)
@@ -187,7 +187,7 @@ async def test_literal_mode_shows_a_chunk_and_its_extraction_unless_told_not_to(
 
 @pytest.mark.states("S4-200")
 async def test_both_collections_are_searched_at_the_same_time(memory_shelf: Shelf) -> None:
-    """Each waits until the other was asked: one after the other, nobody would ever answer."""
+    """Each search waits for the other to start: sequential searches would deadlock."""
     barrier = asyncio.Barrier(2)
     shelf = watched(memory_shelf, barrier.wait)
     async with client_of(app_of(shelf), "") as api, asyncio.timeout(5):
@@ -198,28 +198,28 @@ async def test_both_collections_are_searched_at_the_same_time(memory_shelf: Shel
 
 @pytest.mark.states("S4-146", "S4-147")
 async def test_every_endpoint_is_asynchronous(memory_shelf: Shelf) -> None:
-    found = {}
+    result = {}
     waiting = [*app_of(memory_shelf).routes]
     while waiting:
         route: Any = waiting.pop()
         waiting += getattr(getattr(route, "original_router", route), "routes", [])
         if hasattr(route, "endpoint"):
-            found[route.path] = inspect.iscoroutinefunction(route.endpoint)
-    assert {SEARCH, "/sources", "/sources/{source_id}", "/passages/{chunk_id}"} <= found.keys()
-    assert [path for path, waits in found.items() if not waits] == []
+            result[route.path] = inspect.iscoroutinefunction(route.endpoint)
+    assert {SEARCH, "/sources", "/sources/{source_id}", "/passages/{chunk_id}"} <= result.keys()
+    assert [path for path, waits in result.items() if not waits] == []
 
 
 @pytest.mark.states("S4-199", "S4-028", "S4-148")
-async def test_others_go_on_while_texts_are_embedded(model_folder: str) -> None:
+async def test_other_requests_continue_while_texts_are_embedded(model_folder: str) -> None:
     embedder = LocalEmbedder(model_folder)
     texts = [f"the hive number {number} stands in a dry place " * 20 for number in range(16)]
-    assert await ticks_during(embedder.embed_passages(texts)) > 5
+    assert await ticks_during(embedder.embed_texts(texts)) > 5
     embedder.close()
 
 
 @pytest.mark.states("S4-211")
-async def test_others_go_on_while_qdrant_is_awaited() -> None:
-    """It is one that accepts and never answers."""
+async def test_other_requests_continue_while_qdrant_is_awaited() -> None:
+    """This Qdrant accepts connections and never responds."""
 
     async def asked() -> None:
         async with open_qdrant(f"http://127.0.0.1:{port}", port, timeout_seconds=0.5) as silent:

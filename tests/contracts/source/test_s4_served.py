@@ -1,4 +1,4 @@
-"""S4 as a client meets it: a running service over a library that was ingested, asked over HTTP and MCP."""
+"""S4 from a client: a running service over an ingested library, over HTTP and MCP."""
 
 import asyncio
 import time
@@ -47,7 +47,7 @@ def service(
         fresh_installation(engines, postgres, str(model)) as installation,
     ):
         ingest(installation.environment, write_books(folder / "books"))
-        # `serve` wants the index of tools, too.
+        # `serve` needs the index of tools, too.
         run_here(installation.environment, "worker", "--drain")
         with serving_from(folder, installation.environment, model) as served:
             yield served
@@ -60,12 +60,12 @@ async def by_mcp(service: Service, **arguments: object) -> Json:
 
 
 @pytest.mark.states("S4-003", "S4-010", "S4-043", "S4-048", "S4-122")
-async def test_a_client_of_mcp_without_a_token_finds_chunks_and_extractions_by_meaning(service: Service) -> None:
+async def test_an_anonymous_mcp_client_finds_chunks_and_extractions_by_dense_search(service: Service) -> None:
     async with Client(f"{service.url}/mcp", mode="auto") as client:
         assert "search_knowledge" in [tool.name for tool in (await client.list_tools()).tools]
-    found = (await by_mcp(service, query=QUESTION, include_both=True))["structuredContent"]["results"]
-    assert {one["type"] for one in found[:2]} == KINDS
-    assert all("sugar syrup" in one["content"] for one in found[:2])
+    result = (await by_mcp(service, query=QUESTION, include_both=True))["structuredContent"]["results"]
+    assert {item["type"] for item in result[:2]} == KINDS
+    assert all("sugar syrup" in item["content"] for item in result[:2])
 
 
 @pytest.mark.states("S4-004", "S4-009", "S4-040", "S4-059", "S4-060", "S4-061", "S4-062", "S4-063", "S4-064")
@@ -73,7 +73,7 @@ async def test_a_client_of_mcp_without_a_token_finds_chunks_and_extractions_by_m
 def test_results_come_best_first_with_id_score_type_and_content(service: Service, search_type: str | None) -> None:
     answer = service.search("feed the colony sugar syrup", search_type=search_type, include_both=True)
     assert list(answer) == ["results", "metadata"]
-    scores = [one["score"] for one in answer["results"]]
+    scores = [result["score"] for result in answer["results"]]
     assert scores == sorted(scores, reverse=True)
     assert all(isinstance(score, float) and 0 <= score <= 1 for score in scores)
     first = answer["results"][0]
@@ -85,13 +85,17 @@ def test_results_come_best_first_with_id_score_type_and_content(service: Service
 @pytest.mark.states("S4-005", "S4-006", "S4-007", "S4-008", "S4-065", "S4-066", "S4-067", "S4-068", "S4-069")
 @pytest.mark.states("S4-030", "S4-032", "S4-034", "S4-198")
 @pytest.mark.parametrize("type_", sorted(KINDS))
-def test_a_result_says_of_which_source_it_is_and_where_it_stands(service: Service, type_: str) -> None:
+def test_a_result_has_its_source_and_position(service: Service, type_: str) -> None:
     first = service.search("how warm is honey capped with wax when it is ripe", type=type_)["results"][0]
     source = first["source"]
     assert (source["title"], source["authors"]) == (TITLE, ["Ann"])
     assert (source["position"]["chapter"], source["position"]["section"]) == (TITLE, "Honey")
-    known = service.get(f"/sources/{source['source_id']}").json()
-    assert (known["source_id"], known["title"], known["type"]) == (source["source_id"], TITLE, "case_study")
+    existing = service.get(f"/sources/{source['source_id']}").json()
+    assert (existing["source_id"], existing["title"], existing["type"]) == (
+        source["source_id"],
+        TITLE,
+        "case_study",
+    )
     (chunk,) = service.get(f"/passages/{source['chunk_id']}?before=0&after=0").json()["chunks"]
     assert chunk["chunk_id"] == source["chunk_id"]
     assert SECTIONS["Honey"] in chunk["content"]
@@ -109,16 +113,18 @@ def test_a_page_is_a_whole_number_where_the_source_has_pages(service: Service) -
 
 @pytest.mark.states("S4-019", "S4-071", "S4-072", "S4-073", "S4-075")
 @pytest.mark.parametrize("query", [QUESTION, "zzyzx", "!!!"])
-def test_metadata_says_what_was_asked_whom_it_cites_and_how_many(service: Service, query: str) -> None:
+def test_metadata_has_query_cited_sources_and_count(service: Service, query: str) -> None:
     answer = service.search(query, limit=7)
-    told = answer["metadata"]
-    assert (told["query"], told["result_count"]) == (query, len(answer["results"]))
-    assert told["sources_cited"] == list(dict.fromkeys(one["source"]["title"] for one in answer["results"]))
-    assert told["search_type"] == "hybrid"
-    for one in answer["results"]:
-        assert {"id", "score", "type", "content", "source"} <= one.keys()
-        assert {"source_id", "chunk_id", "title", "authors", "position"} <= one["source"].keys()
-        assert POSITION.keys() <= one["source"]["position"].keys()
+    output = answer["metadata"]
+    assert (output["query"], output["result_count"]) == (query, len(answer["results"]))
+    assert output["sources_cited"] == list(
+        dict.fromkeys(result["source"]["title"] for result in answer["results"])
+    )
+    assert output["search_type"] == "hybrid"
+    for result in answer["results"]:
+        assert {"id", "score", "type", "content", "source"} <= result.keys()
+        assert {"source_id", "chunk_id", "title", "authors", "position"} <= result["source"].keys()
+        assert POSITION.keys() <= result["source"]["position"].keys()
 
 
 @pytest.mark.states("S4-074", "S4-093", "S4-095", "S4-096", "S4-097", "S4-189")
@@ -127,15 +133,15 @@ async def test_literal_mode_shows_both_collections_by_their_cosines(service: Ser
     answer = service.search(query, search_type="semantic", limit=100)
     expected = await cosines(service, query)
     assert len(expected) == 2 * CHUNKS
-    shown = {one["id"]: one["score"] for one in answer["results"]}
-    assert shown == pytest.approx({id_: max(0.0, cosine) for cosine, id_ in expected}, abs=2e-4)
+    output = {result["id"]: result["score"] for result in answer["results"]}
+    assert output == pytest.approx({id_: max(0.0, cosine) for cosine, id_ in expected}, abs=2e-4)
     assert answer["results"][0]["id"] == expected[0][1]
-    told = answer["metadata"]
-    assert (told["search_type"], told["degraded"], told["result_count"]) == ("semantic", [], len(expected))
+    report = answer["metadata"]
+    assert (report["search_type"], report["degraded"], report["result_count"]) == ("semantic", [], len(expected))
 
 
 @pytest.mark.states("S4-109", "S4-112", "S4-115", "S4-208")
-def test_the_query_string_asks_and_ten_are_shown_unless_told(service: Service) -> None:
+def test_the_query_string_is_accepted_and_ten_is_the_default_limit(service: Service) -> None:
     string = service.post("/search_knowledge?query=honey&search_type=semantic").json()
     body = service.search("honey", search_type="semantic")
     assert string["results"] == body["results"]
@@ -157,7 +163,7 @@ async def test_over_mcp_literal_mode_has_the_same_ten_and_the_default_five(servi
 
 
 @pytest.mark.states("S4-074", "S4-094", "S4-097", "S4-113")
-async def test_an_installation_can_make_literal_mode_what_is_usual(service: Service) -> None:
+async def test_an_installation_can_make_literal_mode_the_default(service: Service) -> None:
     settings = Installation({**service.settings, "TOOLSCRIPT_SEARCH_TYPE": "semantic"}).settings
     async with (
         open_app(settings) as app,
@@ -178,12 +184,12 @@ async def test_an_installation_can_make_literal_mode_what_is_usual(service: Serv
 @pytest.mark.states("S4-022", "S4-023")
 def test_types_and_topics_are_filtered_by(service: Service) -> None:
     decisions = service.search("honey", type="decision", limit=100)["results"]
-    assert [one["extraction_type"] for one in decisions] == ["decision"]
-    assert {one["type"] for one in service.search("honey", type="extraction", limit=100)["results"]} == {
+    assert [item["extraction_type"] for item in decisions] == ["decision"]
+    assert {item["type"] for item in service.search("honey", type="extraction", limit=100)["results"]} == {
         "extraction"
     }
     care = service.search("honey", topics="care", limit=100, include_both=True)["results"]
-    assert {one["type"] for one in care} == {"extraction"}
+    assert {item["type"] for item in care} == {"extraction"}
     assert len(service.search("honey", topics="nature", limit=100, include_both=True)["results"]) == 2 * CHUNKS
     assert service.search("honey", topics="steam")["results"] == []
 
@@ -192,7 +198,7 @@ def test_types_and_topics_are_filtered_by(service: Service) -> None:
 @pytest.mark.states("S4-011", "S4-049", "S4-202")
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
 def test_searches_are_answered_within_500_ms(service: Service, search_type: str) -> None:
-    """Each embeds anew. One of twenty may be slow: the machine has others on it."""
+    """Each search embeds its query. One of twenty may be slow on a busy machine."""
     service.search("warm", search_type=search_type)
     took = []
     for number in range(20):
@@ -207,17 +213,17 @@ def test_the_model_was_loaded_once_and_is_not_needed_on_disk_again(service: Serv
     away = service.model.with_name("away")
     service.model.rename(away)
     try:
-        told = service.search("where do bees drink", search_type="semantic")["metadata"]
+        output = service.search("where do bees drink", search_type="semantic")["metadata"]
     finally:
         away.rename(service.model)
-    assert (told["search_type"], told["degraded"], told["result_count"]) == ("semantic", [], 10)
+    assert (output["search_type"], output["degraded"], output["result_count"]) == ("semantic", [], 10)
 
 
 @pytest.mark.states("S4-050", "S4-051", "S4-052", "S4-053", "S4-192", "S4-193", "S4-194")
 def test_a_search_is_two_lines_of_the_log(service: Service) -> None:
     answer = service.post("/search_knowledge", {"query": "who robs whom in a dearth", "limit": 3})
-    ours = [one for one in service.lines() if one.get("request_id") == answer.headers["x-request-id"]]
-    start, complete = (one for one in ours if str(one["event"]).startswith("search_knowledge"))
+    ours = [item for item in service.lines() if item.get("request_id") == answer.headers["x-request-id"]]
+    start, complete = (item for item in ours if str(item["event"]).startswith("search_knowledge"))
     assert (start["event"], complete["event"]) == ("search_knowledge_start", "search_knowledge_complete")
     assert start["query"] == complete["query"] == "who robs whom in a dearth"
     assert (complete["result_count"], start["level"]) == (3, "info")
@@ -226,12 +232,12 @@ def test_a_search_is_two_lines_of_the_log(service: Service) -> None:
 
 @pytest.mark.states("S4-150", "S4-152", "S4-155", "S4-159")
 def test_the_addresses_came_from_the_file_and_the_log_says_so_without_them(service: Service) -> None:
-    (line,) = [one["event"] for one in service.lines() if "second names" in str(one["event"])]
+    (line,) = [item["event"] for item in service.lines() if "second names" in str(item["event"])]
     assert line == f"settings by second names: {', '.join(IN_FILE)} from .env"
     text = service.file.read_text("utf-8")
     assert service.settings["TOOLSCRIPT_MONGO_URL"] not in text
     assert service.search(QUESTION)["metadata"]["degraded"] == []
-    # In development whoever asks from this machine is an administrator.
+    # In development every local client is an administrator.
     assert service.get("/api/v1/skills/suggestions").status_code == 200
 
 
@@ -251,11 +257,11 @@ def test_the_api_describes_the_route(service: Service) -> None:
     assert (route["post"]["operationId"], route["post"]["tags"]) == ("search_knowledge", ["knowledge"])
     answered = route["post"]["responses"]["200"]["content"]["application/json"]["schema"]
     assert answered == {"$ref": "#/components/schemas/KnowledgeResponse"}
-    parameters = {one["name"]: one for one in route["post"]["parameters"]}
+    parameters = {parameter["name"]: parameter for parameter in route["post"]["parameters"]}
     assert parameters["query"]["description"].startswith("What you want to know")
     limit = parameters["limit"]
     assert (limit["schema"]["default"], limit["schema"]["minimum"], limit["schema"]["maximum"]) == (10, 1, 100)
-    assert limit["description"] == "Most results."
+    assert limit["description"] == "Maximum number of results."
 
 
 @pytest.mark.states("S4-015", "S4-017", "S4-184", "S4-013", "S4-014", "S4-016", "S4-018", "S4-110", "S4-218")
@@ -271,7 +277,7 @@ def test_the_api_describes_every_field(service: Service) -> None:
     }
     for name, fields in models.items():
         assert schemas[name]["properties"].keys() == fields, name
-        assert all(one.get("description") for one in schemas[name]["properties"].values()), name
+        assert all(item.get("description") for item in schemas[name]["properties"].values()), name
     assert schemas["KnowledgeRequest"]["required"] == ["query"]
     assert schemas["KnowledgeResponse"]["properties"]["results"]["type"] == "array"
 
@@ -279,9 +285,9 @@ def test_the_api_describes_every_field(service: Service) -> None:
 @pytest.mark.states("S4-111", "S4-116", "S4-117", "S4-118", "S4-119", "S4-120", "S4-209", "S4-210")
 async def test_the_tool_and_the_application_describe_themselves(service: Service) -> None:
     async with Client(f"{service.url}/mcp", mode="auto") as client:
-        (tool,) = [one for one in (await client.list_tools()).tools if one.name == "search_knowledge"]
+        (tool,) = [item for item in (await client.list_tools()).tools if item.name == "search_knowledge"]
     assert "library" in str(tool.description)
-    assert "Returns the best passages" in str(tool.description)
+    assert "Returns the best chunks" in str(tool.description)
     assert tool.input_schema["properties"]["query"]["description"] == "The question."
     assert tool.input_schema["properties"]["limit"]["maximum"] == 100
     info = service.get("/openapi.json").json()["info"]

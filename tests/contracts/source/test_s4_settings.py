@@ -1,4 +1,4 @@
-"""What S4 says of settings and dependencies: its names beside ours, and what a file `.env` may say."""
+"""S4 on settings and dependencies: its names beside ours, and the contents of `.env`."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic_settings import BaseSettings
 
-from toolscript.core.settings.service import Settings, second_names
+from toolscript.core.settings.service import Settings, read_alternative_names
 from toolscript.server.settings import load_settings
 
 OURS = {
@@ -56,9 +56,9 @@ def shown(settings: Settings) -> tuple[str, str, str, str]:
 
 
 def from_folder(folder: Path) -> tuple[tuple[str, str, str, str], str]:
-    """The four settings as `serve` has them that is started there, and what it says of them."""
-    found = second_names(folder)
-    return shown(load_settings(found)), found.told
+    """Return the four settings of a `serve` started there, and its log about them."""
+    result = read_alternative_names(folder)
+    return shown(load_settings(result)), result.told
 
 
 USUAL = ("", "http://127.0.0.1:6333", "sentence-transformers/all-MiniLM-L6-v2", "production")
@@ -76,10 +76,10 @@ def test_settings_are_a_class_of_pydantic_settings() -> None:
 
 @pytest.mark.states("S4-149", "S4-150", "S4-152", "S4-155")
 def test_the_names_of_the_document_are_read_and_ours_win(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = dict(zip(OURS, (MONGO, QDRANT, MODEL), strict=True))
-    for name, value in given.items():
+    received = dict(zip(OURS, (MONGO, QDRANT, MODEL), strict=True))
+    for name, value in received.items():
         monkeypatch.setenv(name, value)
-    assert shown(load_settings()) == (*given.values(), "production")
+    assert shown(load_settings()) == (*received.values(), "production")
     ours = ("mongodb://two.example", "http://two.example:6333", "other")
     for name, value in zip(OURS.values(), ours, strict=True):
         monkeypatch.setenv(name, value)
@@ -88,21 +88,21 @@ def test_the_names_of_the_document_are_read_and_ours_win(monkeypatch: pytest.Mon
 
 @pytest.mark.states("S4-157")
 @pytest.mark.parametrize("said", ["local", "development", "staging-7"])
-def test_an_environment_of_other_programs_makes_nobody_an_administrator(
+def test_an_environment_of_other_programs_makes_no_client_an_administrator(
     monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     monkeypatch.setenv("ENVIRONMENT", said)
     assert load_settings().environment == "production"
-    assert second_names().told == ""
+    assert read_alternative_names().told == ""
 
 
 @pytest.mark.states("S4-159", "S4-160")
-def test_a_file_says_where_engines_and_model_are_and_nothing_else(file: Path) -> None:
-    found = second_names(file.parent)
-    settings = load_settings(found)
+def test_a_file_sets_only_the_addresses_of_engines_and_model(file: Path) -> None:
+    result = read_alternative_names(file.parent)
+    settings = load_settings(result)
     assert shown(settings) == (MONGO, QDRANT, MODEL, "production")
     assert (settings.admin_token.get_secret_value(), settings.host) == ("", "127.0.0.1")
-    assert found.told == "MONGODB_URI, QDRANT_URL, EMBEDDING_MODEL from .env"
+    assert result.told == "MONGODB_URI, QDRANT_URL, EMBEDDING_MODEL from .env"
     assert shown(load_settings()) == USUAL
 
 
@@ -111,9 +111,9 @@ def test_the_environment_beats_the_file_whichever_name_it_uses(
 ) -> None:
     monkeypatch.setenv("QDRANT_URL", "http://two.example:6333")
     monkeypatch.setenv("TOOLSCRIPT_MONGO_URL", "")
-    values, told = from_folder(file.parent)
+    values, output = from_folder(file.parent)
     assert values == ("", "http://two.example:6333", MODEL, "production")
-    assert told == "QDRANT_URL from the environment; EMBEDDING_MODEL from .env"
+    assert output == "QDRANT_URL from the environment; EMBEDDING_MODEL from .env"
 
 
 def linked(file: Path) -> None:
@@ -133,7 +133,7 @@ def a_pipe(file: Path) -> None:
         (linked, "it is a symbolic link"),
         (lambda file: file.chmod(0o620), "others can write to it"),
         (lambda file: file.chmod(0o602), "others can write to it"),
-        (a_pipe, "it is no file"),
+        (a_pipe, "it is not a regular file"),
         (lambda file: file.write_text("QDRANT_URL=http://x\n" + "#" * 70_000), "it is too large"),
     ],
 )
@@ -165,11 +165,11 @@ def test_a_key_of_the_environment_goes_to_no_address_of_a_file(
     file: Path, monkeypatch: pytest.MonkeyPatch, credential: str, kept: str
 ) -> None:
     monkeypatch.setenv(credential, "secret-key")
-    values, told = from_folder(file.parent)
+    values, output = from_folder(file.parent)
     assert (values[0] == MONGO, values[1] == QDRANT) == (kept != "MONGODB_URI", kept != "QDRANT_URL")
-    assert f"{kept} of .env is not used: {credential} is set" in told
-    assert "secret-key" not in told
-    assert "example" not in told
+    assert f"{kept} of .env is not used: {credential} is set" in output
+    assert "secret-key" not in output
+    assert "example" not in output
 
 
 LEAST = {
@@ -185,7 +185,7 @@ LEAST = {
 @pytest.mark.states("S4-100", "S4-171", "S4-173", "S4-174", "S4-175", "S4-176", "S4-177")
 @pytest.mark.parametrize(("name", "minimum"), LEAST.items())
 def test_what_the_document_builds_on_is_installed_with_the_service(name: str, minimum: tuple[int, int]) -> None:
-    needed = {re.split(r"[^\w.-]", one)[0] for one in requires("toolscript") or ()}
+    needed = {re.split(r"[^\w.-]", require)[0] for require in requires("toolscript") or ()}
     assert name in needed or name == "pydantic"
     major, minor = version(name).split(".")[:2]
     assert (int(major), int(minor)) >= minimum
@@ -194,6 +194,6 @@ def test_what_the_document_builds_on_is_installed_with_the_service(name: str, mi
 @pytest.mark.states("S4-101", "S4-172")
 @pytest.mark.parametrize("name", ["sentence-transformers", "fastapi-mcp"])
 def test_what_the_product_does_without_is_not_installed(name: str) -> None:
-    assert not [one for one in requires("toolscript") or () if one.startswith(name)]
+    assert not [require for require in requires("toolscript") or () if require.startswith(name)]
     with pytest.raises(PackageNotFoundError):
         version(name)

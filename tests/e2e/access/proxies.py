@@ -1,4 +1,4 @@
-"""Ways in front of a service: a real nginx, set up in three ways, and something that hands bytes on."""
+"""Proxies in front of a service: a real nginx in three setups, and a byte relay."""
 
 import os
 import signal
@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from tests.repo.shell_pages import ROOT, code_of
 from tests.support.faults import relay
-from tests.support.kept_ports import kept_port
 from tests.support.nginx_program import nginx_program
+from tests.support.reserved_ports import reserved_port
 
 SOON = 60.0
 
@@ -54,7 +54,7 @@ http {{
 
 @asynccontextmanager
 async def ways_to(url: str) -> AsyncIterator[dict[str, str]]:
-    """Addresses that all lead to one service, by how."""
+    """Yield addresses that lead to one service, by kind of proxy."""
     port = urlsplit(url).port or 0
     async with relay("127.0.0.1", port) as forwarder:
         with nginx(url, EVERY_NGINX) as through:
@@ -63,10 +63,10 @@ async def ways_to(url: str) -> AsyncIterator[dict[str, str]]:
 
 @contextmanager
 def nginx(url: str, locations: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """One server for each, on a port of its own; the address in them is that of the service."""
+    """Run nginx with one server per config, each on its own port."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        ports = {name: stack.enter_context(kept_port()) for name in locations}
+        ports = {name: stack.enter_context(reserved_port()) for name in locations}
         servers = "\n".join(
             f"server {{ listen 127.0.0.1:{ports[name]}; {text.replace('http://127.0.0.1:8080', url)} }}"
             for name, text in locations.items()

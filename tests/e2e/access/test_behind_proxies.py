@@ -1,4 +1,4 @@
-"""Behind whatever stands before it, the service lets nobody do without a credential what needs one."""
+"""Behind any proxy, the service requires a credential where one is needed."""
 
 import tempfile
 from asyncio import to_thread
@@ -21,16 +21,16 @@ pytestmark = pytest.mark.requirement("TR-004")
 TOKEN = "admins-own-token-of-this-test"
 ADMIN = {"Authorization": f"Bearer {TOKEN}"}
 LOCAL = {"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1", "Forwarded": "for=127.0.0.1"}
-# What somebody adds who wants to be taken for this machine.
+# Headers of a client that pretends to be local.
 DISGUISES: list[dict[str, str]] = [
     {},
     {"Host": "localhost"},
     {"X-Forwarded-For": "127.0.0.1"},
     {"Host": "127.0.0.1", **LOCAL, "Origin": "http://localhost"},
 ]
-# For whoever watches over a service, and for whoever wants to know how to ask it.
+# Routes for monitoring, and the API reference.
 FOR_EVERYBODY = {"GET /livez", "GET /readyz", "GET /search/health"}
-# While the public may search, and nothing else.
+# Routes that are public: searches only.
 FOR_THE_PUBLIC = {
     "POST /api/v1/search",
     "GET /api/v1/search/skills",
@@ -54,7 +54,7 @@ NEW_SKILL = {"id": "planted", "name": "Planted"}
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """With a short path, as sockets need one."""
+    """Yield a folder with a short path, as sockets need."""
     with tempfile.TemporaryDirectory() as made:
         yield Path(made)
 
@@ -63,7 +63,7 @@ def folder() -> Iterator[Path]:
 def filled(
     engines: Settings, migrated_database: str, model_folder: str, folder: Path
 ) -> Iterator[Mapping[str, str]]:
-    """The environment of an installation with a catalog, figures, and tenants who could have documents."""
+    """Return the environment of an installation with a catalog, metrics and tenants."""
     issuer = an_issuer()
     with (
         fresh_database(engines, migrated_database) as url,
@@ -82,18 +82,18 @@ def filled(
 
 @pytest.fixture(scope="module")
 def service(filled: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """With a socket, and without a token."""
+    """Yield a service with a socket and without a token."""
     with serving({**filled, "TOOLSCRIPT_SOCKET": str(folder / "admin.sock")}) as url:
         yield url
     assert not (folder / "admin.sock").exists()
 
 
 def operations(url: str) -> list[str]:
-    """Every one there is, so that a new one is among them without anybody's doing."""
+    """Return all operations of the API, so that new ones are covered automatically."""
     described: dict[str, Any] = asked("GET", f"{url}/openapi.json").json()
-    found = [f"{method.upper()} {path}" for path, methods in described["paths"].items() for method in methods]
-    assert set(found) >= FOR_EVERYBODY | FOR_THE_PUBLIC | {"POST /api/v1/skills", "POST /api/v1/sync"}
-    return [*found, *NOT_IN_OPENAPI]
+    result = [f"{method.upper()} {path}" for path, methods in described["paths"].items() for method in methods]
+    assert set(result) >= FOR_EVERYBODY | FOR_THE_PUBLIC | {"POST /api/v1/skills", "POST /api/v1/sync"}
+    return [*result, *NOT_IN_OPENAPI]
 
 
 def asked(method: str, url: str, headers: dict[str, str] | None = None, body: object = None) -> httpx2.Response:
@@ -109,24 +109,26 @@ def path_of(operation: str) -> str:
 
 
 async def let_in(url: str, wanted: list[str]) -> list[str]:
-    """Which of these operations were not refused, and how they were asked for."""
-    found = []
+    """Return the operations that were not refused, with the way of access."""
+    result = []
     async with ways_to(url) as ways, httpx2.AsyncClient(trust_env=False, verify=False, timeout=60) as client:
         for way, address in ways.items():
             for disguise in DISGUISES:
-                for one in wanted:
-                    method = one.split()[0]
+                for item in wanted:
+                    method = item.split()[0]
                     body: object = None if method == "GET" else {}
-                    answer = await client.request(method, address + path_of(one), headers=disguise, json=body)
+                    answer = await client.request(method, address + path_of(item), headers=disguise, json=body)
                     if answer.status_code not in (401, 403) or not answer.json()["error"]["details"]["hint"]:
-                        found.append(
-                            f"{one} through {way} with {disguise}: {answer.status_code} {answer.text[:200]}"
+                        result.append(
+                            f"{item} through {way} with {disguise}: {answer.status_code} {answer.text[:200]}"
                         )
-    return found
+    return result
 
 
-async def test_without_a_token_no_proxy_makes_anybody_an_administrator(service: str) -> None:
-    for_admins = [one for one in operations(service) if one not in FOR_EVERYBODY | FOR_THE_PUBLIC]
+async def test_without_a_token_no_proxy_makes_a_client_an_administrator(service: str) -> None:
+    for_admins = [
+        operation for operation in operations(service) if operation not in FOR_EVERYBODY | FOR_THE_PUBLIC
+    ]
     assert await let_in(service, for_admins) == []
     async with ways_to(service) as ways:
         for address in ways.values():
@@ -137,19 +139,21 @@ async def test_without_a_token_no_proxy_makes_anybody_an_administrator(service: 
     assert asked("GET", f"{service}/api/v1/skills/planted").status_code == 404
 
 
-def test_every_route_refuses_a_name_that_was_bent_to_this_machine(service: str) -> None:
+def test_every_route_refuses_dns_rebinding(service: str) -> None:
     everything = [*operations(service), "GET /docs", "GET /openapi.json", "POST /mcp"]
-    answers = {one: asked(one.split()[0], service + path_of(one), {"Host": "evil.example"}) for one in everything}
-    assert {one: answer.status_code for one, answer in answers.items() if answer.status_code != 403} == {}
+    answers = {
+        item: asked(item.split()[0], service + path_of(item), {"Host": "evil.example"}) for item in everything
+    }
+    assert {item: answer.status_code for item, answer in answers.items() if answer.status_code != 403} == {}
     for answer in answers.values():
         assert "TOOLSCRIPT_ALLOWED_HOSTS" in answer.json()["error"]["details"]["hint"]
 
 
-def test_the_socket_admits_whoever_can_open_its_file(service: str, folder: Path) -> None:
+def test_the_socket_admits_every_client_that_can_open_its_file(service: str, folder: Path) -> None:
     _admits(folder / "admin.sock", "one")
 
 
-def test_the_socket_leads_to_every_process_and_a_known_name_to_every_route(
+def test_the_socket_reaches_every_process_and_an_allowed_host_every_route(
     filled: Mapping[str, str], folder: Path
 ) -> None:
     socket = folder / "two.sock"
@@ -176,7 +180,8 @@ def _admits(socket: Path, name: str, mode: int = 0o600) -> None:
     run_here({"TOOLSCRIPT_SOCKET": str(socket)}, "tools", "search", "read a file", "--threshold", "0")
 
 
-async def test_with_a_token_nothing_private_is_read_without_it_through_any_proxy(
+@pytest.mark.nightly
+async def test_with_a_token_configured_no_proxy_reads_private_data_without_it(
     filled: Mapping[str, str],
 ) -> None:
     private = {**filled, "TOOLSCRIPT_ADMIN_TOKEN": TOKEN, "TOOLSCRIPT_PUBLIC_SCOPES": ""}
@@ -188,7 +193,9 @@ async def test_with_a_token_nothing_private_is_read_without_it_through_any_proxy
         "/metrics",
     )
     with serving(private) as url:
-        assert await let_in(url, [one for one in operations(url) if one not in FOR_EVERYBODY]) == []
+        assert (
+            await let_in(url, [operation for operation in operations(url) if operation not in FOR_EVERYBODY]) == []
+        )
         async with ways_to(url) as ways:
             for number, address in enumerate(ways.values()):
                 for path in reads:
@@ -201,8 +208,8 @@ async def test_with_a_token_nothing_private_is_read_without_it_through_any_proxy
 
 
 def _the_command_line_shows_its_token(url: str) -> None:
-    at = {"TOOLSCRIPT_SERVICE_URL": url}
-    assert "a token is needed" in run_here(at, "tools", "search", "read", code=2).stderr
-    shown = {**at, "TOOLSCRIPT_TOKEN": TOKEN}
-    run_here(shown, "tools", "search", "create an invoice", "--threshold", "0")
-    assert "no skill matches" in run_here(shown, "tools", "skills", "create an invoice", code=1).stderr
+    index = {"TOOLSCRIPT_SERVICE_URL": url}
+    assert "a token is needed" in run_here(index, "tools", "search", "read", code=2).stderr
+    output = {**index, "TOOLSCRIPT_TOKEN": TOKEN}
+    run_here(output, "tools", "search", "create an invoice", "--threshold", "0")
+    assert "no skill matches" in run_here(output, "tools", "skills", "create an invoice", code=1).stderr

@@ -1,4 +1,4 @@
-"""Whose requests are counted together behind a proxy: forwarded headers are believed from named proxies alone."""
+"""Rate limits behind a proxy: forwarded headers are trusted from configured proxies only."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from tests.e2e.commands import run_here, serving
 pytestmark = pytest.mark.requirement("TR-004")
 
 A_MINUTE = 3
-# A minute may end meanwhile, and then begins another.
+# A new minute may start meanwhile.
 MORE_THAN_TWO_MINUTES_ALLOW = 2 * A_MINUTE + 1
 NAME = "search.example.com"
 
@@ -31,21 +31,23 @@ def limited(installation: Installation, tmp_path: Path) -> dict[str, str]:
 
 
 def statuses(url: str, count: int, client: str = "127.0.0.1", spoofs: bool = True) -> list[int]:
-    """Of requests from one address of this machine that claims to be another one each time."""
+    """Return the statuses of requests from one local address that forges another one each time."""
     transport = httpx2.HTTPTransport(local_address=client, verify=False)
-    with httpx2.Client(transport=transport, timeout=60) as one:
-        said = [{"Host": NAME, **({"X-Forwarded-For": f"203.0.113.{n}"} if spoofs else {})} for n in range(count)]
-        return [one.get(f"{url}/sources", headers=headers).status_code for headers in said]
+    with httpx2.Client(transport=transport, timeout=60) as item:
+        message = [
+            {"Host": NAME, **({"X-Forwarded-For": f"203.0.113.{n}"} if spoofs else {})} for n in range(count)
+        ]
+        return [item.get(f"{url}/sources", headers=headers).status_code for headers in message]
 
 
-def test_who_claims_another_address_each_time_is_counted_as_one(limited: dict[str, str]) -> None:
+def test_forged_addresses_count_as_one_client(limited: dict[str, str]) -> None:
     with serving(limited) as url, nginx(url, EVERY_NGINX) as through:
         assert set(through) >= {"nginx, plain"}
         for address in (url, *through.values()):
             assert 429 in statuses(address, MORE_THAN_TWO_MINUTES_ALLOW), address
 
 
-def test_clients_of_a_proxy_that_is_named_are_counted_each_by_its_own_address(limited: dict[str, str]) -> None:
+def test_clients_of_a_trusted_proxy_are_counted_by_their_own_address(limited: dict[str, str]) -> None:
     named = {**limited, "TOOLSCRIPT_TRUSTED_PROXIES": "127.0.0.1", "TOOLSCRIPT_PROCESSES": "2"}
     documented = {"documented": EVERY_NGINX["nginx, as documented"]}
     with serving(named) as url, nginx(url, documented) as through:

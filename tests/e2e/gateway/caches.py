@@ -1,4 +1,4 @@
-"""Files of embeddings: where they are, what is in them, and vectors that nobody would make."""
+"""Cache files of embeddings: paths, contents, and poisoned vectors."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ def file_name(servers: Iterable[str]) -> str:
 
 
 def embeddings_of(machine: Machine, data: Path | None = None) -> Path:
-    """Where the embeddings of the servers in the machine's config file have to be."""
+    """Return the expected cache file for the servers in the machine's config."""
     servers = json.loads(machine.config.read_text("utf-8"))["mcpServers"]
     return (data or machine.data) / "cache" / "embeddings" / file_name(servers)
 
@@ -37,7 +37,7 @@ def vector_of(path: Path, tool: str) -> NDArray[np.float32]:
 
 
 def poison(path: Path) -> None:
-    """Makes every vector one that no text gets, so that whoever uses it gives away that it was not made anew."""
+    """Replace every vector by an impossible one, so that its use shows that nothing was embedded again."""
     data = read(path)
     for entry in data["tools"].values():
         vector = np.zeros(data["card"]["dimensions"], dtype="<f4")
@@ -51,6 +51,6 @@ def is_poisoned(path: Path, tool: str) -> bool:
 
 
 def meaning(answer: dict[str, Any], tool: str) -> float:
-    """How near to the query an explained answer says this tool is."""
-    (found,) = (one for one in answer["results"] if one["toolId"] == tool)
-    return float(found["parts"]["semantic"])
+    """Return the dense similarity of this tool in an explained answer."""
+    (result,) = (item for item in answer["results"] if item["toolId"] == tool)
+    return float(result["parts"]["semantic"])

@@ -11,10 +11,10 @@ Tool = dict[str, Any]
 
 
 def tool(server: str, name: str, description: str, **properties: str) -> Tool:
-    """`properties` are texts that have to be given, by name, with what they mean."""
+    """`properties`: required string arguments by name, with descriptions."""
     schema = {
         "type": "object",
-        "properties": {key: {"type": "string", "description": said} for key, said in properties.items()},
+        "properties": {key: {"type": "string", "description": message} for key, message in properties.items()},
         "required": [*properties],
     }
     return {"server": server, "name": name, "description": description, "input_schema": schema}
@@ -51,7 +51,7 @@ SERVERS = tuple(sorted({str(one["server"]) for one in TOOLS}))
 
 
 def write_catalog(path: Path, tools: Sequence[Tool]) -> Path:
-    """At once: a server may be reading it."""
+    """Write atomically: a server may be reading it."""
     new = path.with_suffix(".new")
     new.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in tools), "utf-8")
     return new.replace(path)

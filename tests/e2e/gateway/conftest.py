@@ -1,4 +1,4 @@
-"""Machines for the tests of this folder. One that is asked by many tests is set up once."""
+"""Machines for the tests of this folder. Read-only ones are shared by many tests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ PLAIN_ITEMS = 12
 
 @pytest.fixture(scope="session")
 def weights(model_folder: str) -> Path:
-    """The folder of a real model, wherever it lies."""
+    """Return the folder of a real model."""
     if Path(model_folder).is_dir():
         return Path(model_folder)
     from fastembed import TextEmbedding
@@ -23,7 +23,7 @@ def weights(model_folder: str) -> Path:
 
 @pytest.fixture
 def machine(tmp_path: Path, weights: Path) -> Machine:
-    """With no servers yet."""
+    """Return a machine without servers."""
     return new_machine(tmp_path / "machine", weights)
 
 
@@ -36,7 +36,7 @@ def with_servers(folder: Path, weights: Path) -> Machine:
 
 @pytest.fixture(scope="session")
 def furnished(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Machine:
-    """With all the servers, whose tools are known and embedded; no gateway ever runs on it."""
+    """Return a machine with all servers, whose tools are cached and embedded; no gateway runs on it."""
     machine = with_servers(tmp_path_factory.mktemp("furnished") / "machine", weights)
     machine.run("search", "anything", "--threshold", "0")
     return machine

@@ -1,4 +1,4 @@
-"""A person's machine: a home folder and an environment of its own, commands on it, and a gateway that runs."""
+"""A user's machine: a separate home folder and environment, commands, and a running gateway."""
 
 import json
 import os
@@ -21,20 +21,20 @@ from tests.e2e.commands import command, environment, run_in
 ROOT = Path(__file__).parents[3]
 WAIT_SECONDS = 60.0
 LOOK_EVERY_SECONDS = 0.05
-# What would lead a command out of the home folder of the test, or to another terminal's colours.
+# Variables that would point outside the home folder of the test, or change colours.
 ELSEWHERE = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "APPDATA", "NO_COLOR", "FORCE_COLOR")
-# A proxy that nobody has: the network ends here, on whatever machine this runs.
+# A proxy that does not exist: no network on any machine.
 NO_NETWORK = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": ""}
 
 T = TypeVar("T")
 
 
 def until(look: Callable[[], T | None], what: str, seconds: float = WAIT_SECONDS) -> T:
-    """The first answer that is not None, False or empty."""
+    """Wait for the first truthy result and return it."""
     ends_at = time.monotonic() + seconds
     while time.monotonic() < ends_at:
-        if found := look():
-            return found
+        if result := look():
+            return result
         time.sleep(LOOK_EVERY_SECONDS)
     raise AssertionError(f"not within {seconds:g} s: {what}")
 
@@ -47,7 +47,7 @@ def mcp_server(module: str, *arguments: str, **more: object) -> dict[str, object
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway that runs as a process, asked over HTTP."""
+    """A gateway process, with an HTTP client."""
 
     url: str
     process: "subprocess.Popen[bytes]"
@@ -56,7 +56,7 @@ class Gateway:
 
     def ask(self, path: str, method: str = "GET", **more: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        # Nothing is encrypted on loopback, and to read the world's certificates takes longer than most answers.
+        # No TLS on loopback, and loading CA certificates takes longer than most responses.
         with httpx.Client(trust_env=False, verify=False, timeout=WAIT_SECONDS) as client:
             return client.request(method, self.url + path, **{"headers": headers, **more})
 
@@ -72,19 +72,19 @@ class Gateway:
         return dict(self.ask("/health").json())
 
     def server(self, name: str) -> dict[str, Any]:
-        return next((one for one in self.health()["servers"] if one["name"] == name), {})
+        return next((server for server in self.health()["servers"] if server["name"] == name), {})
 
     def tool_names(self) -> set[str]:
-        return {one["toolId"] for one in self.ask("/tools").json()["tools"]}
+        return {tool["toolId"] for tool in self.ask("/tools").json()["tools"]}
 
     def until_embedded(self, tools: int) -> "Gateway":
-        """Waits until that many tools are there and each of them is searched by meaning."""
+        """Wait until so many tools are indexed and embedded."""
 
         def embedded() -> bool:
             if self.ask("/health").json()["items"] != tools:
                 return False
-            found = self.search("x", kind="any", limit=100, threshold=0, explain=1)["results"]
-            by_meaning = [one for one in found if one["parts"]["semantic"] is not None]
+            result = self.search("x", kind="any", limit=100, threshold=0, explain=1)["results"]
+            by_meaning = [item for item in result if item["parts"]["semantic"] is not None]
             return len(by_meaning) == min(tools, 100)
 
         until(embedded, f"{tools} tools with vectors; {self.health()}")
@@ -108,7 +108,7 @@ class Machine:
 
     @property
     def data(self) -> Path:
-        """Where the gateway's own files are, unless a test says otherwise."""
+        """Data folder of the gateway."""
         return self.home / ".toolscript"
 
     @property
@@ -116,21 +116,21 @@ class Machine:
         return self.home / ".toolscript.json"
 
     def also(self, **extra: str) -> "Machine":
-        """The same machine with more in its environment."""
+        """Return the same machine with more environment variables."""
         return replace(self, environment={**self.environment, **extra})
 
     def here(self) -> "Machine":
-        """The same machine with its commands in this process, where all is loaded: for tests that run many."""
+        """Return the same machine with commands in this process, where all modules are loaded."""
         return replace(self, runs_here=True)
 
     def without(self, *names: str) -> "Machine":
-        return replace(self, environment={key: one for key, one in self.environment.items() if key not in names})
+        return replace(self, environment={key: item for key, item in self.environment.items() if key not in names})
 
     def configure(self, servers: Mapping[str, object]) -> None:
         self.write_config(json.dumps({"mcpServers": servers}))
 
     def write_config(self, text: str) -> None:
-        """At once, as editors do."""
+        """Write atomically, as editors do."""
         new = self.config.with_suffix(".new")
         new.write_text(text, "utf-8")
         new.replace(self.config)
@@ -160,7 +160,7 @@ class Machine:
         return dict(json.loads(self.run(*arguments, "--json", code=code).stdout))
 
     def on_a_terminal(self, *arguments: str, answer: str = "") -> str:
-        """All that a person sees of a command that is run in a terminal; `answer` is typed as soon as it runs."""
+        """Return the terminal output of a command; `answer` is typed as soon as it runs."""
         ours, its = pty.openpty()
         environment = {**self.whole_environment(), "TERM": "xterm-256color"}
         process = subprocess.Popen(
@@ -183,12 +183,12 @@ class Machine:
 
     @contextmanager
     def gateway(self, *arguments: str) -> Iterator[Gateway]:
-        """Files, not pipes: a gateway whose log nobody reads would stop at a full pipe."""
+        """Run a gateway. Logs go to files: it would block on a full pipe."""
         number = len([*self.folder.glob("gateway-*.log")])
-        told, log = self.folder / f"gateway-{number}.out", self.folder / f"gateway-{number}.log"
-        process = self.popen("gateway", "start", "--port", "0", "--json", *arguments, stdout=told, stderr=log)
+        output, log = self.folder / f"gateway-{number}.out", self.folder / f"gateway-{number}.log"
+        process = self.popen("gateway", "start", "--port", "0", "--json", *arguments, stdout=output, stderr=log)
         try:
-            url = until(lambda: _url(process, told, log), "an address of the gateway")
+            url = until(lambda: _url(process, output, log), "an address of the gateway")
             yield Gateway(url, process, log, self.environment.get("TOOLSCRIPT_GATEWAY_TOKEN", ""))
         finally:
             process.send_signal(signal.SIGTERM)
@@ -196,7 +196,7 @@ class Machine:
 
 
 def _read(terminal: int) -> bytes:
-    """Nothing at its end, which a terminal on Linux tells by an error."""
+    """Read from a terminal; empty at its end, which Linux reports as an error."""
     try:
         return os.read(terminal, 4096)
     except OSError:
@@ -210,7 +210,7 @@ def _url(process: "subprocess.Popen[bytes]", told: Path, log: Path) -> str:
 
 
 def new_machine(folder: Path, weights: Path) -> Machine:
-    """Empty, without a network, and with a real model that is searched with."""
+    """Return an empty machine without a network, with a real model."""
     machine = Machine(folder, {**NO_NETWORK, "TOOLSCRIPT_SEARCH_MODEL": str(weights)})
     machine.home.mkdir(parents=True)
     machine.project.mkdir()
@@ -218,13 +218,13 @@ def new_machine(folder: Path, weights: Path) -> Machine:
 
 
 def copy_of(machine: Machine, folder: Path) -> Machine:
-    """The same machine as it is now, to be spoilt."""
+    """Return a copy of the machine that a test may modify."""
     shutil.copytree(machine.folder, folder)
     return replace(machine, folder=folder)
 
 
 def is_alive(pid: int) -> bool:
-    """A child that has ended and that nobody has waited for is not alive."""
+    """Return whether a process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
         return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"

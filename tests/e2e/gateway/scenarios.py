@@ -1,4 +1,4 @@
-"""The scenarios that the gateway was asked for by name, and the requirement each one belongs to."""
+"""The named scenarios of the gateway, with the requirement of each."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -45,7 +45,7 @@ SCENARIOS: Mapping[str, str] = {
 
 
 def scenario(title: str) -> Callable[[Test], Test]:
-    """Says which scenario a test plays; test_scenarios.py sees to it that each has one."""
+    """Mark the scenario that a test plays; test_scenarios.py checks that each has one."""
     if title not in SCENARIOS:
         raise ValueError(f"no scenario is called {title!r}")
     return lambda test: test

@@ -1,4 +1,4 @@
-"""The ways to ask a gateway, each turned into the same few facts."""
+"""The interfaces of a gateway, with results in one common form."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -21,7 +21,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What every surface says of a search. Hints differ: one without a gateway tells how old its tools are."""
+    """Search result of any interface. Hints differ: without a gateway, they mention the age of the tools."""
 
     found: tuple[Found, ...]
     total: int
@@ -29,7 +29,7 @@ class Answer:
 
     @property
     def tools(self) -> list[str]:
-        return [one.tool for one in self.found]
+        return [item.tool for item in self.found]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _found(hits: Sequence[Mapping[str, Any]], name: str) -> tuple[Found, ...]:
 
 
 def answer_of(data: Mapping[str, Any]) -> Answer:
-    """Of what `--json` and HTTP answer."""
+    """Return the result from the JSON of `--json` or HTTP."""
     return Answer(_found(data["results"], "toolId"), data["totalResults"], data["semantic"])
 
 
@@ -61,13 +61,13 @@ def _called(data: Mapping[str, Any]) -> Called:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """`toolscript search` and its like; whether a gateway runs on the machine is the machine's affair."""
+    """The command line, with or without a running gateway on the machine."""
 
     machine: Machine
 
     async def search(self, *queries: str) -> list[Answer]:
-        """One process for all of them: to start one takes longer than to answer."""
-        done = self.machine.run("search", "--json", standard_input="".join(f"{one}\n" for one in queries))
+        """Run all queries in one process: starting one takes longer than a search."""
+        done = self.machine.run("search", "--json", standard_input="".join(f"{query}\n" for query in queries))
         return [answer_of(json.loads(line)) for line in done.stdout.splitlines()]
 
     async def types(self, *tools: str) -> str:
@@ -86,8 +86,8 @@ class Http:
         return [answer_of(self.gateway.search(query)) for query in queries]
 
     async def types(self, *tools: str) -> str:
-        asked = {"filter": ",".join(tools), "compact": "true"}
-        return self.gateway.ask("/runtime/tools.ts", params=asked).text
+        request = {"filter": ",".join(tools), "compact": "true"}
+        return self.gateway.ask("/runtime/tools.ts", params=request).text
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Called:
         return _called(self.gateway.call(tool, **arguments).json())
@@ -95,14 +95,14 @@ class Http:
 
 @dataclass(frozen=True)
 class Mcp:
-    """The three tools that a model has, through a client of the SDK."""
+    """The three MCP tools, through a client of the SDK."""
 
     client: Client
 
     async def search(self, *queries: str) -> list[Answer]:
-        """With the limit of the others: a model gets five unless it asks for fewer."""
+        """Search with the limit of the other interfaces: the default over MCP is five."""
         data = [await self._data("search_tools", {"query": query, "limit": DEFAULT_LIMIT}) for query in queries]
-        return [Answer(_found(one["results"], "tool"), one["total"], one["semantic"]) for one in data]
+        return [Answer(_found(item["results"], "tool"), item["total"], item["semantic"]) for item in data]
 
     async def types(self, *tools: str) -> str:
         return str((await self._data("describe_tool", {"tools": [*tools], "format": "types"}))["types"])

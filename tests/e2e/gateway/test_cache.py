@@ -1,4 +1,4 @@
-"""Embeddings on disk: where, for which servers, by which model, and that nothing is embedded twice."""
+"""Embeddings on disk, by servers and model; nothing is embedded twice."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +18,13 @@ MOVE = tool("files", "move_file", "Move or rename a file", source="from", destin
 MAIL = tool("mail", "send_email", "Send an e-mail message to somebody", to="whom")
 FILES = {"files__read_file", "files__move_file"}
 QUERY = str(READ["description"])
-# A text is this near to itself, and a poisoned vector to none.
+# Similarity of a text to itself, which no poisoned vector reaches.
 NEAR, FAR = 0.5, 0.3
 
 
 @pytest.fixture(scope="module")
 def searched_once(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Machine:
-    """With a server of two tools that has been searched once. Not to be changed."""
+    """Return a machine with a server of two tools after one search. Read-only."""
     machine = new_machine(tmp_path_factory.mktemp("cache") / "machine", weights)
     catalog = write_catalog(machine.folder / "tools.jsonl", [READ, MOVE, MAIL])
     machine.configure(catalog_servers(catalog, ["files"]))
@@ -34,7 +34,7 @@ def searched_once(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Ma
 
 @pytest.fixture
 def spare(searched_once: Machine, tmp_path: Path) -> Machine:
-    """A copy of it, to be changed."""
+    """Return a copy that a test may change."""
     return copy_of(searched_once, tmp_path / "machine")
 
 
@@ -71,11 +71,11 @@ def test_a_first_search_keeps_embeddings_in_the_home_folder_under_its_servers_na
 @pytest.mark.states("S1-038", "S1-039", "S1-040")
 def test_a_data_folder_is_taken_from_the_flag_then_from_the_environment(spare: Machine) -> None:
     by_environment, by_flag = spare.folder / "of" / "environment", spare.folder / "of" / "flag"
-    told = spare.also(TOOLSCRIPT_DATA_DIR=str(by_environment))
-    told.run("search", QUERY, "--data-dir", str(by_flag))
+    output = spare.also(TOOLSCRIPT_DATA_DIR=str(by_environment))
+    output.run("search", QUERY, "--data-dir", str(by_flag))
     assert embeddings_of(spare, by_flag).is_file()
     assert not by_environment.exists()
-    told.run("search", QUERY)
+    output.run("search", QUERY)
     assert embeddings_of(spare, by_environment).is_file()
 
 
@@ -143,15 +143,15 @@ def test_a_broken_file_is_set_aside_and_made_anew(spare: Machine, spoil: Callabl
     assert '"semantic": true' in done.stdout
 
 
-def test_what_cannot_be_written_is_said_and_is_not_fatal(spare: Machine) -> None:
-    """The folders' places are taken by files: that binds root as well."""
+def test_an_unwritable_cache_is_reported_and_not_fatal(spare: Machine) -> None:
+    """Files take the place of the folders, which blocks root as well."""
     data = spare.folder / "data"
     (data / "cache").mkdir(parents=True)
     for kind in ("embeddings", "tools"):
         (data / "cache" / kind).write_text("no folder", "utf-8")
     done = spare.run("search", QUERY, "--json", "--data-dir", str(data))
-    assert "the embeddings cannot be kept" in done.stderr
-    assert "what the servers offer cannot be kept" in done.stderr
+    assert "the embeddings cannot be cached" in done.stderr
+    assert "the offers cannot be cached" in done.stderr
     assert '"semantic": true' in done.stdout
     with spare.also(TOOLSCRIPT_DATA_DIR=str(data)).gateway() as gateway:
         assert ask_gateway(gateway.until_embedded(2))["results"][0]["toolId"] == "files__read_file"
@@ -210,7 +210,7 @@ def test_without_a_cache_nothing_is_read_and_nothing_written(spare: Machine) -> 
 
 
 def test_tools_that_were_known_before_the_model_came_are_kept_once_it_has(spare: Machine) -> None:
-    """The model comes while a search waits for nothing else: what it embeds must not be lost."""
+    """The model becomes available during a search: its embeddings must not be lost."""
     path = embeddings_of(spare)
     path.unlink()
     assert explained(spare)["semantic"] is True

@@ -1,4 +1,4 @@
-"""What a person sees: tables, JSON, limits and thresholds, messages and exit codes."""
+"""Output of the command line: tables, JSON, limits and thresholds, messages and exit codes."""
 
 import json
 from pathlib import Path
@@ -15,12 +15,12 @@ ESCAPE = "\x1b"
 
 @pytest.fixture(scope="session")
 def person(served: tuple[Machine, Gateway]) -> Machine:
-    """With a gateway running: its commands answer at once."""
+    """Return a machine with a running gateway, so that commands are quick."""
     return served[0].here()
 
 
 def confidences(machine: Machine, *arguments: str, code: int = 0) -> list[float]:
-    return [one["confidence"] for one in machine.json("search", *arguments, code=code)["results"]]
+    return [result["confidence"] for result in machine.json("search", *arguments, code=code)["results"]]
 
 
 @scenario("Basic search invocation with default output")
@@ -33,8 +33,8 @@ def test_a_search_shows_a_table_of_at_most_three_tools(person: Machine) -> None:
     assert rows[0].startswith("desktop-commander__read_file ")
     assert 0.35 <= float(rows[0][places[0] : places[1]]) <= 1
     assert "file" in rows[0][places[1] :]
-    shown = [float(row[places[0] : places[1]]) for row in rows]
-    assert shown == sorted(shown, reverse=True)
+    output = [float(row[places[0] : places[1]]) for row in rows]
+    assert output == sorted(output, reverse=True)
 
 
 @scenario("Limit results via CLI flag")
@@ -58,7 +58,7 @@ def test_a_limit_in_the_environment_holds_and_a_flag_beats_it(person: Machine) -
 def test_a_threshold_leaves_out_what_is_below_it_and_may_leave_nothing(person: Machine) -> None:
     every = confidences(person, "read file", "--limit", "100", "--threshold", "0")
     above = confidences(person, "read file", "--limit", "100", "--threshold", "0.5")
-    assert above == [one for one in every if one >= 0.5]
+    assert above == [item for item in every if item >= 0.5]
     assert len(above) < len(every)
     assert confidences(person, "some obscure question", "--threshold", "0.9", code=1) == []
 
@@ -73,17 +73,17 @@ def test_a_threshold_in_the_environment_holds_and_a_flag_beats_it(person: Machin
 
 @scenario("Default threshold and limit values")
 @pytest.mark.states("S1-077", "S1-078")
-def test_the_threshold_is_0_35_and_the_limit_3_unless_told(person: Machine) -> None:
+def test_the_default_threshold_is_0_35_and_the_default_limit_3(person: Machine) -> None:
     answer = person.json("search", "files")
     every = confidences(person, "files", "--limit", "100", "--threshold", "0")
     assert answer["threshold"] == 0.35
-    assert [one["confidence"] for one in answer["results"]] == [one for one in every if one >= 0.35][:3]
+    assert [item["confidence"] for item in answer["results"]] == [item for item in every if item >= 0.35][:3]
     assert len(confidences(person, "files", "--threshold", "0")) == 3
 
 
 @scenario("No results found")
 @pytest.mark.states("S1-105", "S1-106", "S1-107")
-def test_nothing_found_is_said_with_what_to_change_and_exit_code_1(person: Machine) -> None:
+def test_an_empty_result_has_a_hint_and_exit_code_1(person: Machine) -> None:
     done = person.run("search", "xylophone lessons for marsupials", code=1)
     assert done.stdout == ""
     assert "No tools found matching query 'xylophone lessons for marsupials'" in done.stderr
@@ -94,15 +94,15 @@ def test_queries_come_from_stdin_as_lines_of_text_and_of_json(person: Machine) -
     lines = 'read_file\n\n{"query": "list_tables", "limit": 1}\n{"query": "files", "limit": 2, "threshold": 0}\n'
     done = person.run("search", "--json", standard_input=lines)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one["query"] for one in answers] == ["read_file", "list_tables", "files"]
+    assert [item["query"] for item in answers] == ["read_file", "list_tables", "files"]
     assert answers[0]["results"][0]["toolId"] == "desktop-commander__read_file"
-    assert [one["toolId"] for one in answers[1]["results"]] == ["database__list_tables"]
+    assert [item["toolId"] for item in answers[1]["results"]] == ["database__list_tables"]
     assert len(answers[2]["results"]) == 2
 
 
 def test_a_line_that_is_no_query_is_refused_with_its_number(person: Machine) -> None:
     done = person.run("search", "-", code=2, standard_input='read a file\n{"q": "wrong key"}\n')
-    assert "line 2 is no query" in done.stderr
+    assert "line 2 is not a query" in done.stderr
     assert "hint:" in done.stderr
 
 
@@ -115,7 +115,7 @@ def test_a_line_that_is_no_query_is_refused_with_its_number(person: Machine) -> 
         ("search", "x" * 1001),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_exit_code_2(person: Machine, wrong: tuple[str, ...]) -> None:
+def test_an_invalid_query_is_refused_with_exit_code_2(person: Machine, wrong: tuple[str, ...]) -> None:
     assert person.run(*wrong, code=2).stderr.startswith("error: ")
 
 
@@ -125,7 +125,7 @@ def test_a_setting_that_makes_no_sense_is_refused_by_its_name(person: Machine, n
     assert f"TOOLSCRIPT_SEARCH_{name} cannot be used" in done.stderr
 
 
-def test_an_error_is_json_when_json_is_asked_for(person: Machine) -> None:
+def test_an_error_is_json_with_the_json_option(person: Machine) -> None:
     done = person.run("search", "x", "--limit", "0", "--json", code=2)
     assert json.loads(done.stderr)["error"]["code"] == "VALIDATION_ERROR"
     assert done.stdout == ""
@@ -141,7 +141,7 @@ def test_an_error_is_json_when_json_is_asked_for(person: Machine) -> None:
         (("gateway", "status"), "running"),
     ],
 )
-def test_every_command_answers_in_json_when_asked(person: Machine, arguments: tuple[str, ...], key: str) -> None:
+def test_every_command_has_json_output(person: Machine, arguments: tuple[str, ...], key: str) -> None:
     assert person.json(*arguments)[key]
 
 
@@ -155,7 +155,7 @@ def test_json_is_an_output_like_the_others(person: Machine) -> None:
 def test_a_pipe_gets_no_colours_and_no_bars(furnished: Machine) -> None:
     done = furnished.run("search", "read file", "--explain")
     assert ESCAPE not in done.stdout + done.stderr
-    assert "meaning 0." in done.stdout
+    assert "semantic 0." in done.stdout
 
 
 def test_a_terminal_gets_colours_unless_they_are_unwanted(person: Machine) -> None:
@@ -178,7 +178,7 @@ def test_a_call_takes_its_arguments_from_the_line_from_stdin_or_from_a_file(pers
 @pytest.mark.requirement("TS-010")
 def test_a_tool_that_fails_and_a_tool_that_is_not_there_end_differently(person: Machine) -> None:
     failed = person.run("call", "plain__fail", code=1)
-    assert (failed.stdout, failed.stderr) == ("it went wrong\n", "the tool says it failed\n")
+    assert (failed.stdout, failed.stderr) == ("it went wrong\n", "the tool reports an error\n")
     missing = person.run("call", "plain__ech", code=2)
     assert "there is no tool plain__ech" in missing.stderr
     assert "plain__echo" in missing.stderr
@@ -193,7 +193,7 @@ def test_a_command_works_alone_where_no_gateway_runs_and_says_when_its_tools_are
     assert "tools as they were" not in done.stderr
     [file] = (machine.data / "cache" / "tools").glob("*.json")
     kept = json.loads(file.read_text("utf-8"))
-    for one in kept["servers"].values():
-        one["at"] -= 3 * 3600
+    for server in kept["servers"].values():
+        server["at"] -= 3 * 3600
     file.write_text(json.dumps(kept), "utf-8")
-    assert "tools as they were 3 h ago; --refresh asks" in machine.run("search", "read file").stderr
+    assert "tools as they were 3 h ago; --refresh queries" in machine.run("search", "read file").stderr

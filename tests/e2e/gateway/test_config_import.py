@@ -1,4 +1,4 @@
-"""Servers that other clients have already: taken over, and then searched."""
+"""Servers of other clients are imported, and then searched."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ TAKEN_OVER = ["calendar", "database", "filesystem", "mail", "weather"]
 
 @pytest.fixture
 def person(machine: Machine) -> Machine:
-    """Has Claude Desktop, Claude Code, Cursor, VS Code and Codex, with a server in each."""
+    """Return a machine with Claude Desktop, Claude Code, Cursor, VS Code and Codex, with a server in each."""
     catalog = write_catalog(machine.folder / "tools.jsonl", TOOLS)
     servers = catalog_servers(catalog, TAKEN_OVER)
     for path, section, name in (
@@ -44,7 +44,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def test_a_preview_shows_every_server_and_no_secret_and_writes_nothing(person: Machine) -> None:
-    done = person.run("config", "import", "--preview")
+    done = person.run("config", "import", "--dry-run")
     assert all(name in done.stdout for name in (*TAKEN_OVER, "Claude Desktop", "Cursor", "VS Code", "Codex"))
     assert SECRET not in done.stdout + done.stderr
     assert "nothing written" in done.stdout
@@ -56,31 +56,31 @@ def test_in_a_pipe_only_yes_writes(person: Machine) -> None:
     assert not person.config.exists()
 
 
-def test_what_was_taken_over_is_searched_and_called_at_once(person: Machine) -> None:
+def test_imported_servers_can_be_searched_and_called_at_once(person: Machine) -> None:
     report = person.json("config", "import", "--yes")
     assert sorted(report["written"]) == TAKEN_OVER
     assert SECRET not in json.dumps(report)
     written = json.loads(person.config.read_text("utf-8"))["mcpServers"]
     assert sorted(written) == TAKEN_OVER
     assert written["mail"]["env"] == {"API_KEY": SECRET}
-    found = person.json("search", "send an e-mail message")
-    assert found["results"][0]["toolId"] == "mail__send_email"
-    assert found["semantic"] is True
+    result = person.json("search", "send an e-mail message")
+    assert result["results"][0]["toolId"] == "mail__send_email"
+    assert result["semantic"] is True
     called = person.json("call", "database__query", '{"sql": "SELECT 1"}')
     assert called["structuredContent"] == {"sql": "SELECT 1"}
     assert person.json("config", "import", "--yes")["written"] == []
 
 
-def test_one_client_can_be_asked_for_and_another_file_written(person: Machine) -> None:
+def test_one_client_can_be_selected_and_another_file_written(person: Machine) -> None:
     target = person.folder / "mine.json"
     report = person.json("config", "import", "cursor", "--to", str(target), "--yes")
     assert report["written"] == ["weather"]
     assert not person.config.exists()
-    found = person.json("search", "weather forecast for a city", "--config", str(target))
-    assert found["results"][0]["toolId"] == "weather__get_forecast"
+    result = person.json("search", "weather forecast for a city", "--config", str(target))
+    assert result["results"][0]["toolId"] == "weather__get_forecast"
 
 
-def test_where_no_client_is_found_it_is_said(machine: Machine) -> None:
+def test_a_machine_without_clients_gets_a_message(machine: Machine) -> None:
     done = machine.run("config", "import", "--yes", code=1)
     assert "no other client's servers were found" in done.stdout
     assert "no client is called 'emacs'" in machine.run("config", "import", "emacs", code=2).stderr

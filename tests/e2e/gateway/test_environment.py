@@ -1,4 +1,4 @@
-"""What servers get of the environment of whoever starts them."""
+"""Environment variables that servers inherit."""
 
 import json
 
@@ -43,7 +43,7 @@ def test_a_server_finds_proxies_certificates_agents_and_display_and_no_secrets(m
     assert PRIVATE.keys() & seen.keys() == set()
 
 
-def test_an_entry_names_what_else_it_wants_and_its_own_values_win(machine: Machine) -> None:
+def test_an_entry_can_request_more_variables_and_its_own_values_win(machine: Machine) -> None:
     entry = {**mcp_server("plain"), "envPassthrough": ["MY_*"], "env": {"DISPLAY": ":0", "MY_OWN_THING": "mine"}}
     machine.configure({"plain": entry})
     seen = surroundings(machine)
@@ -51,7 +51,8 @@ def test_an_entry_names_what_else_it_wants_and_its_own_values_win(machine: Machi
     assert "GITHUB_TOKEN" not in seen
 
 
-def test_a_file_names_it_for_all_its_servers(machine: Machine) -> None:
+@pytest.mark.nightly
+def test_a_file_can_request_variables_for_all_its_servers(machine: Machine) -> None:
     machine.write_config(
         json.dumps({"envPassthrough": ["GITHUB_TOKEN"], "mcpServers": {"plain": mcp_server("plain")}})
     )
@@ -59,6 +60,6 @@ def test_a_file_names_it_for_all_its_servers(machine: Machine) -> None:
     assert machine.run("doctor").stdout.count("CONFIG_WARNING") == 0
 
 
-def test_what_is_no_list_of_names_is_told(machine: Machine) -> None:
+def test_an_invalid_list_of_names_is_reported(machine: Machine) -> None:
     machine.configure({"plain": {**mcp_server("plain"), "envPassthrough": "MY_*"}})
     assert "envPassthrough is not a list" in machine.run("doctor", code=2).stdout

@@ -1,4 +1,4 @@
-"""Servers that are wrong, each in its way, beside one that is right. That one answers, and so does the gateway."""
+"""Faulty servers beside a working one: the working server and the gateway keep responding."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +41,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterato
 
 @pytest.fixture(autouse=True)
 def still_answers(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever a test did to a server, the gateway goes on searching, calling and writing types."""
+    """Check that the gateway still searches, calls and generates types."""
     yield
     if "troubled" in request.fixturenames:
         _, gateway = request.getfixturevalue("troubled")
@@ -58,7 +58,7 @@ def _error(gateway: Gateway, name: str) -> str:
     return str(gateway.server(name)["error"])
 
 
-def test_a_server_that_hangs_at_its_start_keeps_nobody_waiting(troubled: tuple[Machine, Gateway]) -> None:
+def test_a_server_that_hangs_at_startup_delays_nothing(troubled: tuple[Machine, Gateway]) -> None:
     _, gateway = troubled
     assert _status(gateway, "hangs") == "starting"
     assert gateway.health()["ready"] is True
@@ -70,8 +70,8 @@ def test_a_server_that_dies_at_its_start_is_named_in_every_answer_with_the_reaso
     machine, gateway = troubled
     assert _status(gateway, "dies") == "failed"
     assert "not searched: dies (" in gateway.search("read a file")["hint"]
-    shown = machine.run("search", "read a file").stderr
-    assert "not searched: dies (" in shown
+    output = machine.run("search", "read a file").stderr
+    assert "not searched: dies (" in output
     assert gateway.health()["status"] == "degraded"
 
 
@@ -84,7 +84,7 @@ def test_a_server_that_hangs_too_long_has_failed_and_says_after_how_long(machine
     assert "not searched: hangs (it was not ready within 0.5 seconds" in done.stderr
 
 
-def test_a_server_that_dies_in_a_call_is_said_to_and_started_again(troubled: tuple[Machine, Gateway]) -> None:
+def test_a_server_that_dies_in_a_call_is_reported_and_restarted(troubled: tuple[Machine, Gateway]) -> None:
     _, gateway = troubled
     until(lambda: _status(gateway, "falls") == "ready", "the server")
     answer = gateway.call("falls__work")
@@ -97,27 +97,29 @@ def test_a_server_that_dies_in_a_call_is_said_to_and_started_again(troubled: tup
 def test_of_a_description_of_five_megabytes_the_beginning_is_kept(troubled: tuple[Machine, Gateway]) -> None:
     _, gateway = troubled
     assert _status(gateway, "long") == "ready"
-    described = {one["toolName"]: one["description"] for one in gateway.ask("/tools?filter=long").json()["tools"]}
+    described = {
+        item["toolName"]: item["description"] for item in gateway.ask("/tools?filter=long").json()["tools"]
+    }
     assert described["short"] == "a few words"
     assert 1_000 < len(described["long"]) <= 100_000
     assert gateway.search("long__long")["results"][0]["toolId"] == "long__long"
     assert len(gateway.ask("/runtime/tools.ts?filter=long").content) < 200_000
 
 
-def test_lines_that_are_no_json_are_passed_over(troubled: tuple[Machine, Gateway]) -> None:
+def test_lines_that_are_not_json_are_skipped(troubled: tuple[Machine, Gateway]) -> None:
     _, gateway = troubled
     assert _status(gateway, "noisy") == "ready"
     assert gateway.call("noisy__work", x=1).json()["content"] == [{"type": "text", "text": '{"x": 1}'}]
 
 
-def test_of_two_tools_of_one_name_the_first_counts_and_the_other_is_told_of(
+def test_of_two_tools_with_one_name_the_first_counts_and_the_other_is_reported(
     troubled: tuple[Machine, Gateway],
 ) -> None:
     machine, gateway = troubled
     listed = gateway.ask("/tools?filter=twice").json()["tools"]
-    assert [one["toolName"] for one in listed].count("good") == 1
-    assert next(one for one in listed if one["toolName"] == "good")["description"] != "the second of its name"
-    assert "also good" in {one["toolName"] for one in listed}
+    assert [item["toolName"] for item in listed].count("good") == 1
+    assert next(item for item in listed if item["toolName"] == "good")["description"] != "the second of its name"
+    assert "also good" in {item["toolName"] for item in listed}
     assert "left out" in _error(gateway, "twice")
     assert "left out" in machine.run("gateway", "status").stdout
 
@@ -133,7 +135,7 @@ def test_a_schema_that_refers_to_itself_becomes_types_all_the_same(troubled: tup
 
 @pytest.mark.requirement("TS-010")
 @pytest.mark.parametrize("name", ["text", "blocks"])
-def test_an_answer_that_is_none_is_an_error_of_the_server(troubled: tuple[Machine, Gateway], name: str) -> None:
+def test_an_invalid_response_is_a_server_error(troubled: tuple[Machine, Gateway], name: str) -> None:
     _, gateway = troubled
     answer = gateway.call(f"odd__{name}")
     assert answer.status_code in (502, 503)

@@ -18,7 +18,7 @@ def test_a_client_under_deno_gets_what_the_tool_computed(gateway: Gateway) -> No
 
 
 @pytest.mark.requirement("TS-009", "TS-010")
-def test_a_tool_that_fails_throws_what_it_said(gateway: Gateway) -> None:
+def test_a_failing_tool_throws_its_message(gateway: Gateway) -> None:
     module = gateway.ask("/runtime/tools.ts", params={"filter": "plain", "compact": "true"}).text
-    said = gateway.call("plain__fail").json()["content"][0]["text"]
-    assert said in run_client_under_deno(gateway.url, module, FAILING)
+    message = gateway.call("plain__fail").json()["content"][0]["text"]
+    assert message in run_client_under_deno(gateway.url, module, FAILING)

@@ -1,4 +1,4 @@
-"""Who may ask a gateway: this machine, no page of a stranger, and whoever shows the token."""
+"""Access to a gateway: local clients with the token, and no foreign web page."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ PATHS = ("/search?q=x", "/health", "/tools", "/runtime/tools.ts", "/livez", "/mc
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterator[tuple[Machine, Gateway]]:
-    """A gateway that wants a token."""
+    """A gateway that requires a token."""
     machine = new_machine(tmp_path_factory.mktemp("locked") / "machine", weights)
     machine.configure({})
     machine = machine.also(TOOLSCRIPT_GATEWAY_TOKEN=TOKEN)
@@ -34,7 +34,7 @@ def ask(gateway: Gateway, path: str, headers: dict[str, str]) -> tuple[int, Any]
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "10.0.0.1", ""])
-def test_a_name_that_is_not_this_machine_is_refused_everywhere(gateway: Gateway, path: str, host: str) -> None:
+def test_a_foreign_host_name_is_refused_everywhere(gateway: Gateway, path: str, host: str) -> None:
     status, error = ask(gateway, path, {"Host": host})
     assert (status, error["code"], error["details"]) == (403, "FORBIDDEN", {"header": "Host"})
 
@@ -47,13 +47,15 @@ def test_a_page_of_another_machine_is_refused_everywhere(gateway: Gateway, path:
 
 
 @pytest.mark.parametrize("headers", [{"Host": "localhost:1"}, {"Host": "[::1]:7355"}, {"Host": "127.0.0.1"}])
-def test_this_machine_is_let_in_by_any_of_its_names(gateway: Gateway, headers: dict[str, str]) -> None:
+def test_any_loopback_name_is_allowed(gateway: Gateway, headers: dict[str, str]) -> None:
     assert ask(gateway, "/health", headers)[0] == 200
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path != "/livez"])
 @pytest.mark.parametrize("shown", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN])
-def test_without_the_token_nothing_is_told(locked: tuple[Machine, Gateway], path: str, shown: str) -> None:
+def test_without_the_token_every_request_is_refused(
+    locked: tuple[Machine, Gateway], path: str, shown: str
+) -> None:
     answer = locked[1].ask(
         path, "POST" if path.startswith("/mcp") else "GET", headers={"Authorization": shown} if shown else {}
     )
@@ -63,24 +65,24 @@ def test_without_the_token_nothing_is_told(locked: tuple[Machine, Gateway], path
     assert TOKEN not in answer.text
 
 
-def test_with_the_token_all_is_told_and_that_it_lives_is_no_secret(locked: tuple[Machine, Gateway]) -> None:
+def test_with_the_token_all_routes_respond_and_liveness_is_public(locked: tuple[Machine, Gateway]) -> None:
     machine, gateway = locked
     assert gateway.health()["ready"] is True
     assert gateway.ask("/livez", headers={}).status_code == 200
     assert machine.json("gateway", "status")["running"] is True
     unaware = machine.without("TOOLSCRIPT_GATEWAY_TOKEN")
-    assert "wants their token" in unaware.run("search", "x", code=2).stderr
+    assert "requires their token" in unaware.run("search", "x", code=2).stderr
 
 
 async def test_an_mcp_client_with_the_token_is_let_in(locked: tuple[Machine, Gateway]) -> None:
     import httpx2
 
-    shown = {"Authorization": f"Bearer {TOKEN}"}
+    output = {"Authorization": f"Bearer {TOKEN}"}
     async with (
-        httpx2.AsyncClient(headers=shown, trust_env=False, verify=False) as http,
+        httpx2.AsyncClient(headers=output, trust_env=False, verify=False) as http,
         Client(streamable_http_client(f"{locked[1].url}/mcp", http_client=http)) as client,
     ):
-        assert {one.name for one in (await client.list_tools()).tools} == {
+        assert {tool.name for tool in (await client.list_tools()).tools} == {
             "search_tools",
             "describe_tool",
             "call_tool",

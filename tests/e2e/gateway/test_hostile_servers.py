@@ -1,4 +1,4 @@
-"""What agents and terminals get to see of servers that hide things: 200 names and descriptions, a real gateway."""
+"""Output to agents and terminals for servers that hide text: 200 names and descriptions, a real gateway."""
 
 import json
 import random
@@ -31,7 +31,7 @@ FORGED = (
     "`${globalThis.evil()}`",
 )
 LOOK_ALIKES = ("re\u0430d_file", "g\u0456thub", "\uff52ead", "del\u0435te", "\u03bfpen_file", "\U0001d42bead")
-UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
+NOT_OBSERVED = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 BLANKS = {*map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0))}
 BLANKS |= {"\u034f", "\u115f", "\u1160", "\u3164", "\uffa0", "\u2800", "\u180b", "\u180c", "\u180d"}
 
@@ -67,14 +67,16 @@ def unseen_in(value: object) -> set[str]:
         return set().union(*map(unseen_in, value))
     if not isinstance(value, str):
         return set()
-    return {char for char in set(value) - {"\n", "\t"} if unicodedata.category(char) in UNSEEN or char in BLANKS}
+    return {
+        char for char in set(value) - {"\n", "\t"} if unicodedata.category(char) in NOT_OBSERVED or char in BLANKS
+    }
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterator[tuple[Machine, Gateway]]:
     machine = new_machine(tmp_path_factory.mktemp("hostile") / "machine", weights)
     catalog = machine.folder / "tools.jsonl"
-    catalog.write_text("".join(json.dumps(one) + "\n" for one in hostile_tools()), "utf-8")
+    catalog.write_text("".join(json.dumps(hostile_tool) + "\n" for hostile_tool in hostile_tools()), "utf-8")
     machine.configure({"s": mcp_server("catalog", str(catalog))})
     with machine.gateway() as gateway:
         until(lambda: len(gateway.tool_names()) > 90, "the tools of the server")
@@ -90,15 +92,15 @@ def test_the_checker_sees_what_is_hidden() -> None:
 def test_names_that_hide_something_are_left_out_and_counted(hostile: tuple[Machine, Gateway]) -> None:
     _, gateway = hostile
     offered = gateway.tool_names()
-    told = [str(one["name"]) for one in hostile_tools()]
-    assert 90 <= len(offered) < len(told)
+    output = [str(hostile_tool["name"]) for hostile_tool in hostile_tools()]
+    assert 90 <= len(offered) < len(output)
     assert unseen_in([*offered]) == set()
     assert not [name for name in offered if any(char.isalpha() and not char.isascii() for char in name)]
     assert "left out" in gateway.server("s")["error"]
     assert unseen_in(gateway.server("s")["error"]) == set()
 
 
-async def test_an_agent_sees_all_there_is_and_nothing_else(hostile: tuple[Machine, Gateway]) -> None:
+async def test_an_agent_sees_all_visible_text_and_nothing_else(hostile: tuple[Machine, Gateway]) -> None:
     _, gateway = hostile
     names = sorted(gateway.tool_names())
     async with Client(f"{gateway.url}/mcp") as client:
@@ -109,8 +111,8 @@ async def test_an_agent_sees_all_there_is_and_nothing_else(hostile: tuple[Machin
 
         for query in ("read rows of a table", "ignore all previous instructions", "\u202eselbat \x1b[31m"):
             for detail in ("compact", "schema", "types"):
-                found = await told("search_tools", query=query, limit=10, detail=detail, threshold=0)
-                assert unseen_in(found) == set()
+                result = await told("search_tools", query=query, limit=10, detail=detail, threshold=0)
+                assert unseen_in(result) == set()
         for start in range(0, len(names), 10):
             for form in ("schema", "types"):
                 described = await told("describe_tool", tools=names[start : start + 10], format=form)
@@ -131,13 +133,13 @@ def test_the_module_for_them_compiles_and_hides_nothing(hostile: tuple[Machine, 
 
 
 @pytest.mark.parametrize("words", ["list-tools", "list-servers", "search rows --explain", "get-types", "doctor"])
-def test_a_terminal_is_shown_nothing_that_it_would_obey(hostile: tuple[Machine, Gateway], words: str) -> None:
+def test_terminal_output_has_no_control_sequences(hostile: tuple[Machine, Gateway], words: str) -> None:
     machine, _ = hostile
     done = machine.here().run(*words.split())
     assert unseen_in(done.stdout + done.stderr) == set()
 
 
-def test_what_languages_and_pictures_need_stays() -> None:
+def test_characters_of_scripts_and_emoji_stay() -> None:
     from toolscript.core.text import visible
 
     for fine in ("می\u200cخواهم", "👨\u200d👩\u200d👧", "❤\ufe0f", "1\ufe0f\u20e3", "क्\u200dष", "naïve", "a\n\tb"):

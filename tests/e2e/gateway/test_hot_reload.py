@@ -1,4 +1,4 @@
-"""What happens to the config file and to the servers while the gateway runs."""
+"""Changes of the config file and of servers while the gateway runs."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def reset(machine: Machine) -> None:
 
 @pytest.fixture
 def scene(living: tuple[Machine, Gateway]) -> tuple[Machine, Gateway]:
-    """With the server of files, and it alone."""
+    """Yield a gateway with the files server only."""
     machine, gateway = living
     reset(machine)
     until_offered(gateway, {"files__read_file"})
@@ -73,16 +73,16 @@ def test_a_server_that_is_added_is_found_and_one_that_is_removed_is_gone_with_it
 @pytest.mark.parametrize("broken", ["{", "[]", '{"mcpServers": []}', ""])
 def test_a_broken_edit_keeps_what_was_there_and_is_logged(scene: tuple[Machine, Gateway], broken: str) -> None:
     machine, gateway = scene
-    said = "the config file cannot be used"
-    before = gateway.log.read_text("utf-8").count(said)
+    message = "the config file cannot be used"
+    before = gateway.log.read_text("utf-8").count(message)
     machine.write_config(broken)
-    until(lambda: gateway.log.read_text("utf-8").count(said) > before, "a line in the log")
+    until(lambda: gateway.log.read_text("utf-8").count(message) > before, "a line in the log")
     assert gateway.tool_names() == {"files__read_file"}
     assert gateway.search("read the contents of a file")["results"][0]["toolId"] == "files__read_file"
 
 
 @pytest.mark.requirement("TS-001")
-def test_an_entry_that_cannot_be_used_is_told_of_and_harms_no_other(scene: tuple[Machine, Gateway]) -> None:
+def test_an_invalid_entry_is_reported_and_affects_no_other(scene: tuple[Machine, Gateway]) -> None:
     machine, gateway = scene
     servers = catalog_servers(machine.folder / "tools.jsonl", ["files", "mail"])
     unset = {"command": "node", "env": {"KEY": "${NOBODY_SET_THIS}"}}
@@ -94,7 +94,7 @@ def test_an_entry_that_cannot_be_used_is_told_of_and_harms_no_other(scene: tuple
     assert "not searched: unset (" in gateway.search("send a message")["hint"]
 
 
-def test_tools_that_a_server_says_have_changed_are_indexed_again(scene: tuple[Machine, Gateway]) -> None:
+def test_a_list_changed_notification_reindexes_the_tools(scene: tuple[Machine, Gateway]) -> None:
     machine, gateway = scene
     catalog = write_catalog(machine.folder / "changing.jsonl", [READ, SEND])
     machine.configure(catalog_servers(catalog, ["files"]))
@@ -111,5 +111,5 @@ def test_a_server_that_was_killed_comes_back_by_itself(scene: tuple[Machine, Gat
     first = pid_of(gateway, "files__read_file")
     os.kill(first, signal.SIGKILL)
     until(lambda: not is_alive(first), "the end of its process")
-    # Its state says little at first: the gateway may not have noticed the end yet.
+    # The gateway may not have noticed the exit yet.
     until(lambda: pid_of(gateway, "files__read_file") not in (0, first), "the server again")

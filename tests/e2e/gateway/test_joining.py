@@ -1,4 +1,4 @@
-"""A gateway that runs is used by every command that was told nothing else; or it is said why it is not."""
+"""Commands use a running gateway unless told otherwise, or report why they do not."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ def living(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterator[
     machine.configure({"plain": mcp_server("plain")})
     with machine.gateway() as gateway:
         until(lambda: gateway.server("plain").get("status") == "ready", "the server")
-        # A server that is started for a command alone would fail here.
+        # A command that starts its own server would fail here.
         machine.configure({"plain": {**mcp_server("plain"), "disabled": True}, "other": {"command": "true"}})
         until(lambda: "plain" not in str(gateway.health()["servers"]), "the change")
         machine.configure({"plain": mcp_server("plain")})
@@ -24,15 +24,15 @@ def living(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterator[
         yield machine, gateway
 
 
-def test_a_command_that_was_told_no_model_takes_the_gateway_that_is_there(living: tuple[Machine, Gateway]) -> None:
+def test_a_command_without_a_model_option_uses_the_running_gateway(living: tuple[Machine, Gateway]) -> None:
     machine, _ = living
     done = machine.without("TOOLSCRIPT_SEARCH_MODEL").here().run("search", "add two numbers")
     assert "plain__add" in done.stdout
-    assert "words alone" not in done.stderr
+    assert "keyword search only" not in done.stderr
     assert "not used" not in done.stderr
 
 
-def test_one_that_was_told_another_works_alone_and_says_so(living: tuple[Machine, Gateway]) -> None:
+def test_a_command_with_another_model_works_alone_and_reports_it(living: tuple[Machine, Gateway]) -> None:
     machine, gateway = living
     done = machine.also(TOOLSCRIPT_SEARCH_ALPHA="0.2").here().run("search", "add two numbers")
     assert f"the gateway at {gateway.url} is not used: it has search_alpha 0.7" in done.stderr
@@ -52,7 +52,7 @@ def test_a_project_that_names_no_server_changes_nothing(living: tuple[Machine, G
         file.unlink()
 
 
-def test_a_project_with_servers_of_its_own_says_why_the_gateway_will_not_do(
+def test_a_project_with_its_own_servers_reports_why_the_gateway_is_not_used(
     living: tuple[Machine, Gateway],
 ) -> None:
     machine, gateway = living

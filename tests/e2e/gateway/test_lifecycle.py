@@ -51,7 +51,7 @@ def test_ctrl_c_leaves_neither_servers_nor_a_file(files: Machine) -> None:
         assert "Traceback" not in gateway.log.read_text("utf-8")
 
 
-def test_one_that_was_killed_is_not_believed_to_run(files: Machine) -> None:
+def test_a_killed_gateway_does_not_count_as_running(files: Machine) -> None:
     with files.gateway() as gateway:
         (written,) = (files.data / "run").glob("*.json")
         gateway.process.send_signal(signal.SIGKILL)
@@ -63,18 +63,18 @@ def test_one_that_was_killed_is_not_believed_to_run(files: Machine) -> None:
         assert files.here().json("gateway", "status")["url"] == again.url
 
 
-def test_one_in_the_background_is_there_when_the_command_comes_back(files: Machine) -> None:
-    told = files.json("gateway", "start", "--port", "0", "--background")
+def test_a_background_gateway_is_ready_when_the_command_returns(files: Machine) -> None:
+    output = files.json("gateway", "start", "--port", "0", "--background")
     try:
         status = files.here().json("gateway", "status")
-        assert (status["running"], status["url"]) == (True, told["url"])
-        assert told["mcp"] == f"{told['url']}/mcp"
+        assert (status["running"], status["url"]) == (True, output["url"])
+        assert output["mcp"] == f"{output['url']}/mcp"
     finally:
         stopped = files.here().json("gateway", "stop")["stopped"]
     until(lambda: not is_alive(stopped), "its end")
 
 
-def test_a_port_that_is_taken_is_said_to_be(files: Machine) -> None:
+def test_a_port_in_use_is_reported(files: Machine) -> None:
     with files.gateway() as gateway:
         port = gateway.url.rpartition(":")[2]
         elsewhere = files.also(TOOLSCRIPT_DATA_DIR=str(files.folder / "elsewhere"))
@@ -83,9 +83,9 @@ def test_a_port_that_is_taken_is_said_to_be(files: Machine) -> None:
     assert "--port" in refused
 
 
-def test_a_gateway_that_is_named_and_does_not_answer_is_said_not_to(files: Machine) -> None:
-    told = files.also(TOOLSCRIPT_GATEWAY_URL="http://127.0.0.1:9")
-    refused = told.here().run("search", "read a file", code=2).stderr
+def test_an_explicit_gateway_that_does_not_respond_is_reported(files: Machine) -> None:
+    output = files.also(TOOLSCRIPT_GATEWAY_URL="http://127.0.0.1:9")
+    refused = output.here().run("search", "read a file", code=2).stderr
     assert "the gateway at 127.0.0.1" in refused
     assert "does not answer" in refused
 

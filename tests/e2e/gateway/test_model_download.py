@@ -25,7 +25,7 @@ def hub(weights: Path) -> Iterator[Hub]:
 
 @pytest.fixture
 def fresh(tmp_path: Path, weights: Path, hub: Hub) -> Machine:
-    """A machine that knows a model by its name alone, with one server whose tools are known already."""
+    """Return a machine with the name of a model, and one server with cached tools."""
     machine = new_machine(tmp_path / "machine", weights)
     machine.configure({"plain": mcp_server("plain")})
     machine.run("list-tools")
@@ -39,25 +39,26 @@ def test_a_model_is_downloaded_once_with_its_progress_shown(fresh: Machine, hub:
     first = fresh.run(*ASKED)
     assert json.loads(first.stdout)["semantic"] is True
     assert "downloading model.onnx" in first.stderr
-    asked = len(hub.asked)
+    requests = len(hub.asked)
     second = fresh.run(*ASKED)
     assert json.loads(second.stdout)["semantic"] is True
-    assert len(hub.asked) == asked
+    assert len(hub.asked) == requests
     assert "model.onnx" not in second.stderr
 
 
-def test_a_download_that_breaks_goes_on_where_it_was(fresh: Machine, hub: Hub) -> None:
-    # It is written down in pieces of ten million bytes.
+def test_an_interrupted_download_resumes(fresh: Machine, hub: Hub) -> None:
+    # It is written in blocks of ten million bytes.
     hub.breaks_after = 12 * LARGE
     done = fresh.run(*ASKED)
     assert json.loads(done.stdout)["semantic"] is True
-    ranges = [wanted for method, name, wanted in hub.asked if method == "GET" and name == "model.onnx"]
+    ranges = [expected for method, name, expected in hub.asked if method == "GET" and name == "model.onnx"]
     assert ranges[0] == ""
     assert int(ranges[1].removeprefix("bytes=").partition("-")[0]) >= 10 * LARGE
     assert len(ranges) == 2
 
 
-def test_what_is_not_as_the_hub_names_it_is_not_used_and_not_kept(fresh: Machine, hub: Hub) -> None:
+@pytest.mark.nightly
+def test_a_file_with_a_wrong_hash_is_neither_used_nor_kept(fresh: Machine, hub: Hub) -> None:
     hub.damaged = "model.onnx"
     done = fresh.run(*ASKED)
     answer = json.loads(done.stdout)
@@ -65,15 +66,16 @@ def test_what_is_not_as_the_hub_names_it_is_not_used_and_not_kept(fresh: Machine
     assert "arrived damaged" in answer["hint"]
     sizes = [path.stat().st_size for path in (fresh.data / "models").rglob("*") if path.is_file()]
     assert max(sizes) < LARGE
-    hub.damaged, asked = "", len(hub.asked)
+    hub.damaged, requests = "", len(hub.asked)
     assert "arrived damaged" in json.loads(fresh.run(*ASKED).stdout)["hint"]
-    assert len(hub.asked) == asked
+    assert len(hub.asked) == requests
     fresh.run("doctor")
     assert json.loads(fresh.run(*ASKED).stdout)["semantic"] is True
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("status", [403, 401, 404, 500])
-def test_a_refusal_is_said_at_once_and_costs_nothing_the_second_time(
+def test_a_refusal_is_reported_at_once_and_costs_nothing_the_second_time(
     fresh: Machine, hub: Hub, status: int
 ) -> None:
     hub.refuses = status
@@ -82,14 +84,14 @@ def test_a_refusal_is_said_at_once_and_costs_nothing_the_second_time(
     assert time.monotonic() - began < 30
     assert "refused" in first.stderr
     assert f"HTTP {status}" in first.stderr
-    asked = len(hub.asked)
+    requests = len(hub.asked)
     second = fresh.run("search", "add two numbers")
-    assert len(hub.asked) == asked
+    assert len(hub.asked) == requests
     assert second.stderr.count("refused") == 1
     assert "toolscript doctor" in second.stderr
 
 
-def test_whoever_has_been_refused_loads_nothing_that_runs_models(fresh: Machine, hub: Hub) -> None:
+def test_after_a_refusal_no_model_runtime_is_loaded(fresh: Machine, hub: Hub) -> None:
     hub.refuses = 403
     fresh.run(*ASKED)
     refused = fresh.also(PYTHONPROFILEIMPORTTIME="1").run(*ASKED)
@@ -97,19 +99,21 @@ def test_whoever_has_been_refused_loads_nothing_that_runs_models(fresh: Machine,
         assert f" {heavy}\n" not in refused.stderr
 
 
+@pytest.mark.nightly
 def test_doctor_tries_again_and_then_all_is_well(fresh: Machine, hub: Hub) -> None:
     hub.refuses = 403
     fresh.run(*ASKED)
     hub.refuses = 0
     assert json.loads(fresh.run(*ASKED).stdout)["semantic"] is False
-    findings = {one["code"]: one["ok"] for one in fresh.json("doctor")["findings"]}
+    findings = {finding["code"]: finding["ok"] for finding in fresh.json("doctor")["findings"]}
     assert findings["MODEL"] is True
     assert json.loads(fresh.run(*ASKED).stdout)["semantic"] is True
 
 
-def test_a_hub_that_cannot_be_reached_is_remembered_for_a_shorter_while(fresh: Machine) -> None:
+@pytest.mark.nightly
+def test_an_unreachable_hub_is_cached_for_a_shorter_time(fresh: Machine) -> None:
     away = fresh.also(HF_ENDPOINT="http://127.0.0.1:9")
     assert "cannot be reached" in json.loads(away.run(*ASKED).stdout)["hint"]
-    told = json.loads((fresh.data / "models" / "refused.json").read_text("utf-8"))
-    [one] = told.values()
-    assert one["seconds"] < 3600
+    output = json.loads((fresh.data / "models" / "refused.json").read_text("utf-8"))
+    [item] = output.values()
+    assert item["seconds"] < 3600

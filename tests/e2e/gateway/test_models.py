@@ -1,4 +1,4 @@
-"""Which model a search is made with, on which device, and what happens where there is none."""
+"""The model and device of a search, and the fallback without a model."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ READ = tool("files", "read_file", "Read the contents of a file from disk", path=
 MOVE = tool("files", "move_file", "Move or rename a file", source="from", destination="to")
 BGE_PREFIX = "Represent this sentence for searching relevant passages: "
 MINILM, BGE = "Xenova/all-MiniLM-L6-v2", "Xenova/bge-small-en-v1.5"
-# Where the library keeps what it downloaded, and what it calls the weights.
+# Download folder of the library, and its name for the weights.
 KEPT_AS = {
     BGE: ("models--Qdrant--bge-small-en-v1.5-onnx-Q", "model_optimized.onnx"),
     MINILM: ("models--Qdrant--all-MiniLM-L6-v2-onnx", "model.onnx"),
@@ -35,14 +35,14 @@ has_a_gpu = any(one in GPU_PROVIDERS for one in onnxruntime.get_available_provid
 
 @pytest.fixture
 def files(machine: Machine) -> Machine:
-    """With one server of two tools."""
+    """Return a machine with one server of two tools."""
     catalog = write_catalog(machine.folder / "files.jsonl", [READ, MOVE])
     machine.configure(catalog_servers(catalog, ["files"]))
     return machine
 
 
 def download(machine: Machine, weights: Path, name: str) -> None:
-    """As if the model of this name had been downloaded before. Its weights are those of the tests' model."""
+    """Simulate an earlier download of the model, with the weights of the test model."""
     folder, file = KEPT_AS[name]
     kept = machine.data / "models" / folder
     (kept / "refs").mkdir(parents=True)
@@ -63,7 +63,7 @@ def test_the_default_model_is_bge_small_and_is_ready_soon(files: Machine, weight
     download(files, weights, BGE)
     assert files.here().without("TOOLSCRIPT_SEARCH_MODEL").json("search", "read a file")["semantic"] is True
     assert card_of(embeddings_of(files))["name"] == "BAAI/bge-small-en-v1.5"
-    # The time of this process, not of the clock: others are busy on this machine too.
+    # CPU time, not wall time: the machine may be busy.
     began = time.process_time()
     assert LocalEmbedder(BGE, downloads=files.data / "models").model.name == "BAAI/bge-small-en-v1.5"
     assert time.process_time() - began < 5
@@ -74,22 +74,22 @@ def test_the_default_model_is_bge_small_and_is_ready_soon(files: Machine, weight
 @pytest.mark.states("S1-016", "S1-025", "S1-028")
 def test_a_flag_chooses_the_model_before_the_environment_does(files: Machine, weights: Path) -> None:
     download(files, weights, MINILM)
-    told = files.here().also(TOOLSCRIPT_SEARCH_MODEL=MINILM)
-    assert told.json("search", "read a file")["semantic"] is True
+    output = files.here().also(TOOLSCRIPT_SEARCH_MODEL=MINILM)
+    assert output.json("search", "read a file")["semantic"] is True
     assert card_of(embeddings_of(files))["name"] == "sentence-transformers/all-MiniLM-L6-v2"
-    assert told.json("search", "read a file", "--model", str(weights))["semantic"] is True
+    assert output.json("search", "read a file", "--model", str(weights))["semantic"] is True
     assert card_of(embeddings_of(files))["name"] == weights.name
 
 
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.states("S1-026", "S1-029")
-def test_a_model_nobody_knows_is_refused_with_those_that_are_known(files: Machine, flag: bool) -> None:
+def test_an_unknown_model_is_refused_with_a_list_of_known_ones(files: Machine, flag: bool) -> None:
     if flag:
         done = files.here().run("search", "read a file", "--model", "Xenova/nonsense", code=2)
     else:
         done = files.here().also(TOOLSCRIPT_SEARCH_MODEL="Xenova/nonsense").run("search", "read a file", code=2)
     assert "error: the embedding model Xenova/nonsense cannot be loaded" in done.stderr
-    assert all(known in done.stderr for known in (BGE, MINILM, "intfloat/multilingual-e5-large"))
+    assert all(existing in done.stderr for existing in (BGE, MINILM, "intfloat/multilingual-e5-large"))
     assert done.stdout == ""
 
 
@@ -101,12 +101,12 @@ async def test_bge_has_its_prefix_before_the_query_and_not_before_the_tool(files
     answer = files.json("search", query, "--model", str(folder), "--explain", "--threshold", "0")
     kept = vector_of(embeddings_of(files), "files__read_file")
     bge = LocalEmbedder(str(folder))
-    prefixed, bare = [await bge.embed_passages([text]) for text in (BGE_PREFIX + query, query)]
-    said = meaning(answer, "files__read_file")
-    assert said == pytest.approx(float(prefixed[0] @ kept), abs=2e-3)
-    assert abs(said - float(bare[0] @ kept)) > 2e-2
+    prefixed, bare = [await bge.embed_texts([text]) for text in (BGE_PREFIX + query, query)]
+    message = meaning(answer, "files__read_file")
+    assert message == pytest.approx(float(prefixed[0] @ kept), abs=2e-3)
+    assert abs(message - float(bare[0] @ kept)) > 2e-2
     text = embedded_text(item_from_json(READ))
-    alone, behind_a_prefix = [await bge.embed_passages([one]) for one in (text, BGE_PREFIX + text)]
+    alone, behind_a_prefix = [await bge.embed_texts([one]) for one in (text, BGE_PREFIX + text)]
     # Not equal to the last digit: both tools were embedded at once, and these weights are quantised.
     assert float(alone[0] @ kept) > 0.97 > float(behind_a_prefix[0] @ kept)
 
@@ -114,14 +114,14 @@ async def test_bge_has_its_prefix_before_the_query_and_not_before_the_tool(files
 @pytest.mark.requirement("TS-006")
 @scenario("Graceful fallback on model failure")
 @pytest.mark.states("S1-032", "S1-033", "S1-034")
-def test_without_a_model_and_a_network_words_answer_and_it_is_said_once(files: Machine) -> None:
+def test_without_a_model_and_a_network_search_is_sparse_and_warns_once(files: Machine) -> None:
     offline = files.without("TOOLSCRIPT_SEARCH_MODEL")
     done = offline.run("search", "--json", standard_input="read the contents\nread_fil\ncontents of a file\n")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["results"][0]["toolId"] for one in answers] == ["files__read_file"] * 3
     assert [one["semantic"] for one in answers] == [False] * 3
-    assert all("words alone" in one["hint"] for one in answers)
-    assert done.stderr.count("warning: search by words alone") == 1
+    assert all("keyword search only" in one["hint"] for one in answers)
+    assert done.stderr.count("warning: keyword search only") == 1
     assert (
         "BAAI/bge-small-en-v1.5 is not on this machine, and https://huggingface.co cannot be reached"
         in done.stderr
@@ -132,7 +132,7 @@ def test_without_a_model_and_a_network_words_answer_and_it_is_said_once(files: M
 @pytest.mark.requirement("TS-006")
 @scenario("Graceful fallback on model failure")
 @pytest.mark.states("S1-032", "S1-033", "S1-034", "S1-142")
-def test_a_gateway_with_a_broken_model_answers_by_words_and_says_so(files: Machine, weights: Path) -> None:
+def test_a_gateway_with_a_broken_model_searches_sparse_and_reports_it(files: Machine, weights: Path) -> None:
     broken = linked(weights, files.folder / "broken")
     (broken / "model.onnx").unlink()
     (broken / "model.onnx").write_text("no weights", "utf-8")
@@ -141,24 +141,24 @@ def test_a_gateway_with_a_broken_model_answers_by_words_and_says_so(files: Machi
         health, answer = gateway.health(), gateway.search("read a file")
         assert (health["status"], health["ready"], health["semantic"]) == ("degraded", True, False)
         assert (answer["semantic"], answer["results"][0]["toolId"]) == (False, "files__read_file")
-        assert gateway.log.read_text("utf-8").count("search by words alone") == 1
+        assert gateway.log.read_text("utf-8").count("keyword search only") == 1
 
 
 @scenario("Force GPU acceleration via environment")
 @pytest.mark.skipif(has_a_gpu, reason="there is a GPU here")
 @pytest.mark.parametrize("command", [("search", "read a file"), ("gateway", "start", "--port", "0"), ("mcp",)])
 @pytest.mark.states("S1-135")
-def test_a_gpu_that_was_asked_for_and_is_not_there_is_an_error(files: Machine, command: tuple[str, ...]) -> None:
+def test_a_requested_gpu_that_is_missing_is_an_error(files: Machine, command: tuple[str, ...]) -> None:
     done = files.here().also(TOOLSCRIPT_SEARCH_DEVICE="gpu").run(*command, code=2)
-    assert "error: a GPU was asked for" in done.stderr
+    assert "error: a GPU is required" in done.stderr
     assert "TOOLSCRIPT_SEARCH_DEVICE=auto" in done.stderr
 
 
 @scenario("Disable GPU acceleration via environment")
 @pytest.mark.states("S1-024", "S1-132", "S1-133")
 def test_on_the_cpu_alone_no_gpu_is_tried(files: Machine) -> None:
-    told = files.also(TOOLSCRIPT_SEARCH_DEVICE="cpu", TOOLSCRIPT_GATEWAY_LOG_LEVEL="debug")
-    with told.gateway() as gateway:
+    output = files.also(TOOLSCRIPT_SEARCH_DEVICE="cpu", TOOLSCRIPT_GATEWAY_LOG_LEVEL="debug")
+    with output.gateway() as gateway:
         assert gateway.until_embedded(2).search("read a file")["semantic"] is True
         log = gateway.log.read_text("utf-8")
     assert "GPU is disabled" in log
@@ -167,7 +167,7 @@ def test_on_the_cpu_alone_no_gpu_is_tried(files: Machine) -> None:
 
 @scenario("GPU acceleration")
 @pytest.mark.states("S1-022", "S1-023", "S1-024")
-async def test_a_gpu_that_is_there_is_tried_and_the_cpu_does_it_where_that_fails(
+async def test_an_available_gpu_is_tried_and_the_cpu_is_the_fallback(
     weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "toolscript")
@@ -175,7 +175,7 @@ async def test_a_gpu_that_is_there_is_tried_and_the_cpu_does_it_where_that_fails
     monkeypatch.setattr(onnxruntime, "get_available_providers", there)
     assert providers_for(Device.AUTO) == providers_for(Device.GPU) == there()
     assert providers_for(Device.CPU) == ["CPUExecutionProvider"]
-    # This library was built without CUDA: it says so, and goes on with what it has.
+    # The library was built without CUDA: it logs that and falls back.
     with pytest.warns(UserWarning, match="CUDAExecutionProvider"):
         embedder = LocalEmbedder(str(weights), device=Device.AUTO)
     assert "GPU is enabled" in caplog.text

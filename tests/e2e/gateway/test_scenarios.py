@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parent
 
 
 def played() -> Iterator[tuple[str, str, set[str]]]:
-    """Each title with the test that plays it and the requirements this test names, its file's among them."""
+    """Return each title with its test and the requirements of the test, including those of its file."""
     for path in sorted(FOLDER.glob("test_*.py")):
         tree = ast.parse(path.read_text("utf-8"))
         of_file = {
@@ -18,15 +18,15 @@ def played() -> Iterator[tuple[str, str, set[str]]]:
         }
         for test in tree.body:
             if isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef):
-                ids = of_file | {id_ for one in test.decorator_list for id_ in _named(one, "requirement")}
-                for title in (title for one in test.decorator_list for title in _named(one, "scenario")):
+                ids = of_file | {id_ for item in test.decorator_list for id_ in _named(item, "requirement")}
+                for title in (title for item in test.decorator_list for title in _named(item, "scenario")):
                     yield title, f"{path.name}::{test.name}", ids
 
 
 def _named(tree: ast.AST, by: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == by:
-            yield from (str(ast.literal_eval(given)) for given in node.args)
+            yield from (str(ast.literal_eval(value)) for value in node.args)
 
 
 def test_every_scenario_is_played_by_a_test() -> None:

@@ -1,4 +1,4 @@
-"""What is found, and why. Each question is asked on every surface, and has one answer."""
+"""Search results and reasons. Each query runs on every interface, with the same result."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -39,7 +39,7 @@ QUERIES = (IN_PLAIN_WORDS, TYPO, EXACT, FOR_A_SHELL, NONSENSE, *IN_OTHER_SCRIPTS
 
 @pytest.fixture(scope="module")
 async def asked(surfaces: Surfaces) -> dict[str, list[Answer]]:
-    """Every question on every surface."""
+    """Return the results of every query on every interface."""
     return {name: await surface.search(*QUERIES) for name, surface in surfaces.items()}
 
 
@@ -50,13 +50,13 @@ async def answers(asked: dict[str, list[Answer]]) -> dict[str, Answer]:
 
 @pytest.mark.requirement("TS-002", "TS-003", "TS-008")
 @pytest.mark.parametrize("query", QUERIES)
-async def test_the_same_question_gives_the_same_answer_on_every_surface(
+async def test_the_same_query_gives_the_same_result_on_every_interface(
     asked: dict[str, list[Answer]], query: str
 ) -> None:
-    given = {name: answers[QUERIES.index(query)] for name, answers in asked.items()}
-    assert len(given) == 5
-    assert given == dict.fromkeys(asked, given["HTTP"])
-    assert given["HTTP"].semantic
+    value = {name: answers[QUERIES.index(query)] for name, answers in asked.items()}
+    assert len(value) == 5
+    assert value == dict.fromkeys(asked, value["HTTP"])
+    assert value["HTTP"].semantic
 
 
 @pytest.mark.requirement("TS-003", "TS-008")
@@ -67,9 +67,9 @@ async def test_a_request_in_plain_words_finds_the_tool_with_a_confidence_and_a_r
 ) -> None:
     answer = answers[IN_PLAIN_WORDS]
     assert answer.tools[0] == "desktop-commander__search_code"
-    confidences = [one.confidence for one in answer.found]
+    confidences = [item.confidence for item in answer.found]
     assert confidences == sorted(confidences, reverse=True)
-    assert all(0.35 <= one <= 1 for one in confidences)
+    assert all(0.35 <= item <= 1 for item in confidences)
     assert "Semantic similarity" in answer.found[0].reason
     assert "files" in answer.found[0].reason
 
@@ -103,14 +103,14 @@ async def test_a_query_in_another_script_finds_what_is_described_in_it(answers: 
 
 
 @pytest.mark.requirement("TS-003")
-async def test_what_no_tool_can_do_finds_nothing(answers: dict[str, Answer]) -> None:
+async def test_an_unsupported_task_finds_nothing(answers: dict[str, Answer]) -> None:
     assert (answers[NONSENSE].found, answers[NONSENSE].total) == ((), 0)
 
 
 @pytest.mark.requirement("TS-003")
 @pytest.mark.states("S1-012")
 def test_an_exact_name_is_always_first(gateway: Gateway) -> None:
-    """With the server's name before it, and alone where no other tool has it."""
+    """With the server's name as a prefix, and alone if the name is unique."""
     missed = []
     for tool in TOOLS:
         full = f"{tool['server']}__{tool['name']}"
@@ -122,33 +122,33 @@ def test_an_exact_name_is_always_first(gateway: Gateway) -> None:
 
 
 @pytest.mark.requirement("TS-008", "TS-010")
-async def test_a_call_keeps_what_the_tool_answered_on_every_surface(surfaces: Surfaces) -> None:
-    sums = {name: await one.call("plain__add", {"a": 2, "b": 40}) for name, one in surfaces.items()}
-    assert {name: (one.text, one.data, one.is_error) for name, one in sums.items()} == dict.fromkeys(
+async def test_a_call_returns_the_tools_result_on_every_interface(surfaces: Surfaces) -> None:
+    sums = {name: await item.call("plain__add", {"a": 2, "b": 40}) for name, item in surfaces.items()}
+    assert {name: (item.text, item.data, item.is_error) for name, item in sums.items()} == dict.fromkeys(
         surfaces, ("the sum", {"sum": 42}, False)
     )
-    with_a_gateway = {name: one for name, one in surfaces.items() if not name.endswith("alone")}
-    failures = {name: await one.call("plain__fail", {}) for name, one in with_a_gateway.items()}
-    assert {name: (one.text, one.is_error) for name, one in failures.items()} == dict.fromkeys(
+    with_a_gateway = {name: item for name, item in surfaces.items() if not name.endswith("alone")}
+    failures = {name: await item.call("plain__fail", {}) for name, item in with_a_gateway.items()}
+    assert {name: (item.text, item.is_error) for name, item in failures.items()} == dict.fromkeys(
         with_a_gateway, ("it went wrong", True)
     )
 
 
 @pytest.mark.requirement("TS-009")
-async def test_types_are_the_same_on_every_surface(surfaces: Surfaces) -> None:
-    wanted = ("desktop-commander__read_file", "filesystem__read")
-    modules = {name: await one.types(*wanted) for name, one in surfaces.items()}
-    assert all(f'callTool("/tools/{one}"' in modules["HTTP"] for one in wanted)
+async def test_types_are_the_same_on_every_interface(surfaces: Surfaces) -> None:
+    expected = ("desktop-commander__read_file", "filesystem__read")
+    modules = {name: await item.types(*expected) for name, item in surfaces.items()}
+    assert all(f'callTool("/tools/{item}"' in modules["HTTP"] for item in expected)
     assert modules == dict.fromkeys(surfaces, modules["HTTP"])
 
 
 @pytest.mark.requirement("TS-008")
-async def test_a_schema_that_is_asked_for_comes_through_a_running_gateway_too(
+async def test_a_requested_schema_is_returned_by_a_running_gateway_too(
     served: tuple[Machine, Gateway],
 ) -> None:
     machine, _ = served
     async with mcp_over_stdio(machine) as surface:
         asked = {"query": "filesystem__read", "detail": "schema", "limit": 1}
-        found = (await surface.client.call_tool("search_tools", asked)).structured_content
-    assert found is not None
-    assert found["results"][0]["input_schema"]["required"] == ["file_path"]
+        result = (await surface.client.call_tool("search_tools", asked)).structured_content
+    assert result is not None
+    assert result["results"][0]["input_schema"]["required"] == ["file_path"]

@@ -37,7 +37,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def owned(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterator[tuple[Machine, Gateway]]:
-    """A gateway as it comes: nobody set a token."""
+    """Yield a gateway with default settings, without an explicit token."""
     machine = new_machine(tmp_path_factory.mktemp("owned") / "machine", weights)
     machine.configure({"plain": mcp_server("plain")})
     with machine.gateway() as gateway:
@@ -53,13 +53,13 @@ def as_nobody(*words: str, standard_input: str = "") -> "subprocess.CompletedPro
 
 
 def statuses_for_nobody(gateway: Gateway, *token: str) -> set[int]:
-    asked = [("GET", path) for path in PATHS] + [("POST", "/tools/plain__add"), ("POST", "/mcp")]
-    lines = "".join(f"{method} {gateway.url}{path} {' '.join(token)}\n" for method, path in asked)
+    requests = [("GET", path) for path in PATHS] + [("POST", "/tools/plain__add"), ("POST", "/mcp")]
+    lines = "".join(f"{method} {gateway.url}{path} {' '.join(token)}\n" for method, path in requests)
     done = as_nobody(sys.executable, "-c", ASK, standard_input=lines)
     assert done.returncode == 0, done.stderr
-    found = [int(line) for line in done.stdout.split()]
-    assert len(found) == len(asked)
-    return set(found)
+    result = [int(line) for line in done.stdout.split()]
+    assert len(result) == len(requests)
+    return set(result)
 
 
 def test_another_user_can_neither_read_nor_call(owned: tuple[Machine, Gateway]) -> None:
@@ -67,21 +67,21 @@ def test_another_user_can_neither_read_nor_call(owned: tuple[Machine, Gateway]) 
     assert statuses_for_nobody(owned[1], "wrong") == {401}
 
 
-def test_a_header_that_names_another_connection_helps_nobody(owned: tuple[Machine, Gateway]) -> None:
-    """The owner has a connection open, and a stranger claims to come from its port."""
+def test_a_header_that_names_another_connection_grants_nothing(owned: tuple[Machine, Gateway]) -> None:
+    """The owner has a connection open, and another user claims its port."""
     _, gateway = owned
     port = int(gateway.url.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as owners:
         ours = f"127.0.0.1:{owners.getsockname()[1]}"
         for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Forwarded-Port"):
             claim = f"for={ours}" if header == "Forwarded" else ours
-            asked = (
+            requests = (
                 "import sys, urllib.request, urllib.error\n"
                 "try: print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], "
                 "headers={sys.argv[2]: sys.argv[3]})).status)\n"
                 "except urllib.error.HTTPError as error: print(error.code)"
             )
-            done = as_nobody(sys.executable, "-c", asked, f"{gateway.url}/health", header, claim)
+            done = as_nobody(sys.executable, "-c", requests, f"{gateway.url}/health", header, claim)
             assert done.stdout.strip() == "401", (header, done.stderr)
 
 
@@ -91,7 +91,7 @@ def test_another_user_finds_no_token_to_show(owned: tuple[Machine, Gateway]) -> 
     assert any(path.name == "token" for path in files)
     for path in files:
         assert path.stat().st_mode & 0o077 == 0, path
-        # As a member of the same machine with the path in hand.
+        # Another user on the same machine who knows the path.
         assert as_nobody("cat", str(path)).returncode != 0
     assert (machine.data / "run").stat().st_mode & 0o077 == 0
 
@@ -104,7 +104,7 @@ def test_another_user_can_neither_stop_nor_redirect_it(owned: tuple[Machine, Gat
     for words in (["rm", "-f", str(written)], ["sh", "-c", f"echo x > {written}"]):
         assert as_nobody(*words).returncode != 0
     assert is_alive(pid)
-    # What another user wrote there says nothing to our commands, also where they could write it.
+    # Our commands ignore files of another user, even where that user can write.
     os.chown(written, NOBODY, NOBODY)
     try:
         assert machine.here().json("gateway", "status", code=1) == {"running": False}
@@ -113,7 +113,7 @@ def test_another_user_can_neither_stop_nor_redirect_it(owned: tuple[Machine, Gat
     assert machine.here().json("gateway", "status")["url"] == gateway.url
 
 
-def test_with_the_token_shown_it_is_the_persons_own_wish(owned: tuple[Machine, Gateway]) -> None:
+def test_with_the_token_another_user_is_allowed(owned: tuple[Machine, Gateway]) -> None:
     machine, gateway = owned
     env = machine.here().json("gateway", "env")
     assert env["url"] == gateway.url
@@ -125,8 +125,8 @@ def test_with_the_token_shown_it_is_the_persons_own_wish(owned: tuple[Machine, G
     ]
 
 
-def test_the_same_person_needs_no_token_for_a_plain_request(owned: tuple[Machine, Gateway]) -> None:
-    """As `curl` sends it: an address and nothing else."""
+def test_the_owner_needs_no_token_for_a_plain_request(owned: tuple[Machine, Gateway]) -> None:
+    """A request like that of `curl`, without extra headers."""
     curl = shutil.which("curl")
     url = f"{owned[1].url}/search?q=add+two+numbers"
     fetch = [curl, "-sS", url] if curl else [sys.executable, "-c", _FETCH, url]
@@ -137,20 +137,20 @@ def test_the_same_person_needs_no_token_for_a_plain_request(owned: tuple[Machine
 _FETCH = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
 
 
-def test_nor_for_the_module_that_knows_only_an_address(owned: tuple[Machine, Gateway]) -> None:
+def test_the_owner_needs_no_token_for_the_generated_module(owned: tuple[Machine, Gateway]) -> None:
     module = owned[1].ask("/runtime/tools.ts", params={"filter": "plain"}).text
     program = 'console.log(JSON.stringify(await tools.plain.add({ "a": 2, "b": 40 })));'
     assert json.loads(run_client_under_deno(owned[1].url, module, program)) == {"sum": 42}
 
 
-async def test_nor_for_a_client_with_an_entry_of_type_http(owned: tuple[Machine, Gateway]) -> None:
+async def test_the_owner_needs_no_token_for_an_http_client_entry(owned: tuple[Machine, Gateway]) -> None:
     async with Client(f"{owned[1].url}/mcp") as client:
         called = await client.call_tool("call_tool", {"tool": "plain__add", "arguments": {"a": 2, "b": 40}})
         assert called.structured_content == {"sum": 42}
 
 
 def test_the_token_stays_over_a_restart_and_two_gateways_share_it(machine: Machine) -> None:
-    """Clients have it in their configs."""
+    """Clients store it in their configs."""
     machine.configure({})
     with machine.gateway():
         first = machine.here().json("gateway", "env")["token"]
@@ -162,7 +162,7 @@ def test_the_token_stays_over_a_restart_and_two_gateways_share_it(machine: Machi
 def test_commands_that_are_given_an_address_show_the_token_of_that_gateway_alone(
     owned: tuple[Machine, Gateway],
 ) -> None:
-    """An address that somebody else listens at is shown nothing."""
+    """The token is not sent to an address of another process."""
     from toolscript.gateway.discovery import token_at
 
     machine, gateway = owned

@@ -1,4 +1,4 @@
-"""How a gateway starts: nothing that loads at the same time gets in the way of the rest."""
+"""Startup of a gateway: concurrent imports do not block each other."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ def test_the_servers_and_the_mcp_endpoint_can_load_the_sdk_at_the_same_time() ->
 
 @pytest.mark.requirement("TS-011")
 async def test_a_first_search_waits_for_the_first_server(tmp_path: Path, weights: Path) -> None:
-    """An agent asks as soon as it is connected; a server needs its time to start."""
+    """An agent searches as soon as it is connected; a server takes time to start."""
     machine = new_machine(tmp_path / "machine", weights)
     server = "tests.support.mcp_servers.plain"
     late = f"import runpy, time; time.sleep(3); runpy.run_module('{server}', run_name='__main__')"

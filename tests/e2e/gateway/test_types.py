@@ -42,12 +42,12 @@ def test_a_tool_s_name_gives_this_tool_alone_as_get_types_does(served: tuple[Mac
 
 
 @scenario("Filter multiple servers and tools")
-def test_servers_and_tools_can_be_asked_for_at_once(served: tuple[Machine, Gateway]) -> None:
+def test_servers_and_tools_can_be_requested_together(served: tuple[Machine, Gateway]) -> None:
     machine, gateway = served
     answered = module(gateway, "database,plain__echo,desktop-commander__read_file")
     assert called_by(answered) == OF_DATABASE | {"plain__echo", "desktop-commander__read_file"}
-    said = machine.run("get-types", "database", "plain__echo", "desktop-commander__read_file").stdout
-    assert answered == said
+    message = machine.run("get-types", "database", "plain__echo", "desktop-commander__read_file").stdout
+    assert answered == message
 
 
 def test_no_filter_gives_every_tool_and_no_prompt_or_resource(gateway: Gateway) -> None:
@@ -55,7 +55,7 @@ def test_no_filter_gives_every_tool_and_no_prompt_or_resource(gateway: Gateway) 
     assert called_by(module(gateway, "")) == every
 
 
-def test_a_filter_that_fits_nothing_is_said_to(gateway: Gateway) -> None:
+def test_a_filter_without_matches_is_reported(gateway: Gateway) -> None:
     answer = gateway.ask("/runtime/tools.ts", params={"filter": "nothing__here"})
     assert answer.status_code == 404
     assert "nothing__here" in answer.json()["error"]["message"]
@@ -65,9 +65,9 @@ def test_a_filter_that_fits_nothing_is_said_to(gateway: Gateway) -> None:
 @pytest.mark.states("S1-060", "S1-079", "S1-082", "S1-083", "S1-084", "S1-085")
 def test_a_search_can_show_types_after_a_table_of_what_was_found(served: tuple[Machine, Gateway]) -> None:
     machine, gateway = served
-    found = gateway.search("read file")["results"]
-    rows = [f"| {one['toolId']} | {one['confidence']:.2f} | {one['reason']} |" for one in found]
-    wanted = ",".join(one["toolId"] for one in found)
+    result = gateway.search("read file")["results"]
+    rows = [f"| {one['toolId']} | {one['confidence']:.2f} | {one['reason']} |" for one in result]
+    expected = ",".join(one["toolId"] for one in result)
     document = machine.run("search", "read file", "--output", "types").stdout
     head, _, rest = document.partition("```typescript\n")
     code, _, usage = rest.partition("```\n")
@@ -80,6 +80,6 @@ def test_a_search_can_show_types_after_a_table_of_what_was_found(served: tuple[M
         "",
         "",
     ]
-    assert code == module(gateway, wanted)
+    assert code == module(gateway, expected)
     assert "Usage example:" in usage
     assert "await tools.desktopCommander.read_file({" in usage

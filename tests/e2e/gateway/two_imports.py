@@ -39,7 +39,7 @@ def _is_lock(code: CodeType) -> bool:
 
 
 def hold(event: str, given: tuple[object, ...]) -> None:
-    """Called by every import before it takes a lock."""
+    """Hold an import; every import calls this before it takes a lock."""
     ours = event == "import" and threading.current_thread() is servers
     if ours and not inside.is_set() and str(given[0]).startswith("mcp.client"):
         inside.set()

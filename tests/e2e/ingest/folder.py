@@ -1,4 +1,4 @@
-"""A folder of files that are made up, and that somebody keeps changing."""
+"""A folder of synthetic files that keep changing."""
 
 import random
 from pathlib import Path
@@ -11,7 +11,7 @@ WORDS = _WORDS.split()
 
 
 class Folder:
-    """What it changes depends on the seed alone."""
+    """Its changes depend on the seed only."""
 
     def __init__(self, path: Path, files: int, seed: int) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class Folder:
         return sum(path.is_file() for path in self.path.rglob("*"))
 
     def disturb(self, times: int) -> None:
-        """Files are changed, added, removed, brought back as they were, and renamed."""
+        """Change, add, remove, restore and rename files."""
         for _ in range(times):
             act = self._chance.choice([self._change, self._change, self._change, self._bring_back, self._rename])
             act() if self._chance.random() > 0.3 else self._chance.choice([self._add, self._remove])()
@@ -38,11 +38,13 @@ class Folder:
         self._write(path, self._text())
 
     def _change(self) -> None:
-        """Some paragraphs are others, and some are gone: the rest keeps its text and moves."""
+        """Replace and remove some paragraphs; the others move."""
         path = self._one()
         parts = path.read_text("utf-8").split("\n\n")
-        at = self._chance.randrange(len(parts))
-        parts[at : at + self._chance.randrange(3)] = [self._paragraph() for _ in range(self._chance.randrange(3))]
+        index = self._chance.randrange(len(parts))
+        parts[index : index + self._chance.randrange(3)] = [
+            self._paragraph() for _ in range(self._chance.randrange(3))
+        ]
         self._write(path, "\n\n".join(parts) if any(map(str.strip, parts)) else self._text())
 
     def _bring_back(self) -> None:
@@ -71,7 +73,7 @@ class Folder:
         return "\n\n".join([f"# {title}", *(self._paragraph() for _ in range(sections))])
 
     def _paragraph(self) -> str:
-        """Some come twice in a file, word by word."""
+        """Return a paragraph; some occur twice in a file."""
         if self._chance.random() < 0.1:
             return "The same words, again and again, that many of these files have somewhere in them."
         body = " ".join(self._chance.choice(WORDS) for _ in range(self._chance.randrange(8, 120)))

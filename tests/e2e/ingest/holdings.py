@@ -1,4 +1,4 @@
-"""All that a library and its indexes hold, as values to compare: without times, and versions of points."""
+"""Contents of a library and its indexes as comparable values, without times and versions of points."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -13,7 +13,7 @@ from tests.contracts.library_builders import drop_database, writer_url
 from toolscript.core.qdrant.connection import Qdrant, open_qdrant
 from toolscript.core.qdrant.values import from_value
 from toolscript.core.settings.service import Settings
-from toolscript.knowledge.ingest.indexes import mark_read
+from toolscript.knowledge.ingest.indexes import parse_mark
 
 PAGE = 500
 Holdings = dict[str, dict[str, Any]]
@@ -21,7 +21,7 @@ Holdings = dict[str, dict[str, Any]]
 
 @contextmanager
 def named_library(engines: Settings) -> Iterator[dict[str, str]]:
-    """The environment of a library of its own."""
+    """Return the environment of a separate library."""
     name = f"test_{uuid4().hex[:12]}"
     yield {
         "TOOLSCRIPT_MONGO_URL": engines.mongo_url.get_secret_value(),
@@ -62,17 +62,17 @@ async def holdings(environment: dict[str, str]) -> Holdings:
 
 
 async def _documents(database: Any, collection: str, *unlike: str) -> dict[str, Any]:
-    found = {}
-    async for one in database[collection].find({}):
-        if "indexed" in one:
-            mark = mark_read(one["indexed"])
-            one["indexed"] = (mark.chunk, mark.extractions)
-        found[str(one.pop("_id"))] = {name: value for name, value in one.items() if name not in unlike}
-    return found
+    result = {}
+    async for item in database[collection].find({}):
+        if "indexed" in item:
+            mark = parse_mark(item["indexed"])
+            item["indexed"] = (mark.chunk, mark.extractions)
+        result[str(item.pop("_id"))] = {name: value for name, value in item.items() if name not in unlike}
+    return result
 
 
 async def _points(engine: Qdrant, alias: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     offset: wire.PointId | None = None
     while True:
         page = await engine.points.Scroll(
@@ -84,9 +84,9 @@ async def _points(engine: Qdrant, alias: str) -> dict[str, Any]:
                 with_vectors=wire.WithVectorsSelector(enable=True),
             )
         )
-        found |= {f"{point.id.num:016x}": _point(point) for point in page.result}
+        result |= {f"{point.id.num:016x}": _point(point) for point in page.result}
         if not page.HasField("next_page_offset"):
-            return found
+            return result
         offset = page.next_page_offset
 
 
@@ -99,13 +99,15 @@ def _point(point: Any) -> tuple[object, ...]:
 
 
 def differences(one: Holdings, other: Holdings) -> list[str]:
-    found = []
+    result = []
     for kind in one:
         for id_ in sorted({*one[kind], *other[kind]}):
             if id_ not in one[kind]:
-                found.append(f"{kind} {id_}: missing")
+                result.append(f"{kind} {id_}: missing")
             elif id_ not in other[kind]:
-                found.append(f"{kind} {id_}: too many: {str(one[kind][id_])[:200]}")
+                result.append(f"{kind} {id_}: too many: {str(one[kind][id_])[:200]}")
             elif one[kind][id_] != other[kind][id_]:
-                found.append(f"{kind} {id_}: {str(one[kind][id_])[:300]} instead of {str(other[kind][id_])[:300]}")
-    return found
+                result.append(
+                    f"{kind} {id_}: {str(one[kind][id_])[:300]} instead of {str(other[kind][id_])[:300]}"
+                )
+    return result

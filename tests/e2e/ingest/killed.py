@@ -1,7 +1,7 @@
 """Ingests a folder that keeps changing, and kills the process again and again, at random moments.
 
-Then it is let to its end, and what MongoDB and Qdrant hold is compared with what a clean ingest of the same folder
-into another library gives. By hand, on the engines of the environment, in libraries of their own:
+Then it runs to its end, and the contents of MongoDB and Qdrant are compared with those of a clean ingest of the
+same folder into another library. By hand, on the engines of the environment, in libraries of their own:
 
     python -m tests.e2e.ingest.killed --kills 50 --files 300
 """
@@ -34,7 +34,7 @@ MAX_SHOWN = 20
 
 @dataclass
 class Metrics:
-    """How often it was killed, after how long, and how often while it was at work on a source."""
+    """Number of kills, their delays, and how many hit the work on a source."""
 
     killed: int = 0
     finished: int = 0
@@ -55,7 +55,7 @@ class Killing:
         self.metrics = Metrics()
 
     def kill(self, longest: float) -> None:
-        """Starts it and kills it after a while, unless it comes to its end before."""
+        """Start it and kill it after a while, unless it ends before."""
         process = self._start()
         lives = self._chance.uniform(0.05, longest)
         try:
@@ -69,7 +69,7 @@ class Killing:
             self.metrics.lived.append(lives)
 
     def finish(self) -> IngestReport:
-        """In this process, which is there already."""
+        """Run to the end in this process."""
         with patch.dict(os.environ, self._environment, clear=True):
             report = ingested(str(self._folder.path))
         assert not report.skipped, report.skipped
@@ -80,7 +80,7 @@ class Killing:
         pipe = subprocess.PIPE
         process = subprocess.Popen(command, env=self._environment, cwd=ROOT, stdout=pipe, stderr=pipe)
         assert process.stdout is not None
-        # The time it takes to load is not worth dying in.
+        # No kills during imports.
         begun = process.stdout.readline().decode().strip()
         assert begun == BEGUN, f"it does not begin: {process.communicate()[1].decode()}"
         return process
@@ -116,9 +116,9 @@ async def _at_work(environment: dict[str, str]) -> Counter[str]:
 
 
 async def _compared(metrics: Metrics, battered: dict[str, str], clean: dict[str, str]) -> Metrics:
-    one, other = await holdings(battered), await holdings(clean)
-    metrics.differences = differences(one, other)
-    metrics.counts = {kind: len(found) for kind, found in other.items()}
+    item, other = await holdings(battered), await holdings(clean)
+    metrics.differences = differences(item, other)
+    metrics.counts = {kind: len(result) for kind, result in other.items()}
     return metrics
 
 
@@ -128,19 +128,22 @@ def _say(metrics: Metrics, kills: int, at_work: Counter[str]) -> None:
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--kills", type=int, default=50)
-    asked.add_argument("--files", type=int, default=300)
-    asked.add_argument("--longest", type=float, default=4.0, help="seconds it lives at the most")
-    asked.add_argument("--disturbed", type=int, default=20, help="files that change between two runs")
-    asked.add_argument("--seed", type=int, default=random.randrange(10**6))
-    given = asked.parse_args()
-    sys.stderr.write(f"seed {given.seed}\n")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--files", type=int, default=300)
+    parser.add_argument("--longest", type=float, default=4.0, help="seconds it lives at the most")
+    parser.add_argument("--disturbed", type=int, default=20, help="files that change between two runs")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    arguments = parser.parse_args()
+    sys.stderr.write(f"seed {arguments.seed}\n")
     began = time.monotonic()
-    metrics = kill_often(Settings(), given.files, given.kills, given.longest, given.seed, given.disturbed)
+    metrics = kill_often(
+        Settings(), arguments.files, arguments.kills, arguments.longest, arguments.seed, arguments.disturbed
+    )
     sys.stdout.write("\n".join(metrics.differences[:MAX_SHOWN]) + "\n" if metrics.differences else "")
     sys.stdout.write(
-        f"seed {given.seed}: killed {metrics.killed} times, {metrics.at_work} of them with sources claimed, came "
+        f"seed {arguments.seed}: killed {metrics.killed} times, {metrics.at_work} of them with sources claimed, "
+        "came "
         f"to its end {metrics.finished} times, {time.monotonic() - began:.0f} s; {dict(metrics.counts)}; "
         f"{len(metrics.differences)} differences\n"
     )

@@ -1,6 +1,6 @@
 """`ingest` with everything it has but a model, which is a double: `python -m` this with a folder.
 
-Whoever wants to kill it often wants it to start quickly. The language model is one that answers at once, too.
+It starts quickly, so that it can be killed often. The language model is a double, too.
 """
 
 import json
@@ -14,25 +14,29 @@ from toolscript.core.items import JsonObject
 from toolscript.core.llm.model import TextUsage
 from toolscript.core.values import silent
 from toolscript.knowledge.ingest.extraction import Extractor
-from toolscript.knowledge.ingest.report import IngestReport, unheard
+from toolscript.knowledge.ingest.report import IngestReport, discard_result
 from toolscript.knowledge.model.ingest import IngestOptions
 from toolscript.server import ingest as server_ingest
 from toolscript.server.ingest import Extracting
 from toolscript.testing import HashEmbedder
 
 BEGUN = "begun"
-# What a killed run held is soon another's.
+# Short lease, so that another run soon takes over.
 LEASE_SECONDS = 2.0
 
 
 class Echo:
-    """One fact from each passage whose text is long enough, in its own words."""
+    """Returns one fact from each chunk with enough text, verbatim."""
 
     usage = TextUsage()
 
     async def reply(self, instructions: str, data: str, schema: JsonObject) -> JsonObject:
         passages = [json.loads(line) for line in data.splitlines()]
-        return {"passages": [{"passage": one["passage"], "extractions": _facts(one["text"])} for one in passages]}
+        return {
+            "passages": [
+                {"passage": passage["passage"], "extractions": _facts(passage["text"])} for passage in passages
+            ]
+        }
 
 
 def _facts(text: str) -> list[JsonObject]:
@@ -60,7 +64,9 @@ def ingested(folder: str) -> IngestReport:
         patch.object(server_ingest, "open_extracting", _extracting),
         patch.object(server_ingest, "LEASE_SECONDS", LEASE_SECONDS),
     ):
-        return server_ingest.ingest(IngestOptions((folder,), prune=True), on_progress=silent, on_result=unheard)
+        return server_ingest.ingest(
+            IngestOptions((folder,), prune=True), on_progress=silent, on_result=discard_result
+        )
 
 
 if __name__ == "__main__":

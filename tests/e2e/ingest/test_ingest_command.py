@@ -1,4 +1,4 @@
-"""`toolscript ingest` as a person runs it, on the real engines with a real model."""
+"""`toolscript ingest` like a user runs it, on the real engines with a real model."""
 
 import asyncio
 import json
@@ -50,27 +50,27 @@ def held(library: dict[str, str]) -> Holdings:
 
 
 def test_files_go_in_once_change_and_leave_again(library: dict[str, str], shelf: Path) -> None:
-    said = ["--base", str(shelf.parent), "--type", "book", "--topic", "Nature", "--author", "Ann"]
-    (first,) = ingested(library, str(shelf), *said)
+    message = ["--base", str(shelf.parent), "--type", "book", "--topic", "Nature", "--author", "Ann"]
+    (first,) = ingested(library, str(shelf), *message)
     assert (first["added"], first["chunks"]) == (2, 3)
     before = held(library)
-    assert {one["path"]: (one["title"], one["type"]) for one in before["sources"].values()} == {
+    assert {item["path"]: (item["title"], item["type"]) for item in before["sources"].values()} == {
         "shelf/bees.md": ("Keeping bees", "book"),
         "shelf/inner/steel.html": ("Steel", "book"),
     }
     assert before["chunk points"].keys() == {id_[8:] for id_ in before["chunks"]}
-    positions = {one["content"]: one["position"] for one in before["chunks"].values()}
-    assert [one["section"] for text, one in positions.items() if "sugar" in text] == ["Feeding"]
-    assert ingested(library, str(shelf), *said)[-1]["unchanged"] == 2
+    positions = {item["content"]: item["position"] for item in before["chunks"].values()}
+    assert [item["section"] for text, item in positions.items() if "sugar" in text] == ["Feeding"]
+    assert ingested(library, str(shelf), *message)[-1]["unchanged"] == 2
     assert held(library) == before
     (shelf / "bad.pdf").write_bytes(b"%PDF-1.7 and then nothing")
     (shelf / "inner" / "steel.html").unlink()
-    skipped, dry = ingested(library, str(shelf), *said, "--prune", "--dry-run", code=2)
+    skipped, dry = ingested(library, str(shelf), *message, "--prune", "--dry-run", code=2)
     assert (skipped["path"], dry["removed"], dry["unchanged"]) == ("shelf/bad.pdf", 1, 1)
     assert held(library) == before
-    assert ingested(library, str(shelf), *said, "--prune", code=2)[-1]["removed"] == 1
+    assert ingested(library, str(shelf), *message, "--prune", code=2)[-1]["removed"] == 1
     after = held(library)
-    assert [one["path"] for one in after["sources"].values()] == ["shelf/bees.md"]
+    assert [item["path"] for item in after["sources"].values()] == ["shelf/bees.md"]
     assert after["chunk points"].keys() == {id_[8:] for id_ in after["chunks"]}
 
 
@@ -93,29 +93,31 @@ def test_another_model_is_refused_until_the_library_is_reindexed_for_it(
 
 
 def warns(body: dict[str, Any]) -> object:
-    """One warning from each passage, in its own words."""
+    """Return one warning from each chunk, verbatim."""
     lines = [line for line in body["messages"][-1]["content"].splitlines() if line.startswith("{")]
     passages = [json.loads(line) for line in lines]
     return {
         "passages": [
             {
-                "passage": one["passage"],
-                "extractions": [{"type": "warning", "title": "Mind", "text": one["text"], "topics": ["Care"]}],
+                "passage": passage["passage"],
+                "extractions": [{"type": "warning", "title": "Mind", "text": passage["text"], "topics": ["Care"]}],
             }
-            for one in passages
+            for passage in passages
         ]
     }
 
 
-def test_a_language_model_extracts_and_what_it_took_is_in_the_report(library: dict[str, str], shelf: Path) -> None:
+def test_a_language_model_extracts_and_its_cost_is_in_the_report(library: dict[str, str], shelf: Path) -> None:
     with TextEndpoint(model=warns, used=(1_000, 100)) as endpoint:
-        told = {**library, "TOOLSCRIPT_TEXT_URL": endpoint.url, "TOOLSCRIPT_TEXT_MODEL": "m"}
-        (report,) = ingested(told, str(shelf))
+        output = {**library, "TOOLSCRIPT_TEXT_URL": endpoint.url, "TOOLSCRIPT_TEXT_MODEL": "m"}
+        (report,) = ingested(output, str(shelf))
         assert (report["extractions"], report["calls"], report["prompt_tokens"]) == (3, 2, 2_000)
-        assert ingested(told, str(shelf))[-1]["calls"] == 0
+        assert ingested(output, str(shelf))[-1]["calls"] == 0
     now = held(library)
-    assert {(one["type"], *one["topics"]) for one in now["extractions"].values()} == {("warning", "care")}
-    assert {one["chunk_id"] for one in now["extractions"].values()} == now["chunks"].keys()
+    assert {(extraction["type"], *extraction["topics"]) for extraction in now["extractions"].values()} == {
+        ("warning", "care")
+    }
+    assert {extraction["chunk_id"] for extraction in now["extractions"].values()} == now["chunks"].keys()
     assert now["extraction points"].keys() == {id_[8:] for id_ in now["extractions"]}
 
 
@@ -150,7 +152,7 @@ def watching(library: dict[str, str], shelf: Path) -> Iterator[tuple["subprocess
             process.stderr.close()
 
 
-def test_watching_follows_files_until_it_is_told_to_stop(library: dict[str, str], shelf: Path) -> None:
+def test_watching_follows_files_until_it_is_stopped(library: dict[str, str], shelf: Path) -> None:
     with watching(library, shelf) as (process, lines):
 
         def until(path: Path, outcome: str) -> None:
@@ -170,11 +172,11 @@ def test_watching_follows_files_until_it_is_told_to_stop(library: dict[str, str]
         process.send_signal(signal.SIGTERM)
         assert process.wait(WAIT_SECONDS) == 0
     now = held(library)
-    assert {Path(one["path"]).name for one in now["sources"].values()} == {"bees.md", "new.md"}
+    assert {Path(source["path"]).name for source in now["sources"].values()} == {"bees.md", "new.md"}
     assert now["chunk points"].keys() == {id_[8:] for id_ in now["chunks"]}
-    assert all("claim" not in one for one in now["sources"].values())
+    assert all("claim" not in source for source in now["sources"].values())
 
 
-def test_without_a_library_it_says_what_to_set(tmp_path: Path) -> None:
-    said = run_here({}, "ingest", str(tmp_path), code=2).stderr
-    assert "TOOLSCRIPT_MONGO_WRITER_URL" in said
+def test_without_a_library_the_error_names_the_setting(tmp_path: Path) -> None:
+    message = run_here({}, "ingest", str(tmp_path), code=2).stderr
+    assert "TOOLSCRIPT_MONGO_WRITER_URL" in message

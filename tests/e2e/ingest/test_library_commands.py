@@ -1,4 +1,4 @@
-"""`toolscript library`, and what `ingest --prune` says of folders that are empty or gone."""
+"""`toolscript library`, and messages of `ingest --prune` about empty or missing folders."""
 
 import json
 import shutil
@@ -19,13 +19,15 @@ def told(library: dict[str, str], *arguments: str, code: int = 0) -> Any:
     return json.loads(run_here(library, "library", *arguments, "--json", code=code).stdout)
 
 
-def test_an_emptied_folder_says_what_it_left_and_how_it_leaves(library: dict[str, str], shelf: Path) -> None:
+def test_an_emptied_folder_reports_its_sources_and_how_to_remove_them(
+    library: dict[str, str], shelf: Path
+) -> None:
     ingested(library, str(shelf))
     shutil.rmtree(shelf)
     shelf.mkdir()
     pruned = run_here(library, "ingest", str(shelf), "--prune", code=2)
     assert f"{shelf} is empty" in pruned.stderr
-    assert f"`toolscript library remove {shelf}` removes the 2 files" in pruned.stderr
+    assert f"`toolscript library remove {shelf}` removes its 2 files" in pruned.stderr
     assert ingested(library, str(shelf), "--prune", code=2)[-1]["kept"] == {str(shelf): 2}
     assert len(held(library)["sources"]) == 2
     assert told(library, "remove", str(shelf), "--yes") == {"removed": 2, "left": 0}
@@ -45,23 +47,23 @@ def test_a_removed_folder_is_refused_with_the_command_that_removes_the_rest(
     assert told(library, "remove", str(shelf), "--yes") == {"removed": 2, "left": 0}
 
 
-def test_files_are_listed_by_folder_and_one_leaves_alone(library: dict[str, str], shelf: Path) -> None:
+def test_files_are_listed_by_folder_and_one_can_be_removed(library: dict[str, str], shelf: Path) -> None:
     ingested(library, str(shelf))
     everything = told(library, "list")
-    assert [Path(one["path"]).name for one in everything["results"]] == ["bees.md", "steel.html"]
+    assert [Path(item["path"]).name for item in everything["results"]] == ["bees.md", "steel.html"]
     assert everything["next_cursor"] is None
     first = told(library, "list", "--limit", "1")
     assert first["next_cursor"] == str(shelf / "bees.md")
     assert told(library, "list", "--after", first["next_cursor"])["results"] == everything["results"][1:]
     inner = told(library, "list", str(shelf / "inner"))
-    assert [one["title"] for one in inner["results"]] == ["Steel"]
+    assert [item["title"] for item in inner["results"]] == ["Steel"]
     refused = run_here(library, "library", "remove", str(shelf / "bees.md"), code=2)
     assert "Remove 1 file of" in refused.stderr
     assert told(library, "remove", str(shelf / "bees.md"), "--yes") == {"removed": 1, "left": 0}
-    assert [one["path"] for one in held(library)["sources"].values()] == [str(shelf / "inner" / "steel.html")]
+    assert [item["path"] for item in held(library)["sources"].values()] == [str(shelf / "inner" / "steel.html")]
 
 
 def test_a_library_with_a_base_knows_its_files_by_their_names_in_it(library: dict[str, str], shelf: Path) -> None:
     ingested(library, str(shelf), "--base", str(shelf.parent))
     assert told(library, "remove", "shelf/inner", "--yes") == {"removed": 1, "left": 0}
-    assert [one["path"] for one in told(library, "list")["results"]] == ["shelf/bees.md"]
+    assert [result["path"] for result in told(library, "list")["results"]] == ["shelf/bees.md"]

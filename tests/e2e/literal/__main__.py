@@ -1,4 +1,4 @@
-"""Literal mode against the bare engine, on judged sets, and what each is worth.
+"""Literal mode against the bare engine, on evaluation datasets, with the quality of each.
 
     python -m tests.e2e.literal --model FOLDER SET...
 
@@ -21,18 +21,18 @@ SHOWN = 5
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("sets", nargs="+", type=Path, metavar="SET", help="folder of a judged set")
-    asked.add_argument("--model", required=True, help="folder or name of the embedding model")
-    asked.add_argument("--count", type=int, help="so many requests of each set, from the first to the last")
-    asked.add_argument("--distractors", type=Path, help="folder of a catalog to mix in")
-    given = asked.parse_args()
-    # A fallback is counted, and need not be told by every search.
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="+", type=Path, metavar="SET", help="folder of a judged set")
+    parser.add_argument("--model", required=True, help="folder or name of the embedding model")
+    parser.add_argument("--count", type=int, help="so many requests of each set, from the first to the last")
+    parser.add_argument("--distractors", type=Path, help="folder of a catalog to mix in")
+    arguments = parser.parse_args()
+    # Fallbacks are counted; they need not be logged for every search.
     logging.getLogger("toolscript").setLevel(logging.ERROR)
-    settings = Settings().model_copy(update={"embedding_model": given.model, "embedding_url": ""})
+    settings = Settings().model_copy(update={"embedding_model": arguments.model, "embedding_url": ""})
     differing = 0
-    for folder in given.sets:
-        judged = evenly_spread(read_dataset(folder, distractors=given.distractors), given.count)
+    for folder in arguments.sets:
+        judged = evenly_spread(read_dataset(folder, distractors=arguments.distractors), arguments.count)
         result = asyncio.run(compared(settings, judged))
         differing += len(result.differing)
         tell(result)

@@ -1,4 +1,4 @@
-"""Literal mode over the bare engine, in a few lines: what the source document says, and nothing of ours."""
+"""Literal mode over the bare engine in a few lines, from the source document alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from qdrant_client.models import (
 )
 
 ACTIVE = FieldCondition(key="is_active", match=MatchValue(value=True))
-# Every point is looked at, in full precision.
+# Exact search in full precision.
 EXACTLY = SearchParams(exact=True, quantization=QuantizationSearchParams(ignore=True))
 
 
 @dataclass(frozen=True)
 class Bare:
-    """`skills` is None where none matched and all items were searched; `hits` are ids with cosines."""
+    """`skills` is None if none matched and all items were searched; `hits` are ids with cosines."""
 
     skills: list[str] | None
     hits: list[tuple[int, float]]
@@ -40,13 +40,13 @@ class BareSearch:
         near = self._points(self.skills, vector, [ACTIVE], self.skill_limit, self.skill_threshold)
         ids = [str((point.payload or {})["id"]) for point in near]
         must = [ACTIVE, *([FieldCondition(key="skill_ids", match=MatchAny(any=ids))] if ids else [])]
-        found = self._points(self.items, vector, must, limit, self.threshold)
-        return Bare(ids or None, [(int(point.id), point.score) for point in found])
+        result = self._points(self.items, vector, must, limit, self.threshold)
+        return Bare(ids or None, [(int(point.id), point.score) for point in result])
 
     def _points(
         self, collection: str, vector: Sequence[float], must: list[FieldCondition], limit: int, threshold: float
     ) -> list[ScoredPoint]:
-        found = self.client.query_points(
+        result = self.client.query_points(
             collection,
             query=list(vector),
             using="dense",
@@ -56,4 +56,4 @@ class BareSearch:
             limit=limit,
             with_payload=True,
         )
-        return found.points
+        return result.points

@@ -1,4 +1,4 @@
-"""A catalog of its own, every request asked twice: by the product in literal mode, and of the bare engine."""
+"""A separate catalog; every request runs twice: in literal mode, and on the bare engine."""
 
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -47,11 +47,11 @@ class Pair:
 
     @property
     def _same_hits(self) -> bool:
-        """Place by place the same scores, and the same ids; of those that tie with the last, either may be cut."""
+        """Return whether scores and ids are equal position by position; ties with the last hit may differ."""
         ours, theirs = [(hit.id, hit.score) for hit in self.literal.hits], self.bare.hits
         if len(ours) != len(theirs):
             return False
-        if any(abs(one[1] - other[1]) > SAME for one, other in zip(ours, theirs, strict=True)):
+        if any(abs(item[1] - other[1]) > SAME for item, other in zip(ours, theirs, strict=True)):
             return False
         return _firm(ours) <= set(dict(theirs)) and _firm(theirs) <= set(dict(ours))
 
@@ -62,7 +62,7 @@ def _firm(hits: list[tuple[int, float]]) -> set[int]:
 
 @dataclass
 class Compared:
-    """What became of a set."""
+    """Result of a dataset."""
 
     name: str
     pairs: list[Pair] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Catalog:
-    """A set's items in collections that nobody else knows."""
+    """The items of a dataset in separate collections."""
 
     embedder: Embedder
     points: DatasetPoints
@@ -100,8 +100,8 @@ class Catalog:
         return Pair(query, literal, self.bare.ask([float(value) for value in vector], DEPTH))
 
     async def answer(self, text: str, search_type: SearchType) -> ToolAnswer:
-        asked = ToolQuery(text, limit=DEPTH, search_type=search_type, include_schemas=False)
-        answer = await self.search.search(asked)
+        requests = ToolQuery(text, limit=DEPTH, search_type=search_type, include_schemas=False)
+        answer = await self.search.search(requests)
         if answer.degraded:
             raise AssertionError(f"{text!r} was answered without {answer.degraded}")
         return answer

@@ -1,4 +1,4 @@
-"""Literal mode answers hit by hit what a short script over the bare engine answers."""
+"""Literal mode returns the same hits as a short script over the bare engine."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from toolscript.core.settings.service import Settings
 from toolscript.eval.dataset import Dataset, DatasetQuery
 from toolscript.tools.catalog.files import read_items
 
-# Some fit skills, some fit none of them, and some ask for several things at once.
+# Some match skills, some match none, and some have several sub-queries.
 REQUESTS = {
     "read a file": "read_file",
     "send an email and book a flight": "send_email",
@@ -32,8 +32,8 @@ async def result(engines: Settings, model_folder: str) -> Compared:
     items = [item for item in read_items(GOLDEN) if isinstance(item, Item)]
     by_name = {item.name: item.key for item in items}
     queries = [
-        DatasetQuery(str(at), text, {by_name[name]: 1} if name in by_name else {})
-        for at, (text, name) in enumerate(REQUESTS.items())
+        DatasetQuery(str(index), text, {by_name[name]: 1} if name in by_name else {})
+        for index, (text, name) in enumerate(REQUESTS.items())
     ]
     settings = engines.model_copy(update={"embedding_model": model_folder})
     return await compared(settings, Dataset("golden", items, queries))
@@ -48,7 +48,7 @@ async def test_every_answer_is_that_of_the_bare_engine(result: Compared) -> None
     assert sum(len(pair.bare.hits) for pair in result.pairs) > 20
 
 
-async def test_the_report_tells_what_it_counted(result: Compared) -> None:
+async def test_the_report_shows_the_counts(result: Compared) -> None:
     assert result.told().startswith(f"golden: {len(REQUESTS)} requests, 0 answers differ, ")
     assert all(0.0 <= quality <= 1.0 for quality in result.literal_quality)
     assert len(result.literal_quality) == len(result.default_quality) > 1
@@ -57,14 +57,14 @@ async def test_the_report_tells_what_it_counted(result: Compared) -> None:
 async def test_a_comparison_notices_every_kind_of_difference(result: Compared) -> None:
     pair = next(pair for pair in result.pairs if pair.bare.skills and len(pair.bare.hits) > 2)
     skills, hits = pair.bare.skills, pair.bare.hits
-    (first, score), *others = hits
+    (first, score), *rest = hits
     wrong = [
-        Bare(skills, others),
+        Bare(skills, rest),
         Bare(skills, [*hits, (first + 1_000, hits[-1][1])]),
-        Bare(skills, [(first, score + 3 * SAME), *others]),
-        Bare(skills, [(first + 1_000, score), *others]),
+        Bare(skills, [(first, score + 3 * SAME), *rest]),
+        Bare(skills, [(first + 1_000, score), *rest]),
         Bare(None, hits),
         Bare(["another"], hits),
     ]
-    assert [replace(pair, bare=one).differs for one in wrong] == [True] * len(wrong)
+    assert [replace(pair, bare=item).differs for item in wrong] == [True] * len(wrong)
     assert not pair.differs

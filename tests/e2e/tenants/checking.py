@@ -1,4 +1,4 @@
-"""Whether an answer is the caller's own, all of it."""
+"""Checks that a response contains only the caller's own data."""
 
 import json
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from typing import Any
 
 import httpx2
 
-from tests.e2e.tenants.asking import EVENTS, LINES, Ask
+from tests.e2e.tenants.requests_of_tenants import EVENTS, LINES, Ask
 from tests.e2e.tenants.world import Member, foreign_words
 
-# A snippet of so many characters holds a whole sentence, and with it the secret word.
+# A snippet of so many characters contains a whole sentence, and so the secret word.
 LONG_ENOUGH = 240
 
 Json = dict[str, Any]
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Verdict:
-    """`foreign`: what another tenant has, and how it came. `wrong`: whatever else should not be."""
+    """`foreign`: leaked data of another tenant, with its path. `wrong`: any other error."""
 
     hits: list[Json]
     foreign: list[str]
@@ -27,7 +27,7 @@ class Verdict:
 
 def judged(member: Member, ask: Ask, answer: httpx2.Response) -> Verdict:
     text = answer.text
-    # An answer that was searched for repeats nothing; others may repeat what they were sent, and that is no news.
+    # Search responses must not echo anything; others may echo the request, which is no leak.
     echoes = ask.sent if answer.status_code >= 400 or ask.method in ("PUT", "DELETE") else []
     leaked = foreign_words(member, text, echoes) | foreign_words(member, _told(answer), ask.sent)
     foreign = [f"{ask.kind}: words of another tenant: {sorted(leaked)[:3]} in {text[:300]}"] if leaked else []
@@ -48,13 +48,13 @@ def _told(answer: httpx2.Response) -> str:
 
 
 def _one_shape(ask: Ask, answer: httpx2.Response) -> list[str]:
-    said = answer.json()
-    is_right = said.keys() == {"error"} and said["error"].keys() == {"code", "message", "details"}
+    message = answer.json()
+    is_right = message.keys() == {"error"} and message["error"].keys() == {"code", "message", "details"}
     return [] if is_right else [f"{ask.kind}: an error of another shape: {answer.text[:300]}"]
 
 
 def found_in(accept: str, text: str) -> tuple[list[Json], Json]:
-    """The hits of an answer, and what is said beside them."""
+    """Return the hits of a response, and its other fields."""
     if accept == LINES:
         *hits, end = [json.loads(line) for line in text.splitlines()]
     elif accept == EVENTS:
@@ -66,7 +66,7 @@ def found_in(accept: str, text: str) -> tuple[list[Json], Json]:
 
 
 def _not_own(member: Member, ask: Ask, hits: list[Json]) -> list[str]:
-    """Hits that are not certainly the caller's."""
+    """Return the hits that are not certainly the caller's."""
     if ask.nothing and hits:
         return [f"{ask.kind}: {len(hits)} hits for what only others have: {hits[0]}"]
     return [f"{ask.kind}: {hit}" for hit in hits if not _is_own(member, hit)]

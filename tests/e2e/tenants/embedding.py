@@ -1,6 +1,6 @@
-"""An embeddings endpoint in a process of its own that answers at once: `python -m` this, with a port.
+"""A fast embeddings endpoint in a separate process: `python -m` this, with a port.
 
-Vectors of words, as doubles have them: what is asked of the service is whose documents it shows, not how good.
+It returns hash vectors, like the doubles: the tests check isolation, not quality.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from toolscript.testing import HashEmbedder
 
 SOON = 60.0
@@ -39,15 +39,17 @@ class Endpoint:
         await send({"type": "http.response.body", "body": answer})
 
     async def _answer(self, asked: dict[str, Any]) -> bytes:
-        vectors = await self._embedder.embed_passages(asked["input"])
-        data = [{"object": "embedding", "index": at, "embedding": row.tolist()} for at, row in enumerate(vectors)]
+        vectors = await self._embedder.embed_texts(asked["input"])
+        data = [
+            {"object": "embedding", "index": index, "embedding": row.tolist()} for index, row in enumerate(vectors)
+        ]
         return json.dumps({"object": "list", "model": asked["model"], "data": data}).encode()
 
 
 @contextmanager
 def endpoint(dimensions: int) -> Iterator[str]:
-    """Its address."""
-    with kept_port() as port:
+    """Yield its address."""
+    with reserved_port() as port:
         command = [sys.executable, "-m", "tests.e2e.tenants.embedding", str(port), str(dimensions)]
         process = subprocess.Popen(command)
         try:

@@ -1,4 +1,4 @@
-"""The service is killed while documents of many passages are put and removed; clients try again.
+"""The service is killed while documents of many chunks are put and removed; clients retry.
 
 By hand, on the engines of the environment, in a database and under aliases of its own:
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import httpx2
 
 from tests.conftest import Installation
-from tests.e2e.tenants import standing
+from tests.e2e.tenants import stored_points
 from tests.e2e.tenants.service import Service, clients, own_installation, served
 from tests.e2e.tenants.two_writers import text
 from tests.support.token_issuer import Issuer
@@ -24,7 +24,7 @@ from toolscript.core.settings.service import Settings
 
 TENANTS = ("first", "second", "third")
 DOCUMENTS = 4
-# Passages of a document, about.
+# Approximate chunks of a document.
 LENGTHS = (1, 2, 30, 120)
 
 Key = tuple[str, str]
@@ -32,7 +32,7 @@ Key = tuple[str, str]
 
 @dataclass
 class Clients:
-    """Each tenant has a client that sends one request at a time, and again until it is answered."""
+    """Each tenant has a client that sends one request at a time, and retries until it succeeds."""
 
     service: Service
     issuer: Issuer
@@ -46,34 +46,34 @@ class Clients:
     wrong: list[str] = field(default_factory=list)
 
     async def first_round(self) -> None:
-        """Nobody is killed: it is seen how long it takes, and so when a kill is worth it."""
+        """Run without a kill, to measure how long a round takes."""
         began = time.monotonic()
         async with clients(self.service.url, len(TENANTS)) as client:
-            wanted = {f"doc-{number}": text(self.chance, self.lengths[number]) for number in range(DOCUMENTS)}
-            assert all(await asyncio.gather(*(self._send(client, name, wanted) for name in TENANTS)))
+            expected = {f"doc-{number}": text(self.chance, self.lengths[number]) for number in range(DOCUMENTS)}
+            assert all(await asyncio.gather(*(self._send(client, name, expected) for name in TENANTS)))
         self.max_seconds = time.monotonic() - began
         await self._look()
 
     async def round(self) -> None:
-        """All of them write, the service is killed, what was not answered is sent again."""
-        wanted = {name: self._wanted() for name in TENANTS}
+        """Let all clients write, kill the service, and resend unanswered requests."""
+        expected = {name: self._wanted() for name in TENANTS}
         async with clients(self.service.url, len(TENANTS)) as client:
-            sent = [asyncio.create_task(self._send(client, name, wanted[name])) for name in TENANTS]
+            sent = [asyncio.create_task(self._send(client, name, expected[name])) for name in TENANTS]
             await asyncio.sleep(self.chance.random() * self.max_seconds)
             await asyncio.to_thread(self.service.kill)
             answered = await asyncio.gather(*sent)
         self.interrupted += answered.count(False)
         await asyncio.to_thread(self.service.start)
-        found = await standing.everything(self.settings)
-        self.halves += len({problem.partition(": ")[0] for problem in standing.problems(found)})
-        self._note(standing.orphans(found), "killed")
+        result = await stored_points.everything(self.settings)
+        self.halves += len({problem.partition(": ")[0] for problem in stored_points.problems(result)})
+        self._note(stored_points.orphans(result), "killed")
         async with clients(self.service.url, len(TENANTS)) as client:
             for name, was_answered in zip(TENANTS, answered, strict=True):
-                assert was_answered or await self._send(client, name, wanted[name])
+                assert was_answered or await self._send(client, name, expected[name])
         await self._look()
 
     def _wanted(self) -> dict[str, str | None]:
-        """Documents with their texts; None: to be removed. Now and then all are removed at once."""
+        """Return documents with their texts; None removes one. Sometimes all are removed at once."""
         ids = [f"doc-{number}" for number in range(DOCUMENTS)]
         if self.chance.random() < 0.2:
             return dict.fromkeys(ids)
@@ -81,21 +81,21 @@ class Clients:
 
     async def _send(self, client: httpx2.AsyncClient, name: str, wanted: Mapping[str, str | None]) -> bool:
         headers = {"authorization": f"Bearer {self.issuer.token(name)}"}
-        put = [{"id": id_, "text": said} for id_, said in wanted.items() if said is not None]
-        asked = ("PUT", {"documents": put}) if put else ("DELETE", {"ids": list(wanted)})
+        put = [{"id": id_, "text": message} for id_, message in wanted.items() if message is not None]
+        requests = ("PUT", {"documents": put}) if put else ("DELETE", {"ids": list(wanted)})
         try:
-            answer = await client.request(asked[0], "/documents", json=asked[1], headers=headers)
+            answer = await client.request(requests[0], "/documents", json=requests[1], headers=headers)
         except httpx2.TransportError:
             return False
         assert answer.status_code == 200, answer.text
-        self.acknowledged |= {(name, id_): said for id_, said in wanted.items()}
+        self.acknowledged |= {(name, id_): message for id_, message in wanted.items()}
         return True
 
     async def _look(self) -> None:
-        found = await standing.everything(self.settings)
-        self._note(standing.problems(found), "tried again")
-        there = {(tenant, one.head["doc_id"]): one.text for (tenant, _), one in found.items() if one.head}
-        expected = {key: said for key, said in self.acknowledged.items() if said is not None}
+        result = await stored_points.everything(self.settings)
+        self._note(stored_points.problems(result), "tried again")
+        there = {(tenant, item.head["doc_id"]): item.text for (tenant, _), item in result.items() if item.head}
+        expected = {key: message for key, message in self.acknowledged.items() if message is not None}
         apart = sorted(key for key in there.keys() | expected if there.get(key) != expected.get(key))
         self._note([f"{key}: is not what was acknowledged" for key in apart], "tried again")
 
@@ -118,19 +118,20 @@ async def _rounds(writing: Clients, kills: int) -> None:
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--kills", type=int, default=30)
-    asked.add_argument("--seed", type=int, default=random.randrange(10**6))
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    arguments = parser.parse_args()
     with own_installation() as installation:
-        found = killed(installation, given.kills, given.seed)
-    sys.stdout.write("\n".join(found.wrong[:20]))
+        result = killed(installation, arguments.kills, arguments.seed)
+    sys.stdout.write("\n".join(result.wrong[:20]))
     sys.stdout.write(
-        f"\n{given.kills} kills, {found.interrupted} requests of {given.kills * len(TENANTS)} were interrupted, "
-        f"{found.halves} times a tenant had something half; then all was sent again, "
-        f"seed {given.seed}: {len(found.wrong)} problems\n"
+        f"\n{arguments.kills} kills, {result.interrupted} requests of {arguments.kills * len(TENANTS)} "
+        "were interrupted, "
+        f"{result.halves} times a tenant had something half; then all was sent again, "
+        f"seed {arguments.seed}: {len(result.wrong)} problems\n"
     )
-    return 1 if found.wrong else 0
+    return 1 if result.wrong else 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A service that is broken on purpose, to see that whoever looks for leaks finds them: `python -m` this.
+"""A service that leaks on purpose, to verify that the tests detect leaks: `python -m` this.
 
     python -m tests.e2e.tenants.leaky_service filter serve --port 8080
 
-`filter`: requests to the engine name no tenant; what comes back is still looked at, and refused where it is
-foreign. `all`: that look is deceived, too.
+`filter`: requests to the engine have no tenant filter; the check of results still refuses foreign ones.
+`all`: that check is bypassed, too.
 """
 
 import sys
@@ -31,7 +31,7 @@ async def _taken_for_own(self: TenantPoints, method: str, request: object) -> An
 
 def leak(what: str) -> None:
     assert what in LEAKS, what
-    TenantPoints._own = _everybodys  # type: ignore[method-assign, assignment]
+    TenantPoints._tenant_filter = _everybodys  # type: ignore[method-assign, assignment]
     if what == "all":
         TenantPoints._call = _taken_for_own  # type: ignore[method-assign]
 

@@ -1,7 +1,7 @@
-"""Questions of every kind, the same every time, and answers that can be compared.
+"""Deterministic queries of every kind, with comparable responses.
 
-The words of the neighbour are those of the others the other way round: what is rare here is common there, so that
-whatever counts the words of both gives other answers.
+The neighbour has the reverse word frequencies: a word that is rare here is common there, so that IDF over both
+tenants would change the responses.
 """
 
 import json
@@ -11,13 +11,13 @@ from typing import Any
 
 import httpx2
 
-from tests.e2e.tenants.asking import EVENTS, LINES
 from tests.e2e.tenants.checking import found_in
+from tests.e2e.tenants.requests_of_tenants import EVENTS, LINES
 
 SYLLABLES = ("ba", "ko", "ri", "mu", "ten", "sol", "va", "pel", "dor", "ni")
 WORDS = tuple(f"{first}{second}{third}" for first in SYLLABLES for second in SYLLABLES for third in SYLLABLES[:4])
 WEIGHTS = tuple(1 / (rank + 1) for rank in range(len(WORDS)))
-# What is another one each time, and says nothing of a document.
+# Fields that vary between requests and do not depend on documents.
 PASSING = frozenset({"query_id", "took_ms", "next_cursor"})
 OPS: tuple[tuple[str, str, object], ...] = (
     ("n", "eq", 1),
@@ -56,20 +56,20 @@ def documents(count: int, seed: int, *, reverse: bool = False) -> Iterator[Json]
 
 
 def searches(texts: int) -> Iterator[tuple[Json, str]]:
-    """Bodies, and the form of the answer."""
+    """Return request bodies, with the type of the response."""
     chance = random.Random(11)
-    for at in range(texts):
+    for index in range(texts):
         rare, common = chance.choice(WORDS[100:]), chance.choice(WORDS[:10])
         text = {"query": f"{rare} {common} {chance.choice(WORDS)}"}
         for search_type in ("semantic", "keyword", "hybrid"):
-            yield {**text, "search_type": search_type, "top_k": (10, 200, 3, 50)[at]}, ""
+            yield {**text, "search_type": search_type, "top_k": (10, 200, 3, 50)[index]}, ""
         for fusion in ("rrf", "zscore", "best"):
-            yield {**text, "fusion": fusion, "top_k": (10, 200, 3, 50)[at]}, ""
-        yield {**text, "offset": (1, 5, 40, 120)[at]}, ""
+            yield {**text, "fusion": fusion, "top_k": (10, 200, 3, 50)[index]}, ""
+        yield {**text, "offset": (1, 5, 40, 120)[index]}, ""
         yield {**text, "metadata_fields": ["n"], "snippet_max_chars": 60}, ""
         yield {**text, "cursor": "*", "top_k": 60}, ""
         yield {**text, "filters": {"must": [{"field": "tags", "op": "in", "value": ["tag-1"]}]}}, ""
-        yield text, (LINES, EVENTS)[at % 2]
+        yield text, (LINES, EVENTS)[index % 2]
     for field, op, value in OPS:
         for where in ("must", "should", "must_not")[:texts]:
             yield {"filters": {where: [{"field": field, "op": op, "value": value}]}, "top_k": 20}, ""
@@ -77,23 +77,23 @@ def searches(texts: int) -> Iterator[tuple[Json, str]]:
 
 
 async def answers(client: httpx2.AsyncClient, token: str, ids: Sequence[str], texts: int) -> list[str]:
-    """To every question, without what is another each time. `texts` are asked for, four at the most."""
-    given = []
+    """Return the responses to all queries, without varying fields. `texts`: up to four more queries."""
+    value = []
     for body, accept in searches(texts):
-        given += [json.dumps([body, accept, *page]) async for page in _pages(client, token, body, accept)]
+        value += [json.dumps([body, accept, *page]) async for page in _pages(client, token, body, accept)]
     for id_ in ids:
         answer = await client.get(f"/documents/{id_}", headers=_with(token))
         assert answer.status_code == 200, answer.text
-        given.append(answer.text)
-    return given
+        value.append(answer.text)
+    return value
 
 
 async def _pages(client: httpx2.AsyncClient, token: str, body: Json, accept: str) -> Any:
-    """One, or all to which cursors lead."""
+    """Return one page, or all pages of a cursor."""
     cursor: str | None = ""
     while cursor is not None:
-        asked = {**body, "cursor": cursor} if cursor else body
-        answer = await client.post("/search", json=asked, headers=_with(token, accept))
+        requests = {**body, "cursor": cursor} if cursor else body
+        answer = await client.post("/search", json=requests, headers=_with(token, accept))
         assert answer.status_code == 200, answer.text
         hits, end = found_in(accept, answer.text)
         cursor = end["next_cursor"]
@@ -105,7 +105,7 @@ def _with(token: str, accept: str = "") -> dict[str, str]:
 
 
 def difference(before: str, now: str) -> str:
-    """What was asked, and the first place where two answers part."""
-    at = next((at for at, (one, other) in enumerate(zip(before, now, strict=False)) if one != other), 0)
-    start = max(0, at - 60)
-    return f"{before[:110]} ... {before[start : at + 60]!r} is now {now[start : at + 60]!r}"
+    """Return the query, and the first difference of two responses."""
+    index = next((index for index, (item, other) in enumerate(zip(before, now, strict=False)) if item != other), 0)
+    start = max(0, index - 60)
+    return f"{before[:110]} ... {before[start : index + 60]!r} is now {now[start : index + 60]!r}"

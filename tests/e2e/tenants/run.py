@@ -1,10 +1,10 @@
-"""Many tenants search and write in one service at once, each as curious about the others as can be.
+"""Many tenants search and write concurrently in one service, each trying to read data of the others.
 
 By hand, on the engines of the environment, in a database and under aliases of its own:
 
     python -m tests.e2e.tenants.run --tenants 1000 --queries 100000
 
-With `--leak` the service is broken on purpose (see leaky_service.py), and all of this must be seen.
+With `--leak` the service is broken on purpose (see leaky_service.py), and the run must detect it.
 """
 
 import argparse
@@ -120,7 +120,7 @@ def report(result: Result) -> str:
 
 
 def _shown(kind: str, found: Sequence[str]) -> list[str]:
-    return [f"{kind}: {one}" for one in found[:SHOWN]]
+    return [f"{kind}: {item}" for item in found[:SHOWN]]
 
 
 def _say(text: str) -> None:
@@ -128,20 +128,27 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--tenants", type=int, default=1_000)
-    asked.add_argument("--queries", type=int, default=100_000)
-    asked.add_argument("--at-once", type=int, default=16, help="queries that are open at the same time")
-    asked.add_argument("--writers", type=int, default=4, help="who write at the same time")
-    asked.add_argument("--processes", type=int, default=2, help="of the service")
-    asked.add_argument("--seed", type=int, default=random.randrange(10**6))
-    asked.add_argument("--leak", choices=LEAKS, default="")
-    given = asked.parse_args()
-    _say(f"seed {given.seed}")
-    size = Size(given.tenants, given.queries, given.at_once, given.writers, given.processes, given.seed)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tenants", type=int, default=1_000)
+    parser.add_argument("--queries", type=int, default=100_000)
+    parser.add_argument("--at-once", type=int, default=16, help="queries that are open at the same time")
+    parser.add_argument("--writers", type=int, default=4, help="who write at the same time")
+    parser.add_argument("--processes", type=int, default=2, help="of the service")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--leak", choices=LEAKS, default="")
+    arguments = parser.parse_args()
+    _say(f"seed {arguments.seed}")
+    size = Size(
+        arguments.tenants,
+        arguments.queries,
+        arguments.at_once,
+        arguments.writers,
+        arguments.processes,
+        arguments.seed,
+    )
     with own_installation() as installation:
-        result = run(installation, size, given.leak)
-    sys.stdout.write(f"{report(result)}\nseed {given.seed}\n")
+        result = run(installation, size, arguments.leak)
+    sys.stdout.write(f"{report(result)}\nseed {arguments.seed}\n")
     return 0 if result.nothing_leaked else 1
 
 

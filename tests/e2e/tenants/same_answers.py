@@ -34,7 +34,7 @@ SHOWN = 40
 
 @dataclass
 class Comparison:
-    """What tenants of these sizes were answered while they were alone, and what they are answered since."""
+    """Compares responses to tenants of these sizes alone with later responses."""
 
     service: Service
     issuer: Issuer
@@ -48,14 +48,14 @@ class Comparison:
     differences: list[str] = field(default_factory=list)
 
     async def fill(self) -> None:
-        """The smallest is asked before the next one is there."""
+        """Fill the tenants; query each before the next one exists."""
         for size in self.sizes:
             await self._put(self._name(size), documents(size, seed=size))
             self.filled.append(size)
             await self._compare(f"beside the tenant of {size}")
 
     async def in_all_states(self, state: str) -> None:
-        """As the service is, warm, and after a restart, when it remembers nothing."""
+        """Compare with warm caches, and after a restart with cold ones."""
         if self.thorough:
             await self._compare(f"{state}, warm")
         await until_settled(self.settings)
@@ -66,7 +66,7 @@ class Comparison:
         await self._compare(f"{state}, started anew")
 
     async def neighbour_comes(self, count: int) -> None:
-        """Answers are asked for while it writes, too."""
+        """Compare also while the neighbour writes."""
         everything = documents(count, seed=1, reverse=True)
         await self._put(NEIGHBOUR, itertools.islice(everything, count // 2))
         async with asyncio.TaskGroup() as group:
@@ -86,7 +86,7 @@ class Comparison:
         async with clients(self.service.url, 1) as client:
             listed = iter(given)
             while some := list(itertools.islice(listed, AT_ONCE)):
-                body = "\n".join(json.dumps(one) for one in some).encode()
+                body = "\n".join(json.dumps(item) for item in some).encode()
                 headers = {**self._headers(name), "content-type": "application/x-ndjson"}
                 answer = await client.put("/documents", content=body, headers=headers)
                 assert json.loads(answer.text.splitlines()[-1])["counts"]["created"] == len(some), answer.text
@@ -98,10 +98,10 @@ class Comparison:
 
     async def _compare_one(self, client: httpx2.AsyncClient, size: int, state: str) -> None:
         ids, texts = [f"doc-{number}" for number in range(3)], 4 if self.thorough else 1
-        given = await answers(client, self._token(self._name(size)), ids, texts)
-        first = self.first.setdefault(size, given)
-        self.compared += len(given)
-        for before, now in itertools.zip_longest(first, given, fillvalue=""):
+        value = await answers(client, self._token(self._name(size)), ids, texts)
+        first = self.first.setdefault(size, value)
+        self.compared += len(value)
+        for before, now in itertools.zip_longest(first, value, fillvalue=""):
             if before != now:
                 self.apart[f"{size} documents, {state}"] += 1
                 self.differences.append(f"{size} documents, {state}: {difference(before, now)}")
@@ -117,7 +117,7 @@ class Comparison:
 
 
 async def until_settled(settings: Settings) -> None:
-    """Until the engine has done what it does by itself after writes: build graphs, merge segments."""
+    """Wait until the engine has built graphs and merged segments."""
     ends_at = time.monotonic() + PATIENCE_SECONDS
     async with open_qdrant(settings.qdrant_url, settings.qdrant_grpc_port) as engine:
         request = wire.GetCollectionInfoRequest(collection_name=settings.qdrant_documents_alias)
@@ -138,7 +138,7 @@ async def compare(comparison: Comparison, neighbour: int) -> None:
 def compared(
     installation: Installation, sizes: Sequence[int], neighbour: int, dimensions: int, *, thorough: bool = True
 ) -> Comparison:
-    """Less than `thorough`: not in every state, and started anew once."""
+    """Compare. Without `thorough`: not in every state, and with one restart."""
     with served(installation, dimensions=dimensions) as (service, issuer):
         comparison = Comparison(service, issuer, installation.settings, sizes, thorough)
         asyncio.run(compare(comparison, neighbour))
@@ -146,18 +146,18 @@ def compared(
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--sizes", default="3,300,3000", help="documents of the tenants that are compared")
-    asked.add_argument("--neighbour", type=int, default=30_000, help="documents of the other tenant")
-    asked.add_argument("--dimensions", type=int, default=384)
-    given = asked.parse_args()
-    sizes = [int(size) for size in given.sizes.split(",")]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="3,300,3000", help="documents of the tenants that are compared")
+    parser.add_argument("--neighbour", type=int, default=30_000, help="documents of the other tenant")
+    parser.add_argument("--dimensions", type=int, default=384)
+    arguments = parser.parse_args()
+    sizes = [int(size) for size in arguments.sizes.split(",")]
     with own_installation() as installation:
-        found = compared(installation, sizes, given.neighbour, given.dimensions)
-    shown = [*found.differences[:SHOWN], *(f"{state}: {count}" for state, count in found.apart.items())]
-    sys.stdout.write("\n".join(shown))
-    sys.stdout.write(f"\n{found.compared} answers compared, {len(found.differences)} are not the same\n")
-    return 1 if found.differences else 0
+        result = compared(installation, sizes, arguments.neighbour, arguments.dimensions)
+    output = [*result.differences[:SHOWN], *(f"{state}: {count}" for state, count in result.apart.items())]
+    sys.stdout.write("\n".join(output))
+    sys.stdout.write(f"\n{result.compared} answers compared, {len(result.differences)} are not the same\n")
+    return 1 if result.differences else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The service as somebody would run it, on the real engines, with a key set of its own."""
+"""The service in a production-like setup, on the real engines, with its own key set."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ import httpx2
 from tests.conftest import Installation, fresh_database, fresh_installation
 from tests.e2e.commands import command, environment, run_here
 from tests.e2e.tenants.embedding import endpoint
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from tests.support.token_issuer import Issuer, an_issuer
 from toolscript.core.postgres.migrate import upgrade
 from toolscript.core.settings.service import Settings
@@ -30,7 +30,7 @@ DIMENSIONS = 64
 
 @dataclass
 class Service:
-    """One that can be killed and started again at the same address."""
+    """A service that can be killed and restarted at the same address."""
 
     url: str
     port: int
@@ -100,15 +100,15 @@ def served(
     settings: Mapping[str, str] = MappingProxyType({}),
     **more: str,
 ) -> Iterator[tuple[Service, Issuer]]:
-    """Queries and documents are embedded by an endpoint on loopback, unless settings say otherwise."""
+    """Yield a service; a local endpoint embeds queries and documents, unless settings override it."""
     issuer = an_issuer()
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryFile() as log,
-        kept_port() as port,
+        reserved_port() as port,
         endpoint(dimensions) as embeddings,
     ):
-        given = {
+        value = {
             **installation.environment,
             "TOOLSCRIPT_JWT_KEYS": str(issuer.write(Path(folder) / "keys.json")),
             "TOOLSCRIPT_JWT_ISSUER": issuer.name,
@@ -117,14 +117,14 @@ def served(
             "TOOLSCRIPT_EMBEDDING_DIMENSIONS": str(dimensions),
             "TOOLSCRIPT_CURSOR_SECRET": "of the house",
             "TOOLSCRIPT_LOG_LEVEL": "warning",
-            # What is measured here is whose documents come, on machines that may be busy.
+            # Isolation is tested, not speed, and the machine may be busy.
             "TOOLSCRIPT_DEADLINE_SECONDS": "120",
             **settings,
             **more,
         }
-        # `serve` wants the index of tools, too.
-        run_here(given, "worker", "--drain")
-        service = Service(f"http://127.0.0.1:{port}", port, given, leak, log=log)
+        # `serve` needs the index of tools, too.
+        run_here(value, "worker", "--drain")
+        service = Service(f"http://127.0.0.1:{port}", port, value, leak, log=log)
         try:
             service.start()
             yield service, issuer

@@ -1,4 +1,4 @@
-"""Members that ask at the same time, and what came of it."""
+"""Concurrent requests of tenants, and their results."""
 
 import asyncio
 import random
@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx2
 
-from tests.e2e.tenants.asking import FOUND, REFUSED, SINGLE, Ask
 from tests.e2e.tenants.checking import Verdict, judged
+from tests.e2e.tenants.requests_of_tenants import FOUND, REFUSED, SINGLE, Ask
 from tests.e2e.tenants.world import WORDS, Member
 
 WALK_SHARE, TRIED_CURSOR_SHARE, BAD_TOKEN_SHARE = 0.06, 0.04, 0.02
@@ -51,7 +51,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A cursor that somebody was given, with what it goes on with."""
+    """A cursor of a tenant, with the request that it continues."""
 
     member: Member
     body: Json
@@ -59,7 +59,7 @@ class _Kept:
 
 
 class Session:
-    """`bad` are tokens that are to be refused."""
+    """`bad`: tokens that must be refused."""
 
     def __init__(
         self, client: httpx2.AsyncClient, members: Sequence[Member], bad: Sequence[str], seed: int
@@ -104,7 +104,7 @@ class Session:
         return member, other
 
     async def _walk(self, member: Member) -> None:
-        """To the end; no document comes twice, and nobody else's does."""
+        """Follow the cursor to its end: no duplicates, and no documents of others."""
         by_filters = self._chance.random() < 0.5
         kind = "cursor, by filters" if by_filters else "cursor, by rank"
         body: Json = {"top_k": self._chance.choice([2, 5, 50]), "cursor": "*"}
@@ -122,7 +122,7 @@ class Session:
             self.counts.wrong.append(f"{kind}: a document came twice: {sorted(seen)}")
 
     async def _try_cursor(self) -> None:
-        """Somebody else's, with the very search it was given for."""
+        """Use the cursor of another tenant, with the search that it belongs to."""
         kept = self._chance.choice(self._cursors)
         thief = self._chance.choice(self._members)
         if thief is not kept.member:
@@ -136,7 +136,7 @@ class Session:
         await self.send(member, ask)
 
     async def holdings(self, member: Member) -> dict[str, int]:
-        """All that a member has, by id, with the version of each."""
+        """Return all documents of a tenant by id, with their versions."""
         body: Json = {"top_k": 200, "cursor": "*", "include_snippets": False}
         held: dict[str, int] = {}
         while body["cursor"]:

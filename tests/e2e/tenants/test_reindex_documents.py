@@ -21,7 +21,7 @@ QUERIES = ("how is coffee made", "ships at night", "ice that moves", "a game on 
 
 
 class Client:
-    """Calls of one tenant. Every answer must be a 200."""
+    """Requests of one tenant. Every response must be a 200."""
 
     def __init__(self, url: str, token: str) -> None:
         self._http = httpx2.Client(
@@ -48,8 +48,8 @@ class Client:
         assert answer.status_code == 200, answer.text
 
     def find(self, query: str) -> list[tuple[str, float]]:
-        asked = {"query": query, "search_type": "semantic", "top_k": 3}
-        answer = self._http.post("/search", json=asked)
+        request = {"query": query, "search_type": "semantic", "top_k": 3}
+        answer = self._http.post("/search", json=request)
         assert answer.status_code == 200, answer.text
         return [(hit["doc_id"], round(hit["score"], 4)) for hit in answer.json()["hits"]]
 
@@ -60,7 +60,7 @@ class Client:
 
 @contextmanager
 def again_and_again(work: Callable[[], None]) -> Iterator[None]:
-    """Until the block ends; a failed request fails the test."""
+    """Repeat until the block ends; a failed request fails the test."""
     stop, failures = threading.Event(), list[BaseException]()
 
     def repeat() -> None:
@@ -92,14 +92,16 @@ def filled(service: Service, issuer: Issuer) -> Iterator[dict[str, Client]]:
     with ExitStack() as stack:
         clients = {name: stack.enter_context(Client(service.url, issuer.token(name))) for name in TENANTS}
         for name, client in clients.items():
-            client.put(**{f"d{at}": f"All about {topic}, for {name}. " * 30 for at, topic in enumerate(TOPICS)})
+            client.put(
+                **{f"d{index}": f"All about {topic}, for {name}. " * 30 for index, topic in enumerate(TOPICS)}
+            )
         yield clients
 
 
 def found_by(
     client: Client, is_expected: Callable[[dict[str, tuple[Any, ...]]], bool]
 ) -> dict[str, tuple[Any, ...]]:
-    """As soon as the server has noticed that another version is live."""
+    """Return the results once the server has switched to the new version."""
     ends_at = time.monotonic() + SOON
     while time.monotonic() < ends_at:
         if is_expected(now := {query: tuple(client.find(query)) for query in QUERIES}):
@@ -109,10 +111,10 @@ def found_by(
 
 
 def reindex(service: Service, *arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    result: dict[str, Any] = json.loads(
         run(service.environment, "reindex", "documents", *arguments, "--json").stdout
     )
-    return found
+    return result
 
 
 @contextmanager
@@ -140,9 +142,9 @@ def test_a_change_of_model_fails_no_request_loses_no_write_and_can_be_taken_back
             again_and_again(lambda: answers.extend((query, tuple(zeta.find(query))) for query in QUERIES)),
         ):
             done = reindex(service, "--model", other_model, "--share", "1")
-        kept = {*puts[-2:], "changing", *(f"d{at}" for at in range(len(TOPICS)))}
+        kept = {*puts[-2:], "changing", *(f"d{index}" for index in range(len(TOPICS)))}
         after = found_by(zeta, lambda now: now != before)
-        assert [one for one in answers if one[1] not in (before[one[0]], after[one[0]])] == []
+        assert [answer for answer in answers if answer[1] not in (before[answer[0]], after[answer[0]])] == []
         assert (acme.ids(), done["left_out"]) == (kept, [])
 
         back = reindex(service, "--rollback", "--share", "1")
@@ -153,11 +155,12 @@ def test_a_change_of_model_fails_no_request_loses_no_write_and_can_be_taken_back
         assert acme.ids() == kept
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("SK-003")
 def test_documents_of_another_model_stop_nothing(
     installation: Installation, model_folder: str, other_model: str
 ) -> None:
-    """Tools were given another model; documents are still on the one before, and both are served."""
+    """Tools use a new model, documents still the previous one, and both are served."""
     with local(installation, model_folder) as (service, issuer), filled(service, issuer) as clients:
         before = {query: clients["zeta"].find(query) for query in QUERIES}
         service.stop()

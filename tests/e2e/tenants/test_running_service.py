@@ -1,4 +1,4 @@
-"""Tenants and strangers at a service as somebody would run it. At full size: run.py and two_writers.py."""
+"""Tenants and anonymous clients at a production-like service. At full size: run.py and two_writers.py."""
 
 import asyncio
 import itertools
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.requirement("DOC-004")
 
 SECRET = "xylograph"
 KINDS = 30
-# Each has to find something, or else nothing was seen.
+# Each must have hits, or the test proves nothing.
 FINDING = (
     *(
         "semantic",
@@ -41,7 +41,7 @@ Running = tuple[Service, Issuer, Settings]
 
 @pytest.fixture(scope="module")
 def running(engines: Settings, migrated_database: str) -> Iterator[Running]:
-    """In two processes, as whoever writes the same document at once may come to two."""
+    """Run two processes, so that concurrent writers may reach different ones."""
     with (
         fresh_database(engines, migrated_database) as url,
         fresh_installation(engines, url, "words") as fresh,
@@ -51,7 +51,7 @@ def running(engines: Settings, migrated_database: str) -> Iterator[Running]:
 
 
 @pytest.mark.requirement("DOC-001", "DOC-002", "DOC-006", "DOC-007")
-def test_tenants_that_are_alike_and_curious_see_their_own_documents_alone(running: Running) -> None:
+def test_similar_tenants_see_only_their_own_documents(running: Running) -> None:
     service, issuer, _ = running
     result = asyncio.run(watched(service.url, issuer, Size(tenants=8, queries=300, at_once=6, writers=2)))
     assert result.nothing_leaked, report(result)
@@ -61,43 +61,43 @@ def test_tenants_that_are_alike_and_curious_see_their_own_documents_alone(runnin
 
 
 @pytest.mark.nightly
-def test_a_service_that_leaks_would_be_seen(installation: Installation) -> None:
+def test_a_leaking_service_is_detected(installation: Installation) -> None:
     result = run(installation, Size(tenants=4, queries=60, at_once=4, writers=1), leak="all")
     assert result.foreign, report(result)
 
 
 @pytest.mark.requirement("DOC-006")
 @pytest.mark.parametrize("remove", [False, True], ids=["writers alone", "somebody removes"])
-def test_of_several_who_write_one_document_at_once_one_stands_whole(running: Running, remove: bool) -> None:
+def test_of_concurrent_writers_of_one_document_one_wins_completely(running: Running, remove: bool) -> None:
     service, issuer, settings = running
     size = two_writers.Size(rounds=5, remove=remove)
     assert asyncio.run(two_writers.write(service.url, issuer, settings, size)) == []
 
 
-def test_every_kind_of_stranger_is_refused_at_every_route(running: Running) -> None:
+def test_every_bad_credential_is_refused_at_every_route(running: Running) -> None:
     service, issuer, _ = running
     assert asyncio.run(try_everything(service.url, issuer)) > 400
 
 
 async def try_everything(url: str, issuer: Issuer) -> int:
-    """Answers how many requests were refused."""
+    """Return the number of refused requests."""
     own = {"authorization": f"Bearer {issuer.token('acme')}"}
     put = {"documents": [{"id": "doc-1", "text": SECRET, "metadata": {"is": SECRET}}]}
     refused = 0
     async with clients(url, 8) as client:
         assert (await client.put("/documents", json=put, headers=own)).status_code == 200
         operations = list(require_principal((await client.get("/openapi.json")).json()))
-        for operation, (kind, shown) in itertools.product(operations, bad_requests(issuer).items()):
+        for operation, (kind, output) in itertools.product(operations, bad_requests(issuer).items()):
             if kind == "with a kind alone":
-                # The client does not send a header that ends with a space.
+                # The HTTP client strips trailing spaces of headers.
                 continue
-            headers = as_sent([*operation.headers.items(), *shown.headers])
+            headers = as_sent([*operation.headers.items(), *output.headers])
             answer = await client.request(
                 operation.method,
                 operation.path,
                 content=operation.body,
                 headers=headers,
-                params=dict(shown.params),
+                params=dict(output.params),
             )
             require_refusal(answer, SECRET, f"{kind}: {operation}")
             refused += 1

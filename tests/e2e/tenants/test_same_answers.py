@@ -11,6 +11,6 @@ from tests.e2e.tenants.same_answers import compared
 def test_answers_are_the_same_with_and_without_another_tenant_of_the_same_words(
     installation: Installation,
 ) -> None:
-    found = compared(installation, sizes=[3, 40], neighbour=150, dimensions=64, thorough=False)
-    assert found.differences == []
-    assert found.compared > 200
+    result = compared(installation, sizes=[3, 40], neighbour=150, dimensions=64, thorough=False)
+    assert result.differences == []
+    assert result.compared > 200

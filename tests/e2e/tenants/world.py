@@ -1,7 +1,7 @@
 """Tenants whose documents are as alike as they can be: the same ids, texts and metadata in all of them.
 
-Each tenant has a secret word. It is in every sentence, in the metadata and in the tenant's name, and in nobody
-else's: wherever a word of another tenant turns up in an answer, something has leaked.
+Each tenant has a secret word. It is in every sentence, in the metadata and in the tenant's name, and in those of
+no other tenant: if it appears in a response to another tenant, data has leaked.
 """
 
 import random
@@ -13,14 +13,14 @@ from typing import Any
 
 from tests.support.token_issuer import Issuer
 
-# Letters alone, and none that a stemmer would cut off: one word for every arm.
+# Only letters, and no suffix that a stemmer would cut off: one term for every retriever.
 MARKER = re.compile(r"zq[a-p]{14}q")
 
 SUBJECTS = ("invoice", "contract", "turbine", "orchard", "harbour", "telescope", "ledger", "vaccine", "bridge")
 VERBS = ("describes", "replaces", "requires", "delays", "explains", "measures", "repairs")
 PLACES = ("Lisbon", "Osaka", "the northern depot", "the archive", "room seven", "Nairobi", "the old mill")
 WORDS = (*SUBJECTS, "payment", "weather", "quality", "inspection", "delivery", "budget", "safety")
-# Whatever could be taken for something else on its way to the engine.
+# Values that could be misparsed on the way to the engine.
 HOSTILE_IDS = (
     'doc "quoted"',
     "a/b/../doc-1",
@@ -30,7 +30,7 @@ HOSTILE_IDS = (
     "документ 7",
     "%2e%2e%2fdoc-1",
 )
-# Those that writers add and take away.
+# Ids that writers add and remove.
 NEW_IDS = tuple(f"new-{number}" for number in range(5))
 LONG_EVERY = 7
 HOURS_VALID = 12
@@ -40,7 +40,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Member:
-    """A tenant, with what its clients know."""
+    """A tenant, with the knowledge of its clients."""
 
     number: int
     name: str
@@ -50,7 +50,7 @@ class Member:
 
     @property
     def own_id(self) -> str:
-        """The one id that nobody else has."""
+        """The only id that no other tenant has."""
         return f"only-{self.marker}"
 
     @cached_property
@@ -59,11 +59,11 @@ class Member:
 
     @cached_property
     def every_id(self) -> list[str]:
-        """Those that it may have."""
+        """Ids that the tenant may have."""
         return [*self.ids, *NEW_IDS]
 
     def document(self, id_: str, version: int = 0) -> Json:
-        """What differs from the same document of another tenant is the secret word."""
+        """Return a document; only the secret word differs from that of another tenant."""
         number = self.every_id.index(id_)
         return {
             "id": id_,
@@ -74,7 +74,7 @@ class Member:
 
     def text(self, number: int, version: int) -> str:
         sentences = 60 if number % LONG_EVERY == 0 else 3
-        return " ".join(self._sentence(number * 5 + at, version) for at in range(sentences))
+        return " ".join(self._sentence(number * 5 + index, version) for index in range(sentences))
 
     def _sentence(self, at: int, version: int) -> str:
         subject, verb, place = (some[at % len(some)] for some in (SUBJECTS, VERBS, PLACES))
@@ -97,7 +97,7 @@ class Member:
 
 
 def members(count: int, issuer: Issuer, seed: int) -> list[Member]:
-    """Most are small; every fiftieth has two hundred documents."""
+    """Return tenants: most are small, every fiftieth has two hundred documents."""
     chance = random.Random(seed)
     kids = list(issuer.keys)
     made = []
@@ -111,6 +111,6 @@ def members(count: int, issuer: Issuer, seed: int) -> list[Member]:
 
 
 def foreign_words(member: Member, text: str, sent: Sequence[str] = ()) -> set[str]:
-    """Secret words in a text that are neither the member's nor in what it sent itself."""
-    known = {member.marker, *(word for part in sent for word in MARKER.findall(part))}
-    return set(MARKER.findall(text)) - known
+    """Return secret words in a text that are neither the tenant's own nor part of its request."""
+    existing = {member.marker, *(word for part in sent for word in MARKER.findall(part))}
+    return set(MARKER.findall(text)) - existing

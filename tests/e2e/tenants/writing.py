@@ -1,4 +1,4 @@
-"""Members that write all the time, and what each must have in the end."""
+"""Tenants that write continuously, and their expected final state."""
 
 import asyncio
 import random
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from tests.e2e.tenants.asking import Ask
+from tests.e2e.tenants.requests_of_tenants import Ask
 from tests.e2e.tenants.session import Session
 from tests.e2e.tenants.world import NEW_IDS, Member
 
@@ -14,7 +14,7 @@ AT_ONCE_WHEN_FILLING = 4
 
 
 class Writers:
-    """One write of a member at a time, so that it is known what stands; members write beside each other."""
+    """Each tenant has one write at a time, so that its state is known; tenants write concurrently."""
 
     def __init__(self, session: Session, members: Sequence[Member], seed: int) -> None:
         self._session = session
@@ -77,12 +77,12 @@ class Writers:
         self.done["documents put"] += len(ids)
 
     async def _remove(self, member: Member, ids: Sequence[str]) -> None:
-        """Ids that everybody has: everybody else's must stand."""
+        """Remove ids that all tenants have: those of the others must remain."""
         held = self.expected[member.name]
-        one = f"/documents/{quote(ids[0], safe='')}"
+        item = f"/documents/{quote(ids[0], safe='')}"
         alone = self._chance.random() < 0.5
         ask = (
-            Ask("delete", None, "DELETE", one)
+            Ask("delete", None, "DELETE", item)
             if alone
             else Ask("delete", {"ids": list(ids)}, "DELETE", "/documents")
         )
@@ -96,11 +96,11 @@ class Writers:
 
 
 async def differences(session: Session, writers: Writers, members: Sequence[Member]) -> list[str]:
-    """Members that do not have exactly what they have put and not removed."""
-    found = []
+    """Return tenants whose documents differ from the expected ones."""
+    result = []
     for member in members:
         held, expected = await session.holdings(member), writers.expected[member.name]
         if held != expected:
             apart = sorted(held.items() ^ expected.items())
-            found.append(f"{member.name} has {len(held)} documents, not {len(expected)}: {apart[:6]}")
-    return found
+            result.append(f"{member.name} has {len(held)} documents, not {len(expected)}: {apart[:6]}")
+    return result

@@ -1,4 +1,4 @@
-"""A database of the test's own on the real server, and who may do what in it."""
+"""A database per test on the real server, with its users and permissions."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from toolscript.knowledge.mongo.connection import Document
 
 @dataclass(frozen=True)
 class Place:
-    """`writing` is logged in as a user that may write."""
+    """`writing` is logged in as a user with write access."""
 
     database: str
     writing: AsyncMongoClient[Document]

@@ -1,4 +1,4 @@
-"""What lies in the collections: the shape others may rely on, what others have written, and what is too new."""
+"""Documents in the collections: the shape other programs rely on, documents they wrote, and newer versions."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
@@ -74,7 +74,7 @@ async def test_documents_have_the_fields_that_others_read(place: Place, library:
     }
 
 
-async def test_what_another_program_wrote_is_read_as_far_as_it_goes(place: Place, library: Library) -> None:
+async def test_documents_of_another_program_are_read_as_far_as_possible(place: Place, library: Library) -> None:
     reader, _ = library
     database = place.writing[place.database]
     id_ = ObjectId()
@@ -139,9 +139,7 @@ async def test_a_library_that_is_too_new_is_refused_with_what_to_do(
     assert "newer" in refused.value.hint
 
 
-async def test_whoever_looks_whether_a_library_is_ready_sees_that_it_is_too_new(
-    place: Place, library: Library
-) -> None:
+async def test_a_readiness_check_reports_a_library_that_is_too_new(place: Place, library: Library) -> None:
     reader, writer = library
     assert await writer.claim(a_source(), RUN, MINUTE)
     await reader.ready()
@@ -152,7 +150,7 @@ async def test_whoever_looks_whether_a_library_is_ready_sees_that_it_is_too_new(
 
 
 @pytest.mark.parametrize(
-    ("collection", "wanted", "order", "keys"),
+    ("collection", "query", "order", "keys"),
     [
         ("sources", {"path": {"$gt": "/a/", "$lt": "/a0"}}, "path", {"path": 1}),
         ("sources", {"type": {"$in": ["book"]}}, "_id", {"type": 1, "_id": 1}),
@@ -161,13 +159,13 @@ async def test_whoever_looks_whether_a_library_is_ready_sees_that_it_is_too_new(
         ("extractions", {"chunk_id": {"$in": ["a"]}}, "_id", {"chunk_id": 1, "_id": 1}),
     ],
 )
-async def test_what_is_asked_often_has_an_index(
-    place: Place, library: Library, collection: str, wanted: dict[str, Any], order: str, keys: dict[str, int]
+async def test_frequent_queries_have_an_index(
+    place: Place, library: Library, collection: str, query: dict[str, Any], order: str, keys: dict[str, int]
 ) -> None:
     _, writer = library
     await writer.prepare()
     assert await writer.claim(a_source(), RUN, MINUTE)
     await writer.put_chunks([a_chunk(0)])
     await writer.put_extractions("recipe", {a_chunk(0).id: [an_extraction(a_chunk(0))]})
-    plan = await place.writing[place.database][collection].find(wanted).sort(order, 1).explain()
+    plan = await place.writing[place.database][collection].find(query).sort(order, 1).explain()
     assert f"'keyPattern': {keys}" in str(plan["queryPlanner"]["winningPlan"])

@@ -1,4 +1,4 @@
-"""Every error of the driver becomes one of ours, and no wait is for ever."""
+"""Every error of the driver is translated, and every wait is bounded."""
 
 import asyncio
 import time
@@ -25,11 +25,11 @@ SHORT = 0.3
 
 
 def subclasses(of: type[Exception]) -> set[type[Exception]]:
-    return {of}.union(*(subclasses(one) for one in of.__subclasses__()))
+    return {of}.union(*(subclasses(kind) for kind in of.__subclasses__()))
 
 
 def made(kind: type[Exception]) -> Exception:
-    """As the driver makes them; some want more than words."""
+    """Create an error as the driver does; some need more than a message."""
     if issubclass(kind, errors.BulkWriteError):
         return kind({"writeErrors": [{"code": 1, "errmsg": "refused"}]})
     if issubclass(kind, errors.ClientBulkWriteException):
@@ -42,7 +42,7 @@ def made(kind: type[Exception]) -> Exception:
 
 
 @pytest.mark.parametrize("kind", sorted(subclasses(PyMongoError) | subclasses(BSONError), key=str))
-def test_no_error_of_the_driver_goes_up_as_it_is(kind: type[Exception]) -> None:
+def test_every_error_of_the_driver_is_translated(kind: type[Exception]) -> None:
     with pytest.raises(OURS, match="MongoDB: ") as raised, translated():
         raise made(kind)
     assert isinstance(raised.value.__cause__, kind)
@@ -78,7 +78,7 @@ def test_no_error_of_the_driver_goes_up_as_it_is(kind: type[Exception]) -> None:
         (OverflowError("first line"), LibraryRejected),
     ],
 )
-def test_what_passes_what_is_set_up_wrong_and_what_is_refused_are_told_apart(
+def test_transient_setup_and_permanent_errors_are_distinguished(
     error: Exception, meaning: type[ToolscriptError]
 ) -> None:
     with pytest.raises(ToolscriptError) as raised, translated():
@@ -89,14 +89,14 @@ def test_what_passes_what_is_set_up_wrong_and_what_is_refused_are_told_apart(
 
 
 @pytest.mark.parametrize("code", BY_CODE)
-def test_of_a_batch_the_first_that_was_refused_tells_why(code: int) -> None:
+def test_the_first_rejected_write_of_a_batch_is_the_reason(code: int) -> None:
     refused = errors.BulkWriteError({"writeErrors": [{"code": code}, {"code": 9}], "writeConcernErrors": []})
     with pytest.raises(ToolscriptError) as raised, translated():
         raise refused
     assert (type(raised.value), raised.value.hint) == BY_CODE[code]
 
 
-def test_faults_that_are_not_the_drivers_go_up_as_they_are() -> None:
+def test_errors_of_other_origin_are_not_translated() -> None:
     with pytest.raises(KeyError), translated():
         raise KeyError
 
@@ -115,10 +115,10 @@ async def test_a_server_that_is_not_there_is_unavailable_and_the_next_does_not_w
 
 
 @pytest.mark.parametrize("fault", [Fault.HANGING, Fault.WRONG, Fault.HALF_THEN_CUT])
-async def test_a_server_that_answers_nonsense_or_nothing_is_given_up_in_time(place: Place, fault: Fault) -> None:
+async def test_a_server_that_answers_nonsense_or_nothing_times_out(place: Place, fault: Fault) -> None:
     address = urlsplit(place.writer_url)
     async with relay("127.0.0.1", address.port or 0) as between:
-        # Directly: a member of a replica set tells where it is, and the driver would go there.
+        # Directly: a member of a replica set announces its address, and the driver would connect to that.
         url = place.writer_url.replace(f":{address.port}", f":{between.port}")
         url += f"{'&' if '?' in url else '/?'}directConnection=true"
         async with open_mongo(url, place.database, connect_seconds=1, answer_seconds=1) as library:
@@ -142,7 +142,7 @@ async def _answers_again(reader: MongoLibraryReader) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_wrong_password_is_a_matter_of_setup(place: Place) -> None:
+async def test_a_wrong_password_is_a_setup_error(place: Place) -> None:
     address = urlsplit(place.writer_url)
     url = f"mongodb://toolscript_writer:hunter2@127.0.0.1:{address.port}/?authSource=admin"
     async with open_mongo(url, place.database) as library:
@@ -166,7 +166,7 @@ async def test_an_address_that_cannot_be_read_is_refused_without_being_quoted(
 
 
 @pytest.mark.parametrize("content", ["\ud800", "x" * (17 << 20)], ids=["half a character", "17 MB"])
-async def test_what_no_document_can_hold_is_refused(place: Place, content: str) -> None:
+async def test_values_that_no_document_can_hold_are_rejected(place: Place, content: str) -> None:
     async with open_mongo(place.writer_url, place.database) as library:
         writer = MongoLibraryWriter(library)
         with pytest.raises(LibraryRejected):

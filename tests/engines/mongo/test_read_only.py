@@ -1,4 +1,4 @@
-"""Who serves can only read: the server refuses all else to its user, and its adapter asks for nothing else."""
+"""Serving is read-only: the server rejects writes of its user, and the adapter sends none."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,41 +21,41 @@ pytestmark = pytest.mark.requirement("KN-004")
 
 NOT_AUTHORIZED = 13
 READS = {"find", "getMore", "killCursors", "ping"}
-# Of the connection itself: who we are, and that we go.
+# Commands of the connection itself: login and logout.
 CONNECTING = {"saslStart", "saslContinue", "endSessions"}
 
 Refused = Callable[[AsyncMongoClient[Document], AsyncCollection[Document]], Awaitable[object]]
 
 WRITES: dict[str, Refused] = {
-    "insert": lambda _, one: one.insert_one({"new": 1}),
-    "insert many": lambda _, one: one.insert_many([{"new": 1}, {"new": 2}]),
-    "update": lambda _, one: one.update_one({}, {"$set": {"title": "changed"}}),
-    "update many": lambda _, one: one.update_many({}, [{"$set": {"title": "changed"}}]),
-    "upsert": lambda _, one: one.update_one({"_id": "new"}, {"$set": {"a": 1}}, upsert=True),
-    "replace": lambda _, one: one.replace_one({}, {"title": "changed"}),
-    "delete": lambda _, one: one.delete_one({}),
-    "delete many": lambda _, one: one.delete_many({}),
-    "bulk": lambda _, one: one.bulk_write(
+    "insert": lambda _, docs: docs.insert_one({"new": 1}),
+    "insert many": lambda _, docs: docs.insert_many([{"new": 1}, {"new": 2}]),
+    "update": lambda _, docs: docs.update_one({}, {"$set": {"title": "changed"}}),
+    "update many": lambda _, docs: docs.update_many({}, [{"$set": {"title": "changed"}}]),
+    "upsert": lambda _, docs: docs.update_one({"_id": "new"}, {"$set": {"a": 1}}, upsert=True),
+    "replace": lambda _, docs: docs.replace_one({}, {"title": "changed"}),
+    "delete": lambda _, docs: docs.delete_one({}),
+    "delete many": lambda _, docs: docs.delete_many({}),
+    "bulk": lambda _, docs: docs.bulk_write(
         [InsertOne({"new": 1}), UpdateOne({}, {"$set": {"a": 1}}), ReplaceOne({}, {}), DeleteOne({})],
         ordered=False,
     ),
-    "find and update": lambda _, one: one.find_one_and_update({}, {"$set": {"title": "changed"}}),
-    "find and replace": lambda _, one: one.find_one_and_replace({}, {"title": "changed"}),
-    "find and delete": lambda _, one: one.find_one_and_delete({}),
-    "drop": lambda _, one: one.database.command("drop", one.name),
-    "drop database": lambda client, one: client.drop_database(one.database.name),
-    "create index": lambda _, one: one.create_indexes([IndexModel("title")]),
-    "drop indexes": lambda _, one: one.database.command("dropIndexes", one.name, index="*"),
-    "create collection": lambda _, one: one.database.command("create", "made"),
-    "create view": lambda _, one: one.database.command("create", "view", viewOn=one.name, pipeline=[]),
-    "change collection": lambda _, one: one.database.command("collMod", one.name, validator={}),
-    "rename collection": lambda _, one: one.rename("renamed"),
-    "aggregate out": lambda _, one: one.aggregate([{"$match": {}}, {"$out": "made"}]),
-    "aggregate out to another": lambda _, one: one.aggregate([{"$out": {"db": "other", "coll": "made"}}]),
-    "aggregate merge": lambda _, one: one.aggregate([{"$match": {}}, {"$merge": {"into": "made"}}]),
-    "aggregate merge into itself": lambda _, one: one.aggregate([{"$set": {"a": 1}}, {"$merge": one.name}]),
+    "find and update": lambda _, docs: docs.find_one_and_update({}, {"$set": {"title": "changed"}}),
+    "find and replace": lambda _, docs: docs.find_one_and_replace({}, {"title": "changed"}),
+    "find and delete": lambda _, docs: docs.find_one_and_delete({}),
+    "drop": lambda _, docs: docs.database.command("drop", docs.name),
+    "drop database": lambda client, docs: client.drop_database(docs.database.name),
+    "create index": lambda _, docs: docs.create_indexes([IndexModel("title")]),
+    "drop indexes": lambda _, docs: docs.database.command("dropIndexes", docs.name, index="*"),
+    "create collection": lambda _, docs: docs.database.command("create", "made"),
+    "create view": lambda _, docs: docs.database.command("create", "view", viewOn=docs.name, pipeline=[]),
+    "change collection": lambda _, docs: docs.database.command("collMod", docs.name, validator={}),
+    "rename collection": lambda _, docs: docs.rename("renamed"),
+    "aggregate out": lambda _, docs: docs.aggregate([{"$match": {}}, {"$out": "made"}]),
+    "aggregate out to another": lambda _, docs: docs.aggregate([{"$out": {"db": "other", "coll": "made"}}]),
+    "aggregate merge": lambda _, docs: docs.aggregate([{"$match": {}}, {"$merge": {"into": "made"}}]),
+    "aggregate merge into itself": lambda _, docs: docs.aggregate([{"$set": {"a": 1}}, {"$merge": docs.name}]),
     "create user": lambda client, _: client["admin"].command("createUser", "new", pwd="secret", roles=["root"]),
-    "create user here": lambda _, one: one.database.command("createUser", "new", pwd="secret", roles=[]),
+    "create user here": lambda _, docs: docs.database.command("createUser", "new", pwd="secret", roles=[]),
     "drop user": lambda client, _: client["admin"].command("dropUser", "toolscript_writer"),
     "change own roles": lambda client, _: client["admin"].command(
         "updateUser", "toolscript_reader", roles=["root"]
@@ -82,7 +82,7 @@ async def filled(place: Place) -> AsyncIterator[MongoLibraryWriter]:
 
 
 async def everything(place: Place) -> dict[str, tuple[list[Document], object]]:
-    """By collection: its documents and its indexes."""
+    """Return documents and indexes by collection."""
     database = place.writing[place.database]
     return {
         name: (await database[name].find().to_list(), await database[name].index_information())
@@ -97,7 +97,7 @@ async def as_reader(place: Place) -> AsyncIterator[AsyncMongoClient[Document]]:
         yield client
 
 
-async def test_the_server_refuses_every_kind_of_write_to_the_user_that_serves(
+async def test_the_server_rejects_every_kind_of_write_of_the_read_only_user(
     place: Place, as_reader: AsyncMongoClient[Document]
 ) -> None:
     async with filled(place):
@@ -126,7 +126,7 @@ async def test_the_server_refuses_to_write_into_several_collections_at_once(
     assert refused.value.code == NOT_AUTHORIZED
 
 
-async def test_a_writer_with_the_user_that_serves_says_which_user_it_needs(
+async def test_a_writer_with_the_read_only_user_names_the_user_it_needs(
     place: Place, as_reader: AsyncMongoClient[Document]
 ) -> None:
     async with filled(place), open_mongo(place.reader_url, place.database) as library:
@@ -178,21 +178,21 @@ async def test_a_batch_is_one_find_of_the_fields_that_are_needed(place: Place) -
     async with filled(place) as writer:
         await writer.put_chunks(many)
         async with open_mongo(place.reader_url, place.database, listeners=[sent]) as library:
-            assert len(await MongoLibraryReader(library).chunks([one.id for one in many])) == len(many)
-    (only,) = [one for one in sent.commands if one.command_name not in CONNECTING]
+            assert len(await MongoLibraryReader(library).chunks([item.id for item in many])) == len(many)
+    (only,) = [item for item in sent.commands if item.command_name not in CONNECTING]
     assert only.command_name == "find"
     assert {"indexed", "extracted"}.isdisjoint(only.command["projection"])
 
 
-async def test_the_server_is_told_how_long_somebody_waits(place: Place) -> None:
+async def test_the_server_gets_the_time_limit_of_a_query(place: Place) -> None:
     sent = _Commands()
     async with (
         filled(place),
         open_mongo(place.reader_url, place.database, listeners=[sent], answer_seconds=3) as library,
     ):
-        reader, one = MongoLibraryReader(library), a_chunk(0)
-        await reader.chunks([one.id])
-        await reader.passage(one.source_id, 0, 5)
+        reader, chunk = MongoLibraryReader(library), a_chunk(0)
+        await reader.chunks([chunk.id])
+        await reader.passage(chunk.source_id, 0, 5)
         await reader.source_page("", 5)
         await reader.ready()
     assert {event.command.get("maxTimeMS") for event in sent.commands if event.command_name == "find"} == {2_400}
@@ -223,7 +223,7 @@ class _Commands(CommandListener):
 
     @property
     def names(self) -> set[str]:
-        return {one.command_name for one in self.commands}
+        return {event.command_name for event in self.commands}
 
     def started(self, event: CommandStartedEvent) -> None:
         self.commands.append(event)

@@ -1,4 +1,4 @@
-"""A tenant's client that searches, puts and removes all the time, and remembers what it was promised."""
+"""A tenant's client that searches, puts and removes all the time, and records acknowledged writes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -15,19 +15,19 @@ from toolscript.documents.service import DocumentService
 from toolscript.documents.tenants import TenantExport
 from toolscript.testing import HashEmbedder, MemorySpans, MemoryTenants
 
-# What stays as it is for the whole time, to be found by every search.
+# Text of documents that never change and that every search must find.
 STANDING = "a lighthouse that nobody moves"
 WRITERS = 3
-# Between two searches of one searcher: without it they would take the processors from the engine.
+# Pause between two searches of one searcher; without it they would starve the engine of CPU.
 BREATH_SECONDS = 0.02
-# One writer comes back to a document only after all its others.
+# Documents per writer; a writer returns to a document after all its others.
 EACH = 25
 LONG = " ".join(f"The keeper wrote line {number} into the book of the harbour." for number in range(60))
 
 
 @dataclass
 class BusyClient:
-    """`indexes` are ways to the same collection, one per node; each writer and searcher has one of them."""
+    """`indexes` open the same collection, one per node; each writer and searcher uses one of them."""
 
     tenant: Tenant
     indexes: Sequence[DocumentIndex]
@@ -41,15 +41,15 @@ class BusyClient:
         written = [
             _document(f"{writer}-{number}", 0, number) for writer in range(WRITERS) for number in range(EACH)
         ]
-        others = [Document(f"more-{number}", f"Shelf {number}. {LONG}", {}) for number in range(more)]
-        everything = [*standing, *written, *others]
+        extra = [Document(f"more-{number}", f"Shelf {number}. {LONG}", {}) for number in range(more)]
+        everything = [*standing, *written, *extra]
         for start in range(0, len(everything), 64):
-            await self._desk(0).put(Principal(self.tenant), everything[start : start + 64])
-        self.promised = {one.id: one.text for one in everything}
+            await self._service(0).put(Principal(self.tenant), everything[start : start + 64])
+        self.promised = {document.id: document.text for document in everything}
 
     @asynccontextmanager
     async def going_on(self) -> AsyncIterator[None]:
-        """Whoever is on the way when it ends is waited for: what is promised is then known."""
+        """Run writers and searchers; on exit, await requests in flight, so that all outcomes are known."""
         ends = asyncio.Event()
         async with asyncio.timeout(180), asyncio.TaskGroup() as group:
             for number in range(WRITERS):
@@ -62,25 +62,25 @@ class BusyClient:
                 ends.set()
 
     async def reaches(self, writes: int) -> None:
-        """So many more."""
-        wanted = self.writes + writes
-        while self.writes < wanted and not self.failures:  # noqa: ASYNC110
+        """Wait for this many more writes."""
+        target = self.writes + writes
+        while self.writes < target and not self.failures:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     async def stored(self) -> dict[str, str]:
-        """Everything, each document whole."""
+        """Return the texts of all stored documents."""
         export = TenantExport(self.indexes[0].of(self.tenant))
-        found = [one async for one in export.documents()]
+        documents = [document async for document in export.documents()]
         assert export.left_out == []
-        assert len(found) == len({one.id for one in found})
-        return {one.id: one.text for one in found}
+        assert len(documents) == len({document.id for document in documents})
+        return {document.id: document.text for document in documents}
 
     async def passages(self) -> int:
-        """Those that documents know of."""
-        return sum(one.passages for one in await all_headers(self.indexes[0].of(self.tenant)))
+        """Return the number of chunks that the documents' headers name."""
+        return sum(header.passages for header in await all_headers(self.indexes[0].of(self.tenant)))
 
     async def _write(self, writer: int, ends: asyncio.Event) -> None:
-        service = self._desk(writer)
+        service = self._service(writer)
         for turn in range(1, 10_000):
             for number in range(EACH):
                 if ends.is_set():
@@ -114,24 +114,24 @@ class BusyClient:
                 self.failures.append(error)
                 return
             ids = [hit.id for hit in answer.hits]
-            whole = {f"standing-{one}" for one in range(3)} <= set(ids[:3]) and len(ids) == len(set(ids))
+            whole = {f"standing-{number}" for number in range(3)} <= set(ids[:3]) and len(ids) == len(set(ids))
             if not whole or answer.degraded:
                 self.failures.append((ids, answer.degraded))
             self.searches += 1
             await asyncio.sleep(BREATH_SECONDS)
 
-    def _desk(self, number: int) -> DocumentService:
+    def _service(self, number: int) -> DocumentService:
         return DocumentService(HashEmbedder(), self.indexes[number % len(self.indexes)], MemoryTenants())
 
 
 async def all_headers(documents: TenantDocuments) -> list[DocumentHeader]:
-    found: list[DocumentHeader] = []
-    while page := await documents.page(found[-1].key if found else "", 200, NO_FILTERS):
-        found += page
-    return found
+    headers: list[DocumentHeader] = []
+    while page := await documents.page(headers[-1].key if headers else "", 200, NO_FILTERS):
+        headers += page
+    return headers
 
 
 def _document(id_: str, turn: int, number: int) -> Document:
-    """Some of one passage, some of several, and not always of as many as before."""
+    """Return a document; the number of its chunks changes from turn to turn."""
     text = f"Turn {turn} of {id_}."
     return Document(id_, f"{text} {LONG[: 1_500 * ((turn + number) % 3)]}".strip(), {"turn": turn})

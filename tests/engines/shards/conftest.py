@@ -1,4 +1,4 @@
-"""A cluster of three nodes, and an index of documents on it that is spread by tenants."""
+"""A cluster of three nodes, and a documents index on it that is sharded by tenant."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -14,13 +14,13 @@ from toolscript.core.qdrant.connection import Qdrant, open_qdrant
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.qdrant.collection import QdrantDocuments, open_documents
 from toolscript.documents.qdrant.layout import DocumentLayout
-from toolscript.documents.qdrant.shard_migration import Patience, QdrantTenantShards
+from toolscript.documents.qdrant.shard_migration import MigrationTimeouts, QdrantTenantShards
 from toolscript.documents.qdrant.tenant_points import TenantPoints
 from toolscript.testing import HashEmbedder
 
 SHARDS = 2
 LAYOUT = DocumentLayout(shards=SHARDS, replicas=2)
-SOON = Patience(look_seconds=0.05, gone_seconds=2.0, max_seconds=60.0)
+SOON = MigrationTimeouts(look_seconds=0.05, stalled_seconds=2.0, max_seconds=60.0)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def cluster() -> Iterator[Cluster]:
 
 @dataclass(frozen=True)
 class Spread:
-    """One collection, seen through each node."""
+    """One collection, opened through each node."""
 
     nodes: Sequence[Qdrant]
     indexes: Sequence[QdrantDocuments]
@@ -46,7 +46,7 @@ class Spread:
 
 @pytest.fixture(scope="module")
 async def spread(cluster: Cluster) -> AsyncIterator[Spread]:
-    """The cluster goes with everything in it."""
+    """Open the index; the cluster is removed with all its data."""
     alias = f"test_{uuid.uuid4().hex[:12]}"
     card = DocumentCard(HashEmbedder().model)
     async with AsyncExitStack() as stack:

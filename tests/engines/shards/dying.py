@@ -1,4 +1,4 @@
-"""A way to the engine that ends in the middle: whoever uses it is as dead as if it had been killed there."""
+"""A connection to the engine that fails at a chosen call, as if the process had been killed there."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from toolscript.core.qdrant.connection import Qdrant
 
 
 class Killed(BaseException):
-    """Nothing of ours catches it."""
+    """BaseException, which no code of the package catches."""
 
 
 @dataclass
 class Death:
-    """At the so-many-th call of a method: before it is sent, or when it is done but nobody hears of it."""
+    """Fail at the n-th call of a method: before it is sent, or after it is done but before its response."""
 
     method: str
     turn: int

@@ -1,4 +1,4 @@
-"""Whoever moves a tenant is killed on the way, somewhere, and another run ends what was begun."""
+"""The process that moves a tenant is killed at some point, and another run completes the move."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from toolscript.core.auth.model import Tenant
 from toolscript.documents.qdrant.shards import own_key, shared_key
 from toolscript.documents.qdrant.tenant_points import EVERYTHING
 
-# The first change of the cluster begins the copy, the second one adds another copy of the own shard. Before
-# anything is removed, two batches try whether the shards are apart.
+# The first change of the cluster starts the copy, the second one adds another copy of the own shard. Before
+# anything is removed, two batches test whether the shards are separate.
 SOMEWHERE = [
     pytest.param("CreateShardKey", 1, False, id="before the shard is made"),
     pytest.param("CreateShardKey", 1, True, id="when the shard is made"),
@@ -22,6 +22,7 @@ SOMEWHERE = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("method", "turn", "after"), SOMEWHERE)
 async def test_a_killed_move_is_ended_by_the_next_and_costs_nothing(
     spread: Spread, method: str, turn: int, after: bool

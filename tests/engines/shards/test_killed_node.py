@@ -17,10 +17,9 @@ from toolscript.documents.qdrant.shards import own_key, shared_key
 from toolscript.documents.qdrant.tenant_points import EVERYTHING
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("DOC-006")
-async def test_every_node_starts_again_after_it_was_killed_and_knows_all_that_was_written(
-    cluster: Cluster, spread: Spread
-) -> None:
+async def test_every_killed_node_starts_again_with_all_writes(cluster: Cluster, spread: Spread) -> None:
     client = BusyClient(Tenant("writes"), spread.indexes)
     await client.fill()
     async with client.going_on():
@@ -46,7 +45,7 @@ async def test_a_copy_that_a_dead_node_has_ended_is_made_again(cluster: Cluster,
     cluster.kill(victim)
     survivor = spread.nodes[victim % len(NODES)]
     async with asyncio.TaskGroup() as group:
-        # A node with a copy that was cut short is not ready before somebody throws it away.
+        # A node with an incomplete copy is not ready before the copy is removed.
         group.create_task(cluster.start_again(victim))
         await _until_moved(spread.places(survivor), tenant)
     assert await spread.places().own_shard(tenant)
@@ -59,13 +58,13 @@ async def test_a_copy_that_a_dead_node_has_ended_is_made_again(cluster: Cluster,
 async def _node_of_copy(spread: Spread, end: str) -> int:
     request = wire.CollectionClusterInfoRequest(collection_name=spread.collection)
     seen = [await node.collections.CollectionClusterInfo(request) for node in spread.nodes]
-    (transfer, *_) = [one for view in seen for one in view.shard_transfers]
+    (transfer, *_) = [transfer for view in seen for transfer in view.shard_transfers]
     nodes = {int(view.peer_id): node for view, node in zip(seen, NODES, strict=True)}
     return nodes[int(getattr(transfer, end))]
 
 
 async def _until_moved(places: QdrantTenantShards, tenant: Tenant) -> None:
-    """As somebody would who is told to run it again once the node is back."""
+    """Run the move again until it succeeds, as an operator would after the node is back."""
     async with asyncio.timeout(120):
         while True:
             with suppress(IndexUnavailable, IndexRejected):

@@ -1,4 +1,4 @@
-"""In one moment of a move, what was written is promised but not seen yet: nobody may conclude anything from it."""
+"""During the switch of a move, acknowledged writes are not visible yet: no code may rely on reading them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ WRITES = {"Upsert", "UpdateBatch", "Delete"}
 
 @dataclass
 class Late:
-    """Writes what it was given only after so many reads; in its order, as the engine does."""
+    """Applies writes only after a number of reads, in their order, as the engine does."""
 
     points: Any
     unseen_reads: int
@@ -70,7 +70,7 @@ async def test_a_document_put_in_that_moment_is_there_whole_and_nothing_else_is(
     await service(moving).put(Principal(ANN), [Document("d", text(60), {"put": "late"})])
     assert not late.waiting
     export = TenantExport(qdrant_documents.of(ANN))
-    assert [one async for one in export.documents()] == [Document("d", text(60), {"put": "late"})]
+    assert [document async for document in export.documents()] == [Document("d", text(60), {"put": "late"})]
     assert export.left_out == []
     (header,) = await qdrant_documents.of(ANN).page("", 10, NO_FILTERS)
     assert header.complete

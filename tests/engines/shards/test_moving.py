@@ -12,13 +12,13 @@ MOVED = Tenant("moved")
 
 
 def neighbour_of(tenant: Tenant) -> Tenant:
-    """Somebody in the same shared shard."""
+    """Return a tenant in the same shared shard."""
     names = (Tenant(f"neighbour{number}") for number in range(100))
-    return next(one for one in names if shared_key(one, SHARDS) == shared_key(tenant, SHARDS))
+    return next(name for name in names if shared_key(name, SHARDS) == shared_key(tenant, SHARDS))
 
 
 @pytest.mark.requirement("DOC-004", "DOC-006")
-async def test_a_move_is_noticed_by_nobody_and_nothing_is_lost_doubled_or_back_again(spread: Spread) -> None:
+async def test_clients_notice_no_move_and_nothing_is_lost_doubled_or_resurrected(spread: Spread) -> None:
     moved, neighbour = BusyClient(MOVED, spread.indexes), BusyClient(neighbour_of(MOVED), spread.indexes)
     await moved.fill(more=150)
     await neighbour.fill()

@@ -1,4 +1,4 @@
-"""Where tenants lie in a cluster, and what is left when they go."""
+"""Placement of tenants in a cluster, and what remains after their deletion."""
 
 import uuid
 
@@ -20,12 +20,12 @@ from toolscript.documents.qdrant.shards import (
     ClusterView,
     Copy,
     Stage,
+    cluster_view,
     keys_of,
     make_shards,
     own_key,
     shard_selector,
     shared_key,
-    view_of,
 )
 from toolscript.documents.qdrant.tenant_points import EVERYTHING
 from toolscript.documents.service import DocumentService
@@ -50,7 +50,7 @@ async def own_keys(spread: Spread) -> set[str]:
 
 
 def test_a_tenants_shard_is_always_the_same_and_every_shard_has_some() -> None:
-    """If it were another one some day, nobody would find what lies in this one."""
+    """If the function changed, documents in the old shard would be lost."""
     names = ("acme", "ann", "bob", "a.b:c@d-e")
     chosen = [shared_key(Tenant(name), 8).keyword for name in names]
     assert chosen == ["shared_1", "shared_5", "shared_2", "shared_7"]
@@ -66,7 +66,7 @@ def test_no_name_of_a_tenant_makes_its_own_shard_a_shared_one() -> None:
     assert shard_selector(Tenant("ann"), 0) is None
 
 
-async def test_a_tenant_lies_in_its_shared_shard_and_in_no_other(spread: Spread) -> None:
+async def test_a_tenant_is_in_its_shared_shard_and_in_no_other(spread: Spread) -> None:
     tenant = Tenant("shared_with_others")
     await put(spread, tenant)
     keys = [wire.ShardKey(keyword=f"shared_{number}") for number in range(SHARDS)]
@@ -80,7 +80,7 @@ async def test_an_own_shard_has_as_many_copies_as_the_others_each_on_another_nod
     tenant = Tenant("copied")
     await put(spread, tenant)
     assert await spread.places().move_to_own_shard(tenant) == 20
-    ready = (await view_of(spread.nodes[0], spread.collection)).ready(own_key(tenant))
+    ready = (await cluster_view(spread.nodes[0], spread.collection)).ready(own_key(tenant))
     assert len({copy.node for copy in ready}) == LAYOUT.replicas
     assert {copy.shard for copy in ready} == {ready[0].shard}
 
@@ -89,9 +89,9 @@ async def test_moved_twice_is_moved_once(spread: Spread) -> None:
     tenant = Tenant("twice")
     await put(spread, tenant)
     first = await spread.places().move_to_own_shard(tenant)
-    before = (await view_of(spread.nodes[0], spread.collection)).of(own_key(tenant))
+    before = (await cluster_view(spread.nodes[0], spread.collection)).of(own_key(tenant))
     assert await spread.places().move_to_own_shard(tenant) == first
-    assert (await view_of(spread.nodes[0], spread.collection)).of(own_key(tenant)) == before
+    assert (await cluster_view(spread.nodes[0], spread.collection)).of(own_key(tenant)) == before
 
 
 async def test_for_a_tenant_without_documents_no_shard_is_made(spread: Spread) -> None:
@@ -100,8 +100,8 @@ async def test_for_a_tenant_without_documents_no_shard_is_made(spread: Spread) -
     assert "own_misspelt" not in await own_keys(spread)
 
 
-async def test_what_a_node_wrote_late_to_the_shared_shard_is_not_lost(spread: Spread) -> None:
-    """One that had not heard yet that the tenant was moved."""
+async def test_a_late_write_to_the_shared_shard_is_not_lost(spread: Spread) -> None:
+    """The node did not know yet that the tenant was moved."""
     tenant = Tenant("late")
     await put(spread, tenant)
     await spread.places().move_to_own_shard(tenant)
@@ -120,7 +120,7 @@ async def test_what_a_node_wrote_late_to_the_shared_shard_is_not_lost(spread: Sp
     assert await counted(spread, tenant, shared_key(tenant, SHARDS)) == 0
 
 
-async def test_an_erased_tenant_leaves_neither_passages_nor_a_shard(spread: Spread) -> None:
+async def test_an_erased_tenant_leaves_neither_chunks_nor_a_shard(spread: Spread) -> None:
     erased, neighbour = Tenant("erased"), BusyClient(Tenant("stays"), spread.indexes)
     await put(spread, erased)
     await neighbour.fill()
@@ -169,7 +169,7 @@ async def test_an_erasure_that_was_killed_is_ended_by_the_next(spread: Spread) -
 
 
 async def test_the_number_of_shards_is_that_of_the_collection_whatever_is_set(spread: Spread) -> None:
-    """With another one tenants would be looked for where they are not."""
+    """With another number, tenants would be searched in the wrong shards."""
     tenant = Tenant("somebody")
     await put(spread, tenant)
     alias = spread.collection.partition("__")[0]
@@ -181,7 +181,7 @@ async def test_the_number_of_shards_is_that_of_the_collection_whatever_is_set(sp
     assert len(await keys_of(spread.nodes[0], spread.collection)) >= SHARDS
 
 
-async def test_whoever_was_killed_while_making_shards_is_followed_by_the_next(spread: Spread) -> None:
+async def test_the_next_process_completes_shards_after_a_killed_one(spread: Spread) -> None:
     alias = f"test_{uuid.uuid4().hex[:12]}"
     with pytest.raises(Killed):
         await open_documents(dying(spread.nodes[0], Death("CreateShardKey", 1, after=True)), alias, CARD, LAYOUT)
@@ -193,8 +193,8 @@ async def test_whoever_was_killed_while_making_shards_is_followed_by_the_next(sp
 def test_a_shard_is_ready_when_one_copy_is_and_dead_when_none_could_ever_be() -> None:
     states = wire.ReplicaState
 
-    def stage(*found: int, receiving: bool = False) -> Stage:
-        copies = [Copy(7, "own_ann", node, state) for node, state in enumerate(found)]
+    def stage(*states: int, receiving: bool = False) -> Stage:
+        copies = [Copy(7, "own_ann", node, state) for node, state in enumerate(states)]
         return ClusterView(copies, frozenset({7} if receiving else ())).stage(own_key(Tenant("ann")))
 
     assert stage() is Stage.ABSENT

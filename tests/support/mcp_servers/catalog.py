@@ -2,7 +2,7 @@
 
 `python -m tests.support.mcp_servers.catalog FILE [SERVER]`: lines with `server`, `name`, `description`,
 `input_schema` and perhaps `output_schema`, and of these, when SERVER is given, only those of that server. SIGHUP
-says that the file changed.
+announces that the file changed.
 """
 
 import json
@@ -31,8 +31,8 @@ def _tool(line: dict[str, object]) -> dict[str, object]:
 
 
 def call(params: Params) -> object:
-    given = params.get("arguments") or {}
-    return said(json.dumps({"pid": os.getpid(), "name": params["name"]}), structuredContent=given)
+    value = params.get("arguments") or {}
+    return said(json.dumps({"pid": os.getpid(), "name": params["name"]}), structuredContent=value)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Servers that are wrong in one way each; the argument says in which."""
+"""Servers with one defect each; the argument selects it."""
 
 import json
 import os
@@ -128,7 +128,7 @@ def prompts_hang() -> None:
 
 
 def silent_when_probed() -> None:
-    """As some servers of the older protocol are: what they do not know they do not answer."""
+    """Ignores unknown methods, as some servers of the older protocol do."""
     handlers = tools_only("silent", [tool("work")])
     for request in requests():
         if request["method"] in handlers:
@@ -173,7 +173,7 @@ def floods_stderr() -> None:
 
 
 def swarms() -> None:
-    """Tells fifty times, every few milliseconds, that its list changed, and counts how often it is listed."""
+    """Notifies fifty times, every few milliseconds, that its list changed, and counts the listings."""
     listed, told = 0, 0
 
     def listing(_: Params) -> object:
@@ -197,7 +197,7 @@ def swarms() -> None:
 
 
 def impossible_headers() -> None:
-    """Speaks the newest protocol, by hand, and wants an argument in a header that can be none."""
+    """Implements the newest protocol by hand, and requires an argument in an invalid header."""
     region = {"type": "string", "x-mcp-header": "no token"}
     tools = [tool("work"), tool("misled", inputSchema={"type": "object", "properties": {"region": region}})]
     discovered = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}

@@ -1,6 +1,6 @@
 """A server made with the SDK, for protocol 2026-07-28: `stdio`, or `http [PORT]`, which prints its port.
 
-With `TOKEN` in its environment the HTTP server wants it as a bearer token.
+With `TOKEN` in its environment the HTTP server requires it as a bearer token.
 """
 
 import os
@@ -59,7 +59,7 @@ def greet(name: str) -> str:
 
 
 class Guarded:
-    """Lets in only who shows the token."""
+    """Requires the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self.app, self.token = app, token

@@ -1,4 +1,4 @@
-"""A server of 2025 over Streamable HTTP, with sessions that it can forget, and keep. Prints its port."""
+"""A server of 2025 over Streamable HTTP, with sessions that it can drop, and keep. Prints its port."""
 
 import json
 import sys

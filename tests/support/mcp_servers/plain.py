@@ -40,9 +40,9 @@ TEMPLATES = [{"uriTemplate": "file:///{path}", "name": "any file", "description"
 
 
 def call(params: Params) -> object:
-    name, given = str(params["name"]), params.get("arguments") or {}
+    name, value = str(params["name"]), params.get("arguments") or {}
     if name == "grow":
-        TOOLS.append(tool(str(given["name"]), "Was added while the server ran"))
+        TOOLS.append(tool(str(value["name"]), "Was added while the server ran"))
         notify("notifications/tools/list_changed")
     if name == "quit":
         sys.stderr.write("I was told to quit\n")
@@ -50,12 +50,12 @@ def call(params: Params) -> object:
     if name == "refuse":
         raise Refusal(-32602, "not with me")
     if name == "slow":
-        time.sleep(float(given["seconds"]))
-    return ANSWERS[name](given) if name in ANSWERS else said(json.dumps(given))
+        time.sleep(float(value["seconds"]))
+    return ANSWERS[name](value) if name in ANSWERS else said(json.dumps(value))
 
 
 ANSWERS: dict[str, Handler] = {
-    "add": lambda given: said("the sum", structuredContent={"sum": given["a"] + given["b"]}),
+    "add": lambda value: said("the sum", structuredContent={"sum": value["a"] + value["b"]}),
     "fail": lambda _: said("it went wrong", isError=True),
     "surroundings": lambda _: said(
         json.dumps({"env": dict(os.environ), "cwd": str(Path.cwd()), "args": sys.argv[1:]})

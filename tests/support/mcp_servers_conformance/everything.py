@@ -1,4 +1,4 @@
-"""The server of everything, over Streamable HTTP: what the MCP conformance suite calls on a server."""
+"""The test server of the MCP conformance suite, over Streamable HTTP."""
 
 import json
 import re
@@ -144,8 +144,8 @@ class _Tools:
             "user_name": (able and able.elicitation, form("What is your name?", "name")),
             "question": (able and able.sampling, sampling("What is the capital of France?")),
         }
-        requests = {key: request for key, (can, request) in possible.items() if can is not None}
-        return ask(requests) if requests else _said("nothing can be asked")
+        body = {key: request for key, (can, request) in possible.items() if can is not None}
+        return ask(body) if body else _said("nothing can be asked")
 
 
 async def _get_prompt(_context: Context, params: GetPromptRequestParams) -> Result:
@@ -162,15 +162,15 @@ async def _get_prompt(_context: Context, params: GetPromptRequestParams) -> Resu
 
 async def _read_resource(_context: Context, params: ReadResourceRequestParams) -> Result:
     uri = str(params.uri)
-    found = RESOURCES.get(uri)
+    result = RESOURCES.get(uri)
     if inside := re.fullmatch(r"test://template/([^/]+)/data", uri):
         data = {"id": inside[1], "templateTest": True, "data": f"Data for ID: {inside[1]}"}
-        found = {"mimeType": "application/json", "text": json.dumps(data)}
-    if found is None:
+        result = {"mimeType": "application/json", "text": json.dumps(data)}
+    if result is None:
         raise MCPError(INVALID_PARAMS, "Resource not found", {"uri": uri})
-    return {"contents": [{"uri": uri, **found}], "resultType": "complete"}
+    return {"contents": [{"uri": uri, **result}], "resultType": "complete"}
 
 
 async def _complete(_context: Context, params: CompleteRequestParams) -> Result:
-    known = [word for word in ("paris", "park", "party", "test") if word.startswith(params.argument.value)]
-    return {"completion": {"values": known, "total": len(known), "hasMore": False}, "resultType": "complete"}
+    existing = [word for word in ("paris", "park", "party", "test") if word.startswith(params.argument.value)]
+    return {"completion": {"values": existing, "total": len(existing), "hasMore": False}, "resultType": "complete"}

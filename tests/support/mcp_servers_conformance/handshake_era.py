@@ -1,4 +1,4 @@
-"""What servers could do until 2025-11-25: ask the client in the middle of a call, log, be subscribed to."""
+"""Server features until 2025-11-25: requests to the client during a call, logging, subscriptions."""
 
 import warnings
 from collections.abc import Awaitable, Callable

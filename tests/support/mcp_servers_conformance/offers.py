@@ -1,4 +1,4 @@
-"""What the server of everything lists, and what it has that never changes."""
+"""Lists and static contents of the conformance test server."""
 
 from typing import Any
 
@@ -93,10 +93,10 @@ def _says(*blocks: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def prompt_messages(name: str, given: dict[str, str]) -> list[dict[str, Any]] | None:
-    """What a prompt says with these arguments; None when there is no such prompt."""
+    """Return the messages of a prompt with these arguments; None if there is no such prompt."""
     arguments = f"arg1='{given.get('arg1')}', arg2='{given.get('arg2')}'"
     uri = given.get("resourceUri", "test://example-resource")
-    said = {
+    message = {
         "test_simple_prompt": _says(text("This is a simple prompt for testing.")),
         "test_prompt_with_arguments": _says(text(f"Prompt with arguments: {arguments}")),
         "test_prompt_with_embedded_resource": _says(
@@ -105,12 +105,14 @@ def prompt_messages(name: str, given: dict[str, str]) -> list[dict[str, Any]] | 
         ),
         "test_prompt_with_image": _says(image(), text("Please analyze the image above.")),
     }
-    return said.get(name)
+    return message.get(name)
 
 
 def _prompt(name: str, *arguments: str) -> dict[str, Any]:
-    wanted = [{"name": one, "description": "Something to put in.", "required": True} for one in arguments]
-    return {"name": name, "description": f"Shows {name.replace('_', ' ')}.", "arguments": wanted}
+    expected = [
+        {"name": argument, "description": "Something to put in.", "required": True} for argument in arguments
+    ]
+    return {"name": name, "description": f"Shows {name.replace('_', ' ')}.", "arguments": expected}
 
 
 PROMPTS = [

@@ -1,4 +1,4 @@
-"""Tools that need an answer from the client before they can finish: what they ask, and in which order."""
+"""Tools that need input from the client before they can finish: their requests, in order."""
 
 import hashlib
 import hmac
@@ -26,7 +26,7 @@ def sampling(question: str) -> Result:
 ROOTS: Result = {"method": "roots/list", "params": {}}
 NAME = form("What is your name?", "name")
 
-# What each tool asks first; those of the second table also hand out a state that has to come back.
+# First request of each tool; those of the second table also send a state that the client must return.
 ASKED: dict[str, Result] = {
     "test_input_required_result_elicitation": {"user_name": NAME},
     "test_input_required_result_sampling": {"capital_question": sampling("What is the capital of France?")},
@@ -54,22 +54,22 @@ def ask(requests: Result, state: str | None = None) -> Result:
 
 
 def next_question(name: str, answers: dict[str, Any] | None, state: str | None) -> Result | None:
-    """What the client has to be asked now; None when all is answered."""
+    """Return the next request to the client; None if all are answered."""
     if name in ASKED:
         return ask(ASKED[name]) if _missing(ASKED[name], answers) else None
-    known = None if state is None else _opened(state)
+    existing = None if state is None else _opened(state)
     if name in ASKED_WITH_STATE:
         requests = ASKED_WITH_STATE[name]
-        return ask(requests, name) if known != name or _missing(requests, answers) else None
-    return _next_round(known, answers)
+        return ask(requests, name) if existing != name or _missing(requests, answers) else None
+    return _next_round(existing, answers)
 
 
 def _next_round(known: str | None, answers: dict[str, Any] | None) -> Result | None:
-    """The state is the number of the round that was asked last."""
-    asked = int(known) if known is not None and known.isdigit() else None
-    if asked is None or _missing(ROUNDS[asked], answers):
-        return ask(ROUNDS[asked or 0], str(asked or 0))
-    return ask(ROUNDS[asked + 1], str(asked + 1)) if asked + 1 < len(ROUNDS) else None
+    """The state is the number of the last round."""
+    requests = int(known) if known is not None and known.isdigit() else None
+    if requests is None or _missing(ROUNDS[requests], answers):
+        return ask(ROUNDS[requests or 0], str(requests or 0))
+    return ask(ROUNDS[requests + 1], str(requests + 1)) if requests + 1 < len(ROUNDS) else None
 
 
 def _missing(requests: Result, answers: dict[str, Any] | None) -> bool:

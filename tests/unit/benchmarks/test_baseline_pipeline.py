@@ -1,4 +1,4 @@
-"""The bare pipeline asks the model and the engines exactly what a search asks, or it is no measure of it."""
+"""The baseline sends exactly the requests of a search to the model and the engines."""
 
 from collections import Counter
 from typing import cast
@@ -8,14 +8,14 @@ import pytest
 from benchmarks.baseline import BaselinePipeline
 from tests.unit.tools.search.builders import WatchedCatalog, WatchedIndex
 from tests.unit.tools.search.test_hierarchical import Routed
-from toolscript.core.retrieval.model import Ask
+from toolscript.core.retrieval.model import IndexQuery
 from toolscript.tools.model.query import Strategy, ToolQuery
 
 TEXTS = ("read a file", "send a letter and then read the log", "zzz qqq", "?")
 TWO_WISHES = TEXTS[1]
 
 
-def shape(part: str, ask: Ask) -> tuple[object, ...]:
+def shape(part: str, ask: IndexQuery) -> tuple[object, ...]:
     vector = None if ask.vector is None else tuple(ask.vector.round(5).tolist())
     terms = None if ask.terms is None else tuple(sorted(ask.terms.items()))
     return part, vector, terms, ask.where, ask.limit, tuple(sorted(ask.only)), ask.fields
@@ -36,8 +36,8 @@ def asked_of(scene: Routed) -> Counter[tuple[object, ...]]:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("strategy", list(Strategy))
-async def test_it_asks_what_a_search_asks_and_nothing_else(text: str, strategy: Strategy) -> None:
-    """Twice: what is remembered after the first time is not asked again by either."""
+async def test_the_baseline_sends_the_requests_of_a_search_and_no_others(text: str, strategy: Strategy) -> None:
+    """Run twice: neither repeats requests that are cached after the first run."""
     searched, bare = Routed(), Routed()
     search = await searched.opened()
     await bare.opened()
@@ -49,7 +49,7 @@ async def test_it_asks_what_a_search_asks_and_nothing_else(text: str, strategy: 
         assert asked_of(bare) == asked_of(searched)
 
 
-async def test_its_stages_are_those_that_a_search_tells() -> None:
+async def test_its_stages_are_those_of_a_search() -> None:
     scene = Routed()
     await scene.opened()
     pipeline = BaselinePipeline(scene.embedder, scene.index, scene.skills, scene.catalog, Strategy.HIERARCHICAL)

@@ -1,9 +1,9 @@
-"""What is told of searches in a collection of many tenants."""
+"""Tables about searches in a collection of many tenants."""
 
 import numpy as np
 import pytest
 
-from benchmarks.at_scale import InTurn, Recalls, StageTimes
+from benchmarks.at_scale import PairedTimes, Recalls, StageTimes
 from toolscript.core.auth.model import Tenant
 from toolscript.core.retrieval.results import ChunkId, FoundChunk, FoundChunks
 from toolscript.documents.model.filters import NO_FILTERS
@@ -15,20 +15,20 @@ VECTOR = np.ones(4, dtype=np.float32)
 
 
 class Forgetful(MemoryTenantDocuments):
-    """Finds every second of twenty passages, unless it is to be exact."""
+    """Finds every second of twenty chunks, unless the search is exact."""
 
     def __init__(self, there: int = 20) -> None:
         super().__init__(Tenant("acme"), {})
         self._there = there
 
     async def search(self, ask: ChunkQuery) -> FoundChunks:
-        found = [FoundChunk(ChunkId(f"{at:024x}", 0), 1 - at / 100) for at in range(self._there)]
-        return FoundChunks(dense=found if ask.exact else found[::2])
+        result = [FoundChunk(ChunkId(f"{index:024x}", 0), 1 - index / 100) for index in range(self._there)]
+        return FoundChunks(dense=result if ask.exact else result[::2])
 
 
 async def recall_rows(documents: TenantDocuments) -> list[dict[str, object]]:
     recalls = Recalls(("tenants",))
-    await recalls.ask(("big",), documents, VECTOR, NO_FILTERS)
+    await recalls.measure(("big",), documents, VECTOR, NO_FILTERS)
     return recalls.rows()
 
 
@@ -36,11 +36,11 @@ async def test_recall_is_the_share_of_what_an_exact_search_finds() -> None:
     assert await recall_rows(Forgetful()) == [{"tenants": "big", "recall@10": 0.5, "recall@100": 0.5, "of": 1}]
 
 
-async def test_a_question_without_an_answer_says_nothing_of_recall() -> None:
+async def test_a_query_without_results_does_not_count_for_recall() -> None:
     assert await recall_rows(Forgetful(there=0)) == []
 
 
-async def test_who_comes_first_changes() -> None:
+async def test_the_order_alternates() -> None:
     order: list[str] = []
 
     async def ours() -> None:
@@ -49,15 +49,15 @@ async def test_who_comes_first_changes() -> None:
     async def bare() -> None:
         order.append("bare")
 
-    times = InTurn(("tenants", "search"), ("ours", "bare"))
+    times = PairedTimes(("tenants", "search"), ("ours", "bare"))
     for _ in range(4):
-        await times.ask(("tiny", "hybrid"), ours, bare)
+        await times.measure(("tiny", "hybrid"), ours, bare)
     assert order == ["bare", "ours", "ours", "bare"] * 2
     assert [len(side) for side in times.spent["tiny", "hybrid"]] == [4, 4]
 
 
-def test_both_sides_are_told_with_how_many_times_the_one_took_of_the_other() -> None:
-    times = InTurn(("tenants", "search"), ("ours", "bare"), {("tiny", "hybrid"): ([10.0] * 4, [8.0] * 4)})
+def test_rows_have_both_sides_and_their_ratio() -> None:
+    times = PairedTimes(("tenants", "search"), ("ours", "bare"), {("tiny", "hybrid"): ([10.0] * 4, [8.0] * 4)})
     assert times.rows() == [
         {
             "tenants": "tiny",
@@ -73,7 +73,7 @@ def test_both_sides_are_told_with_how_many_times_the_one_took_of_the_other() -> 
     ]
 
 
-def test_stages_are_told_by_what_a_search_says_it_does_even_when_it_fails() -> None:
+def test_stages_are_measured_from_spans_even_when_a_search_fails() -> None:
     stages = StageTimes()
     for _ in range(2):
         with stages.span("search.embed"):

@@ -1,4 +1,4 @@
-"""The picture of latency at rising load: read as XML, every dot stands where its figures say."""
+"""The latency plot: parsed as XML, every dot is at the position of its values."""
 
 import re
 from xml.etree import ElementTree as ET
@@ -28,20 +28,20 @@ USUAL = compared(
 
 
 def dots(picture: ET.Element, name: str) -> list[tuple[float, float, str]]:
-    found = [dot for dot in picture.iter(f"{SVG}circle") if name in dot.get("class", "").split()]
-    return [(float(dot.get("cx", "")), float(dot.get("cy", "")), dot.get("class", "")) for dot in found]
+    result = [dot for dot in picture.iter(f"{SVG}circle") if name in dot.get("class", "").split()]
+    return [(float(dot.get("cx", "")), float(dot.get("cy", "")), dot.get("class", "")) for dot in result]
 
 
 def ticks(picture: ET.Element, anchor: str, along: str) -> dict[float, float]:
-    found = [
-        one
-        for one in picture.iter(f"{SVG}text")
-        if "tick" in one.get("class", "") and one.get("text-anchor") == anchor
+    result = [
+        item
+        for item in picture.iter(f"{SVG}text")
+        if "tick" in item.get("class", "") and item.get("text-anchor") == anchor
     ]
-    return {float(one.text or ""): float(one.get(along, "")) for one in found}
+    return {float(item.text or ""): float(item.get(along, "")) for item in result}
 
 
-def test_dots_stand_at_their_rate_and_at_their_p95() -> None:
+def test_dots_are_at_their_rate_and_p95() -> None:
     picture = ET.fromstring(latency_plot(USUAL))
     rates, times = ticks(picture, "middle", "x"), ticks(picture, "end", "y")
     (_, _, _), (x, y, _), (late_x, late_y, late) = dots(picture, "ours")
@@ -59,14 +59,14 @@ def test_nothing_is_drawn_outside_of_the_scales() -> None:
     assert all(LEFT <= x <= RIGHT and TOP <= y <= BOTTOM for x, y, _ in places)
 
 
-def test_it_needs_nothing_from_elsewhere_and_tells_its_figures_to_who_cannot_see_it() -> None:
+def test_the_plot_is_self_contained_and_has_a_text_description() -> None:
     text = latency_plot(USUAL)
     assert not ELSEWHERE.search(text)
-    told = ET.fromstring(text).findtext(f"{SVG}desc") or ""
-    assert "search over HTTP at 40 a second: 40.0 answered, p50 900.0 ms, p95 2500.0 ms" in told
+    output = ET.fromstring(text).findtext(f"{SVG}desc") or ""
+    assert "search over HTTP at 40 a second: 40.0 answered, p50 900.0 ms, p95 2500.0 ms" in output
 
 
 @pytest.mark.parametrize("ours", [(), (step(10, 0.0, 0.0, saturated=True),)])
-def test_a_bench_that_got_no_answer_is_drawn_all_the_same(ours: tuple[LoadStats, ...]) -> None:
+def test_a_benchmark_without_responses_can_be_drawn(ours: tuple[LoadStats, ...]) -> None:
     picture = ET.fromstring(latency_plot(compared(ours, ())))
     assert len(dots(picture, "ours")) == len(ours)

@@ -1,4 +1,4 @@
-"""When a rate is too much, and which rates are tried on whom."""
+"""Saturation, and the order of rates and targets."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def step(rate: float, achieved: float | None = None, p95_ms: float = 20.0) -> Lo
         (0.0, 0.0, True),
     ],
 )
-def test_a_rate_is_too_much_when_answers_are_missing_or_late(
+def test_a_rate_saturates_when_responses_are_missing_or_late(
     achieved: float, p95_ms: float, expected: bool
 ) -> None:
     assert is_saturated(achieved, 100.0, 10.0, p95_ms) is expected
@@ -34,16 +34,16 @@ def test_two_answers_at_the_edge_of_a_short_step_decide_nothing() -> None:
     assert is_saturated(achieved=9.0, offered=10.0, seconds=20.0, p95_ms=50.0)
 
 
-async def test_both_are_asked_the_same_in_turn_until_each_has_had_too_much() -> None:
+async def test_both_get_the_same_requests_in_turn_until_each_is_saturated() -> None:
     maximum = {"search": 45.0, "bare": 65.0}
-    asked: list[tuple[str, float, int]] = []
+    requests: list[tuple[str, float, int]] = []
 
     async def measure(name: str, rate: float, first: int) -> LoadStats:
-        asked.append((name, rate, first))
+        requests.append((name, rate, first))
         return step(rate, min(rate, maximum[name]))
 
     curves = await rise(["search", "bare"], [20, 40, 60, 80, 100], measure)
-    assert asked == [
+    assert requests == [
         ("search", 20, 0),
         ("bare", 20, 0),
         ("bare", 40, 200),
@@ -59,21 +59,21 @@ async def test_both_are_asked_the_same_in_turn_until_each_has_had_too_much() -> 
     assert LoadComparison(Strategy.DIRECT, 9, False, curves["bare"], curves["search"]).throughput_ratio == 0.692
 
 
-async def test_a_rate_that_was_too_much_only_once_ends_no_curve() -> None:
+async def test_a_rate_that_saturates_only_once_ends_no_curve() -> None:
     answers = {20.0: [20.0], 40.0: [10.0, 40.0], 60.0: [30.0, 50.0], 80.0: [80.0]}
 
     async def measure(_: str, rate: float, __: int) -> LoadStats:
         return step(rate, answers[rate].pop(0))
 
     curve = (await rise(["search"], list(answers), measure))["search"]
-    assert [(one.offered, one.achieved, one.saturated) for one in curve.steps] == [
+    assert [(item.offered, item.achieved, item.saturated) for item in curve.steps] == [
         (20.0, 20.0, False),
         (40.0, 40.0, False),
         (60.0, 50.0, True),
     ]
 
 
-def test_a_curve_without_a_rate_that_was_too_much_says_that_its_end_is_unknown() -> None:
+def test_a_curve_without_saturation_is_incomplete() -> None:
     assert not LoadCurve((step(20), step(40))).is_complete
     assert LoadCurve((step(20), step(40, 30))).is_complete
 

@@ -34,7 +34,7 @@ def originals() -> Originals:
 
 
 def all_of(originals: Originals, size: TenantSize) -> list[IndexedDocument]:
-    return [one for portion in range(size.portions) for one in documents_of(originals, size, portion, SEED)]
+    return [item for portion in range(size.portions) for item in documents_of(originals, size, portion, SEED)]
 
 
 def test_one_tenant_has_a_fifth_and_half_of_them_have_about_twenty() -> None:
@@ -52,21 +52,21 @@ def test_every_portion_of_every_tenant_is_written_once_and_tenants_are_mixed() -
     assert sorted((size.number, portion) for size, portion in portions) == [
         (size.number, portion) for size in sizes for portion in range(size.portions)
     ]
-    of_the_largest = [at for at, (size, _) in enumerate(portions) if size.number == 0]
+    of_the_largest = [index for index, (size, _) in enumerate(portions) if size.number == 0]
     assert of_the_largest[-1] - of_the_largest[0] > len(of_the_largest)
 
 
-def test_a_tenant_has_as_many_passages_as_it_should_and_the_same_ones_every_time(originals: Originals) -> None:
+def test_a_tenant_has_the_expected_chunks_every_time(originals: Originals) -> None:
     size = TenantSize(3, 431)
     first, second = all_of(originals, size), all_of(originals, size)
-    assert sum(len(one.passages) for one in first) == 431
-    assert len({one.header.key for one in first}) == len(first)
-    assert [one.header for one in first] == [one.header for one in second]
-    for one, other in zip(first, second, strict=True):
-        assert all(np.array_equal(a.vector, b.vector) for a, b in zip(one.passages, other.passages, strict=True))
+    assert sum(len(item.passages) for item in first) == 431
+    assert len({item.header.key for item in first}) == len(first)
+    assert [item.header for item in first] == [item.header for item in second]
+    for item, other in zip(first, second, strict=True):
+        assert all(np.array_equal(a.vector, b.vector) for a, b in zip(item.passages, other.passages, strict=True))
 
 
-def test_passages_are_near_what_the_tenant_is_about_and_are_found_by_their_own_words(originals: Originals) -> None:
+def test_chunks_are_near_the_subjects_of_the_tenant_and_match_their_own_words(originals: Originals) -> None:
     size = TenantSize(7, 40)
     own = originals.vectors[subjects_of(originals, size, SEED)]
     for document in all_of(originals, size):
@@ -89,13 +89,13 @@ def test_the_words_of_texts_come_first_and_there_are_as_many_as_in_real_document
 @pytest.mark.parametrize(
     ("filtered", "share"), [("", 1.0), ("1 of 2", 0.5), ("1 of 20", 0.05), ("1 of 10, no index", 0.1)]
 )
-def test_filters_let_through_what_they_say(originals: Originals, filtered: str, share: float) -> None:
+def test_filters_match_their_share(originals: Originals, filtered: str, share: float) -> None:
     documents = all_of(originals, TenantSize(1, 3_000))
-    through = sum(passes(FILTERS[filtered], one.metadata) for one in documents) / len(documents)
+    through = sum(passes(FILTERS[filtered], document.metadata) for document in documents) / len(documents)
     assert through == pytest.approx(share, rel=0.4)
 
 
-def test_tenants_are_drawn_one_like_another_and_by_what_they_have() -> None:
+def test_tenants_are_drawn_uniformly_and_by_size() -> None:
     sizes = sizes_of(1_000, 100_000, SEED)
     drawn = draws(sizes, 400, np.random.default_rng(SEED))
     assert {name: len(listed) for name, listed in drawn.items()} == dict.fromkeys(drawn, 400)
@@ -106,11 +106,11 @@ def test_tenants_are_drawn_one_like_another_and_by_what_they_have() -> None:
         assert set(drawn[name]) <= set(listed)
 
 
-def test_a_question_is_a_few_words_of_what_its_tenant_is_about(originals: Originals) -> None:
+def test_a_query_is_a_few_words_of_a_subject_of_its_tenant(originals: Originals) -> None:
     chance = np.random.default_rng(SEED)
     size = TenantSize(7, 40)
-    about = [originals.texts[at] for at in subjects_of(originals, size, SEED)]
+    about = [originals.texts[index] for index in subjects_of(originals, size, SEED)]
     for _ in range(20):
         text = question_for(originals, size, SEED, chance).text
         assert 6 <= len(text.split()) <= 12
-        assert any(text in one for one in about)
+        assert any(text in item for item in about)

@@ -1,4 +1,4 @@
-"""The generator's end of a connection, against a tiny server on this machine that answers as told."""
+"""The generator's connection, against a tiny local server with scripted responses."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.open_loop import Answer
 from benchmarks.search import LOST, REFUSED, HttpLine, body_of, message_length, read_answer, search_request
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from toolscript.tools.model.query import Strategy
 
 TIMES = (
@@ -26,7 +26,7 @@ def message(body: str, status: str = "200 OK", more: str = "") -> bytes:
 
 
 class Answering:
-    """Answers each request with the next pieces; no pieces: the connection is closed."""
+    """Answers each request with the next parts; without parts it closes the connection."""
 
     def __init__(self, *answers: Sequence[bytes]) -> None:
         self._answers = iter(answers)
@@ -46,7 +46,7 @@ class Answering:
         self._serving.add(asyncio.ensure_future(self._serve(reader, writer)))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Until the other end is gone, or there is nothing to answer with."""
+        """Serve until the client is gone, or the script ends."""
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while await self._answer(reader, writer):
                 self.has_answered.set()
@@ -66,7 +66,7 @@ class Answering:
 
 async def ask(line: HttpLine) -> Answer:
     answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-    line.ask(search_request("a query", Strategy.DIRECT), answered.set_result)
+    line.send(search_request("a query", Strategy.DIRECT), answered.set_result)
     return await asyncio.wait_for(answered, 10)
 
 
@@ -86,7 +86,7 @@ async def test_an_answer_is_read_with_its_strategy_and_every_millisecond_in_one_
     }
 
 
-async def test_an_answer_in_pieces_is_one_answer_and_the_connection_is_used_again() -> None:
+async def test_a_response_in_parts_is_read_whole_and_the_connection_is_reused() -> None:
     whole = message(GOOD)
     async with Answering([whole[:20], whole[20:90], whole[90:]], [whole]) as server:
         line = HttpLine(server.port)
@@ -102,20 +102,20 @@ async def test_a_connection_that_breaks_is_an_error_and_is_opened_again() -> Non
         line.close()
 
 
-async def test_a_server_that_is_not_there_is_an_error() -> None:
-    with kept_port() as port:
+async def test_an_unreachable_server_is_an_error() -> None:
+    with reserved_port() as port:
         assert (await ask(HttpLine(port))).fault == REFUSED
 
 
-async def test_an_answer_that_was_given_up_is_not_taken_for_the_next_one() -> None:
+async def test_an_abandoned_response_is_not_taken_for_the_next_one() -> None:
     async with Answering([message(GOOD)[:30]], [message(GOOD)]) as server:
-        line, told = HttpLine(server.port), list[Answer]()
-        line.ask(search_request("first", Strategy.DIRECT), told.append)
+        line, output = HttpLine(server.port), list[Answer]()
+        line.send(search_request("first", Strategy.DIRECT), output.append)
         await asyncio.wait_for(server.has_answered.wait(), 10)
         line.give_up()
         assert (await ask(line)).strategy == "direct"
         line.close()
-    assert told == []
+    assert output == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ async def test_an_answer_that_was_given_up_is_not_taken_for_the_next_one() -> No
         (message("{}"), "not understood"),
     ],
 )
-def test_what_is_wrong_with_an_answer_is_named(answer: bytes, fault: str) -> None:
+def test_an_invalid_response_has_a_fault(answer: bytes, fault: str) -> None:
     assert read_answer(answer).fault == fault
 
 

@@ -1,4 +1,4 @@
-"""Stages of a search in two indexes: what ran is counted, and what ran only in part is no measure."""
+"""Stages of a search in two indexes: routed searches are counted, degraded ones are refused."""
 
 import pytest
 
@@ -18,7 +18,7 @@ async def test_searches_that_were_really_routed_are_counted_in_each_index() -> N
     assert done.stages["both"].large.count == 3
 
 
-async def test_a_degraded_search_is_no_measure() -> None:
+async def test_a_degraded_search_is_refused() -> None:
     degraded = await Routed(embedder=FailingEmbedder(EmbedderUnavailable("down"))).opened()
     with pytest.raises(SetupError, match="without embedding"):
         await measure_stages(await Routed().opened(), degraded, TEXTS)

@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next thing that is to happen: a minute takes no time."""
+"""An event loop whose clock jumps to the next event: a minute takes no time."""
 
 import asyncio
 import selectors
@@ -35,16 +35,16 @@ def in_virtual_time(work: Coroutine[Any, Any, T]) -> T:
 
 
 class FakeLine:
-    """Answers at the moment that `when` gives for the moment it was asked; None: never."""
+    """Responds at the time that `when` returns for the time of the request; None for never."""
 
     def __init__(self, when: Callable[[float], float | None], answer: Answer | None = None) -> None:
         self._when = when
         self._answer = answer or Answer()
-        self.asked: list[bytes] = []
+        self.requests: list[bytes] = []
         self.given_up = 0
 
-    def ask(self, request: bytes, answered: Callable[[Answer], None]) -> None:
-        self.asked.append(request)
+    def send(self, request: bytes, answered: Callable[[Answer], None]) -> None:
+        self.requests.append(request)
         loop = asyncio.get_running_loop()
         moment = self._when(loop.time())
         if moment is not None:

@@ -1,4 +1,4 @@
-"""The command line over a gateway in memory; what it prints, and how it ends."""
+"""Runs the command line over an in-memory gateway, and returns its output and exit code."""
 
 import asyncio
 import io
@@ -20,7 +20,7 @@ from toolscript.gateway.model import Need
 
 @dataclass
 class Commands:
-    """Stands for a gateway that is asked or started; remembers what with."""
+    """Double of a gateway session; records its requests."""
 
     gateway: GatewayDouble = field(default_factory=GatewayDouble)
     asked: list[tuple[Mapping[str, object], Need]] = field(default_factory=list)
@@ -53,13 +53,13 @@ class Ended(NamedTuple):
 
 
 class CommandLine:
-    """Settings are the usual ones, and `home` is where a person's files are."""
+    """Uses the default settings; `home` is the user's home folder."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path) -> None:
         self.commands = Commands()
         self._monkeypatch = monkeypatch
         self._capsys = capsys
-        for name in [one for one in os.environ if one.startswith("TOOLSCRIPT_")]:
+        for name in [variable for variable in os.environ if variable.startswith("TOOLSCRIPT_")]:
             monkeypatch.delenv(name)
         monkeypatch.setenv("HOME", str(home))
         monkeypatch.setattr(session, "ask", self.commands.ask)

@@ -1,4 +1,4 @@
-"""What differs between two definitions, for whoever decides by it."""
+"""Diffs of two definitions, for the person who decides about the change."""
 
 import pytest
 from hypothesis import given
@@ -36,13 +36,13 @@ def test_a_schema_is_compared_member_by_member() -> None:
     assert not any('"path"' in line for line in added(lines) + removed(lines))
 
 
-def test_what_was_not_there_is_added_and_what_is_no_more_is_removed() -> None:
+def test_a_new_field_is_added_and_a_missing_field_is_removed() -> None:
     assert added(field_diff("annotations", None, {"a": 1})) == ["{", '  "a": 1', "}"]
     assert removed(field_diff("annotations", {"a": 1}, None)) == ["{", '  "a": 1', "}"]
 
 
 @pytest.mark.parametrize(
-    ("char", "shown"),
+    ("char", "expected"),
     [
         ("\x1b", "\\u001b"),
         ("\0", "\\u0000"),
@@ -62,16 +62,16 @@ def test_what_was_not_there_is_added_and_what_is_no_more_is_removed() -> None:
         (" ", " "),
     ],
 )
-def test_what_is_not_seen_is_written_out(char: str, shown: str) -> None:
-    assert visible(char) == shown
-    assert added(field_diff("description", "a", f"a{char}b")) == [f"a{shown}b"]
+def test_invisible_characters_are_written_as_escapes(char: str, expected: str) -> None:
+    assert visible(char) == expected
+    assert added(field_diff("description", "a", f"a{char}b")) == [f"a{expected}b"]
 
 
 SIMILAR = st.text(st.sampled_from("ax \\u200b\u200b\u21aa\n-+"), max_size=40)
 
 
 @given(st.text() | SIMILAR, st.text() | SIMILAR)
-def test_whatever_differs_is_seen_and_nothing_but_what_can_be(old: str, new: str) -> None:
+def test_every_difference_is_visible_and_only_printable_text_is_shown(old: str, new: str) -> None:
     lines = field_diff("description", old, new)
     assert (lines == []) == (old == new)
     assert [line for line in lines if not line.isprintable()] == []
@@ -90,15 +90,15 @@ def test_whatever_differs_is_seen_and_nothing_but_what_can_be(old: str, new: str
         ("{}", "{ }"),
     ],
 )
-def test_what_could_be_taken_for_the_same_is_told_apart(old: object, new: object) -> None:
+def test_lookalike_texts_differ_in_the_diff(old: object, new: object) -> None:
     assert field_diff("description", old, new) != []
 
 
-def test_members_in_another_order_are_no_difference() -> None:
+def test_another_order_of_members_is_not_a_difference() -> None:
     assert field_diff("input_schema", {"a": 1, "b": 2}, {"b": 2, "a": 1}) == []
 
 
-def test_texts_too_long_to_be_matched_are_shown_as_a_whole_between_what_they_share() -> None:
+def test_very_long_texts_are_shown_whole_between_their_common_ends() -> None:
     old = [str(number) for number in range(MAX_LINES_MATCHED + 10)]
     new = [*old[:5], "new", *old[7:]]
     lines = field_diff("description", "\n".join(old), "\n".join(new))

@@ -1,4 +1,4 @@
-"""Filters as they are written on a command line."""
+"""Filters of the command line."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_a_condition_is_a_field_an_op_and_a_value(text: str, field: str, op: str
     assert DocumentFilters.model_validate(filters).as_filters(), "the service would refuse it"
 
 
-def test_several_hold_all_at_once_and_json_may_say_all_of_it() -> None:
+def test_several_filters_are_combined_and_json_may_contain_all_of_them() -> None:
     whole = '{"should": [{"field": "b", "op": "exists"}], "must_not": [{"field": "c", "op": "eq", "value": 1}]}'
     assert filters_of(["a=1", whole, "d=2"]) == {
         "must": [{"field": "a", "op": "eq", "value": 1}, {"field": "d", "op": "eq", "value": 2}],
@@ -69,7 +69,7 @@ def test_several_hold_all_at_once_and_json_may_say_all_of_it() -> None:
         '{"must": 7}',
     ],
 )
-def test_what_is_no_filter_is_refused_with_how_to_write_one(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="is no filter") as refused:
+def test_an_invalid_filter_is_refused_with_a_hint(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="is not a filter") as refused:
         filters_of([text])
     assert "year>=2020" in refused.value.hint

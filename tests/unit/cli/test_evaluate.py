@@ -1,4 +1,4 @@
-"""`toolscript eval` on a small folder of one's own, with the real gateway behind it."""
+"""`toolscript eval` on a small dataset, with the real gateway."""
 
 import json
 import shutil
@@ -38,52 +38,54 @@ def dataset(tmp_path: Path) -> Path:
     folder.mkdir()
     tools = [{"id": key, "server": "s", "name": key, "description": text} for key, text in TOOLS.items()]
     queries = [
-        {"id": str(at), "text": text, "gold_groups": [[key]] if key else []}
-        for at, (text, key) in enumerate(QUERIES.items())
+        {"id": str(number), "text": text, "gold_groups": [[key]] if key else []}
+        for number, (text, key) in enumerate(QUERIES.items())
     ]
     for name, rows in (("tools", tools), ("queries", queries)):
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     return folder
 
 
-def test_a_set_of_two_files_is_judged_and_compared(dataset: Path, model_folder: str) -> None:
+def test_a_dataset_of_two_files_is_evaluated_and_compared(dataset: Path, model_folder: str) -> None:
     own = {"TOOLSCRIPT_DATA_DIR": str(dataset.parent / "data")}
     report = dataset.parent / "report.json"
-    asked = ("eval", "--dataset", str(dataset), "--model", model_folder)
-    shown = run(own, *asked, "--out", str(report)).stdout
-    assert "mine: 4 items, 5 queries, 1 of them with no answer" in shown
+    arguments = ("eval", "--dataset", str(dataset), "--model", model_folder)
+    output = run(own, *arguments, "--out", str(report)).stdout
+    assert "mine: 4 items, 5 queries, 1 of them with no answer" in output
     for row in ("gateway ", "BM25 ", "dense ", "RRF ", "z-score ", "false_answers", "embedding", "total"):
-        assert any(line.startswith(row) for line in shown.splitlines()), row
+        assert any(line.startswith(row) for line in output.splitlines()), row
     written = json.loads(report.read_text("utf-8"))
     assert written["systems"][0]["measures"]["hit@1"]["value"] == 1.0
     assert list((dataset.parent / "data" / "cache" / "eval").glob("*.vectors"))
-    again = run_here(own, *asked, "--compare", str(report), "--json", "--no-without-gold", "--count", "4").stdout
+    again = run_here(
+        own, *arguments, "--compare", str(report), "--json", "--no-without-gold", "--count", "4"
+    ).stdout
     data = json.loads(again)
     assert (data["queries"], data["format"]) == (4, 1)
-    changed = {one["measure"]: one["difference"] for one in data["compared"]}
+    changed = {row["measure"]: row["difference"] for row in data["compared"]}
     assert changed["ndcg@10"] == pytest.approx(0.0)
     assert "without_gold_auroc" not in changed
 
 
-def test_a_recipe_is_fitted_and_judged_with(dataset: Path, model_folder: str) -> None:
+def test_weights_are_fitted_and_used_in_an_evaluation(dataset: Path, model_folder: str) -> None:
     own = {"TOOLSCRIPT_DATA_DIR": str(dataset.parent / "data")}
     other = dataset.parent / "other"
     shutil.copytree(dataset, other)
     weights, held_out = dataset.parent / "recipe.json", dataset.parent / "held_out"
     sets = (str(dataset), str(other))
-    told = ("--out", str(weights), "--held-out", str(held_out), "--model", model_folder)
-    shown = run_here(own, "eval", "fit", *sets, *told).stdout
-    assert "held out" in shown
+    options = ("--out", str(weights), "--held-out", str(held_out), "--model", model_folder)
+    output = run_here(own, "eval", "fit", *sets, *options).stdout
+    assert "held out" in output
     assert sorted(path.name for path in held_out.iterdir()) == ["mine.json", "other.json"]
-    asked = ("eval", "--dataset", str(dataset), "--model", model_folder, "--no-without-gold", "--json")
-    report = json.loads(run_here(own, *asked, "--recipe", str(held_out / "mine.json")).stdout)
+    arguments = ("eval", "--dataset", str(dataset), "--model", model_folder, "--no-without-gold", "--json")
+    report = json.loads(run_here(own, *arguments, "--weights", str(held_out / "mine.json")).stdout)
     assert report["held_out"] == "weights fitted without it"
-    assert json.loads(run_here(own, *asked, "--recipe", str(weights)).stdout)["held_out"] == ""
+    assert json.loads(run_here(own, *arguments, "--weights", str(weights)).stdout)["held_out"] == ""
 
 
 @dataclass
 class Wiring:
-    """Stands for the evaluation of an engine; remembers what it was asked."""
+    """Double of the evaluation of an engine; records its requests."""
 
     asked: list[EvalRequest] = field(default_factory=list)
 
@@ -93,7 +95,7 @@ class Wiring:
 
 
 @pytest.mark.parametrize(
-    ("told", "strategy"),
+    ("options", "strategy"),
     [
         ((), Strategy.DIRECT),
         (("--strategy", "direct"), Strategy.DIRECT),
@@ -101,43 +103,42 @@ class Wiring:
         (("--strategy", "hybrid"), Strategy.HYBRID),
     ],
 )
-def test_the_service_is_asked_to_search_all_items_unless_told_otherwise(
-    monkeypatch: pytest.MonkeyPatch, told: tuple[str, ...], strategy: Strategy
+def test_the_service_is_evaluated_with_direct_search_by_default(
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], strategy: Strategy
 ) -> None:
     service, gateway = Wiring(), Wiring()
     monkeypatch.setattr("toolscript.eval.service.evaluate", service.evaluate)
     monkeypatch.setattr("toolscript.eval.gateway.evaluate", gateway.evaluate)
-    monkeypatch.setattr(sys, "argv", ["eval", "--dataset", "mine", "--engine", "service", *told])
+    monkeypatch.setattr(sys, "argv", ["eval", "--dataset", "mine", "--engine", "service", *options])
     with pytest.raises(SystemExit) as ended:
         run_app(evaluate_commands())
     assert not ended.value.code
-    assert [one.strategy for one in service.asked] == [strategy]
+    assert [request.strategy for request in service.asked] == [strategy]
     assert gateway.asked == []
 
 
-def test_a_gateway_cannot_be_asked_to_go_by_skills(toolscript: CommandLine, dataset: Path) -> None:
+def test_a_gateway_cannot_be_evaluated_with_skill_routing(toolscript: CommandLine, dataset: Path) -> None:
     ended = toolscript("eval", "--dataset", str(dataset), "--strategy", "hybrid")
     assert ended.code == 2
     assert "--engine service" in ended.err
 
 
-def test_a_service_that_goes_by_skills_is_judged_on_the_real_engines(
-    installation: Installation, dataset: Path
-) -> None:
+@pytest.mark.nightly
+def test_skill_routing_is_evaluated_on_the_real_engines(installation: Installation, dataset: Path) -> None:
     own = {**installation.environment, "TOOLSCRIPT_DATA_DIR": str(dataset.parent / "data")}
     report = dataset.parent / "report.json"
-    asked = ("eval", "--dataset", str(dataset), "--engine", "service", "--strategy", "hierarchical")
-    shown = run_here(own, *asked, "--out", str(report)).stdout
-    assert "service, hierarchical search, model" in shown
+    arguments = ("eval", "--dataset", str(dataset), "--engine", "service", "--strategy", "hierarchical")
+    output = run_here(own, *arguments, "--out", str(report)).stdout
+    assert "service, hierarchical search, model" in output
     for row in ("routed ", "skills_used ", "catalog_searched ", "gold_lost ", "skills "):
-        assert any(line.startswith(row) for line in shown.splitlines()), row
-    assert "without skills" in shown, "the same points are searched without them"
+        assert any(line.startswith(row) for line in output.splitlines()), row
+    assert "without skills" in output, "the same points are searched without them"
     written = json.loads(report.read_text("utf-8"))
     assert written["strategy"] == "hierarchical"
     assert 0 < written["systems"][0]["measures"]["catalog_searched"]["value"] <= 1
 
 
-def test_what_is_missing_is_named_with_the_command_that_helps(toolscript: CommandLine, tmp_path: Path) -> None:
+def test_a_missing_file_is_named_with_the_command_that_helps(toolscript: CommandLine, tmp_path: Path) -> None:
     ended = toolscript("eval", "--seed", "1")
     assert ended.code != 0
     assert "--dataset" in ended.err
@@ -147,7 +148,7 @@ def test_what_is_missing_is_named_with_the_command_that_helps(toolscript: Comman
 
 
 @pytest.mark.parametrize("content", ["{", "[1]"])
-def test_a_file_that_is_no_report_is_refused_before_anything_is_asked(
+def test_a_file_that_is_not_a_report_is_refused_before_the_evaluation(
     toolscript: CommandLine, tmp_path: Path, content: str
 ) -> None:
     file = tmp_path / "other.json"
@@ -157,6 +158,6 @@ def test_a_file_that_is_no_report_is_refused_before_anything_is_asked(
     assert "--out" in ended.err
 
 
-def test_help_is_shown_when_nothing_is_asked(toolscript: CommandLine) -> None:
+def test_the_command_without_arguments_shows_help(toolscript: CommandLine) -> None:
     ended = toolscript("eval")
     assert "--dataset" in ended.out + ended.err

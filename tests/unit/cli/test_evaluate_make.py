@@ -1,4 +1,4 @@
-"""eval make on the command line: what it hands over, what it says, and what comes next."""
+"""eval make on the command line: its requests, its output, and the next step."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ CATALOG = Path(__file__).parents[2] / "golden" / "tools.jsonl"
 
 @dataclass
 class Drafts:
-    """Stands for the drafting; remembers what it was asked."""
+    """Double of the drafting; records its requests."""
 
     refused_lines: int = 0
     error: Exception | None = None
@@ -38,8 +38,8 @@ class Drafts:
         force: bool,
         on_progress: OnProgress,
     ) -> WrittenDraft:
-        given = {"tools": tools, "flags": flags, "per_kind": per_kind, "seed": seed, "force": force}
-        self.asked.append((folder, given))
+        options = {"tools": tools, "flags": flags, "per_kind": per_kind, "seed": seed, "force": force}
+        self.asked.append((folder, options))
         if self.error:
             raise self.error
         return WrittenDraft(str(folder), 1234, {"exact": 20, "typo": 18}, self.refused_lines)
@@ -70,7 +70,7 @@ class Command:
         return int(ended.value.code or 0)
 
 
-def test_it_says_what_was_written_how_many_of_each_kind_and_what_comes_next(
+def test_the_command_prints_counts_by_kind_and_the_next_step(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command("make", "mine") == 0
@@ -81,7 +81,7 @@ def test_it_says_what_was_written_how_many_of_each_kind_and_what_comes_next(
     assert "`toolscript eval --dataset mine`" in err
 
 
-def test_lines_left_out_are_named(drafts: Drafts, command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_skipped_lines_are_counted(drafts: Drafts, command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     drafts.refused_lines = 7
     command("make", "mine")
     assert "7 lines" in capsys.readouterr().out
@@ -89,24 +89,29 @@ def test_lines_left_out_are_named(drafts: Drafts, command: Command, capsys: pyte
 
 def test_as_json_the_result_is_one_line(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("make", "mine", "--json") == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert (shown["folder"], shown["queries"], shown["counts"]) == ("mine", 38, {"exact": 20, "typo": 18})
+    output = json.loads(capsys.readouterr().out)
+    assert (output["folder"], output["queries"], output["counts"]) == ("mine", 38, {"exact": 20, "typo": 18})
 
 
 def test_the_whole_command_line_drafts_from_a_file(toolscript: CommandLine, tmp_path: Path) -> None:
     ended = toolscript("eval", "make", str(tmp_path / "set"), "--tools", str(CATALOG), "--per-kind", "2", "--json")
-    shown = json.loads(ended.out)
-    assert (ended.code, shown["queries"], set(shown["counts"].values())) == (0, 8, {2})
+    output = json.loads(ended.out)
+    assert (ended.code, output["queries"], set(output["counts"].values())) == (0, 8, {2})
     assert len((tmp_path / "set" / "queries.jsonl").read_text("utf-8").splitlines()) == 8
 
 
-def test_every_option_is_handed_over(drafts: Drafts, command: Command) -> None:
+def test_every_option_is_passed_on(drafts: Drafts, command: Command) -> None:
     options = ["--per-kind", "3", "--seed", "9", "--text-model", "m", "--text-url", "http://x/v1", "--force"]
     assert command("make", "mine", *options, "--tools", "t.jsonl", "--config", "c", "--data-dir", "d") == 0
-    ((folder, given),) = drafts.asked
-    flags = given["flags"]
-    assert (folder, given["tools"], given["per_kind"], given["seed"]) == (Path("mine"), Path("t.jsonl"), 3, 9)
-    assert given["force"] is True
+    ((folder, request),) = drafts.asked
+    flags = request["flags"]
+    assert (folder, request["tools"], request["per_kind"], request["seed"]) == (
+        Path("mine"),
+        Path("t.jsonl"),
+        3,
+        9,
+    )
+    assert request["force"] is True
     assert isinstance(flags, dict)
     assert [flags[name] for name in ("text_model", "text_url", "config", "data_dir")] == [
         "m",
@@ -116,16 +121,16 @@ def test_every_option_is_handed_over(drafts: Drafts, command: Command) -> None:
     ]
 
 
-def test_nothing_is_forced_or_sent_anywhere_unless_told(drafts: Drafts, command: Command) -> None:
+def test_the_defaults_force_nothing_and_send_nothing(drafts: Drafts, command: Command) -> None:
     command("make", "mine")
-    ((_, given),) = drafts.asked
-    flags = given["flags"]
+    ((_, request),) = drafts.asked
+    flags = request["flags"]
     assert isinstance(flags, dict)
-    assert (given["force"], flags["text_model"], flags["text_url"]) == (False, None, None)
+    assert (request["force"], flags["text_model"], flags["text_url"]) == (False, None, None)
 
 
 @pytest.mark.parametrize("wrong", [["--per-kind", "0"], ["--per-kind", "many"], []], ids=str)
-def test_what_cannot_be_is_refused(drafts: Drafts, command: Command, wrong: list[str]) -> None:
+def test_invalid_options_are_refused(drafts: Drafts, command: Command, wrong: list[str]) -> None:
     assert command("make", *(["mine"] if wrong else []), *wrong) == 2
     assert drafts.asked == []
 

@@ -14,15 +14,15 @@ from toolscript.eval.report import report_to_json
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Where the command is run."""
+    """The working folder of the command."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     return tmp_path
 
 
-def written(path: Path, given: EvalReport) -> str:
+def written(path: Path, report_: EvalReport) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report_to_json(given)), "utf-8")
+    path.write_text(json.dumps(report_to_json(report_)), "utf-8")
     return str(path)
 
 
@@ -41,7 +41,7 @@ def test_reports_of_sets_and_engines_become_a_page_and_a_plot(toolscript: Comman
     assert "](quality.svg)" in text
     assert text.index("| etom |") < text.index("| azure |")
     assert "etom: gateway 0.700, service 0.700" in "".join(ET.parse(folder / plot).getroot().itertext())
-    assert sorted(one.name for one in (folder / "docs").iterdir()) == ["quality.md", "quality.svg"]
+    assert sorted(file.name for file in (folder / "docs").iterdir()) == ["quality.md", "quality.svg"]
 
 
 def test_as_json_the_result_is_one_line(toolscript: CommandLine, folder: Path) -> None:
@@ -50,7 +50,7 @@ def test_as_json_the_result_is_one_line(toolscript: CommandLine, folder: Path) -
     assert (folder / "mine.svg").is_file()
 
 
-def test_where_files_lie_on_this_machine_is_not_told(
+def test_paths_of_this_machine_are_not_printed(
     toolscript: CommandLine, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
@@ -62,13 +62,13 @@ def test_where_files_lie_on_this_machine_is_not_told(
     assert str(folder.parent) not in text
 
 
-def test_a_hostile_report_makes_a_page_all_the_same(toolscript: CommandLine, folder: Path) -> None:
+def test_a_hostile_report_still_makes_a_page(toolscript: CommandLine, folder: Path) -> None:
     assert toolscript("eval", "page", written(Path("a `b`.json"), report(HOSTILE))).code == 0
     assert ET.parse(folder / "docs" / "quality.svg").getroot().tag.endswith("svg")
     assert "<script" not in (folder / "docs" / "quality.md").read_text("utf-8")
 
 
-def test_a_page_made_again_takes_the_place_of_the_old_one(toolscript: CommandLine, folder: Path) -> None:
+def test_a_new_page_replaces_the_old_one(toolscript: CommandLine, folder: Path) -> None:
     for name in ("first", "second"):
         toolscript("eval", "page", written(Path("a.json"), report(name)))
     text = (folder / "docs" / "quality.md").read_text("utf-8")
@@ -77,7 +77,7 @@ def test_a_page_made_again_takes_the_place_of_the_old_one(toolscript: CommandLin
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "cannot read a.json"),
         ("not json", "a.json is not JSON"),
@@ -87,21 +87,21 @@ def test_a_page_made_again_takes_the_place_of_the_old_one(toolscript: CommandLin
         ("{}", "a.json: this is no report"),
     ],
 )
-def test_what_is_no_report_is_named_and_nothing_is_written(
-    toolscript: CommandLine, folder: Path, content: str | bytes | None, said: str
+def test_a_file_that_is_not_a_report_is_named_and_nothing_is_written(
+    toolscript: CommandLine, folder: Path, content: str | bytes | None, message: str
 ) -> None:
     if content is not None:
         (folder / "a.json").write_bytes(content if isinstance(content, bytes) else content.encode())
     ended = toolscript("eval", "page", written(Path("good.json"), report()), "a.json")
     assert ended.code == 2
-    assert f"error: {said}" in ended.err
+    assert f"error: {message}" in ended.err
     assert "hint: give files that `toolscript eval --out FILE` wrote" in ended.err
     assert list((folder / "docs").iterdir()) == []
 
 
 @pytest.mark.parametrize("out", ["docs", "quality.svg", ".", "nowhere/quality.md", "a.json", "a.md"])
-def test_a_place_that_will_not_do_is_refused(toolscript: CommandLine, folder: Path, out: str) -> None:
-    """Among them a page that would be written over a report, and one whose plot would."""
+def test_an_unusable_output_path_is_refused(toolscript: CommandLine, folder: Path, out: str) -> None:
+    """Includes a page or a plot that would overwrite a report."""
     reports = [written(Path("a.json"), report("a")), written(Path("a.svg"), report("b"))]
     ended = toolscript("eval", "page", *reports, "--out", out)
     assert (ended.code, ended.out) == (2, "")
@@ -113,7 +113,7 @@ def test_the_same_report_twice_is_refused(toolscript: CommandLine, folder: Path)
     name = written(Path("a.json"), report("etom"))
     ended = toolscript("eval", "page", name, name)
     assert ended.code == 2
-    assert "error: two reports tell how the gateway does on etom" in ended.err
+    assert "error: two reports are about the gateway on etom" in ended.err
 
 
 def test_without_a_report_there_is_nothing_to_show(toolscript: CommandLine, folder: Path) -> None:

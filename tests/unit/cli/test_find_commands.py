@@ -1,4 +1,4 @@
-"""search, list-tools, list-servers, get-types and call, as a person and as a script see them."""
+"""search, list-tools, list-servers, get-types and call: text and JSON output."""
 
 import json
 from dataclasses import replace
@@ -63,7 +63,7 @@ def test_nothing_found_is_exit_code_1_with_what_to_change(toolscript: CommandLin
     ]
 
 
-def test_nothing_as_sure_as_was_asked_for_is_not_called_a_bad_match(toolscript: CommandLine) -> None:
+def test_a_good_match_below_the_threshold_is_not_called_bad(toolscript: CommandLine) -> None:
     ended = toolscript("search", "read file zzz", "--threshold", "0.9")
     assert ended.err.splitlines()[0] == "No tools found matching query 'read file zzz': none reaches 0.9"
     assert "nearest: files__read_file (0.67)" in ended.err
@@ -71,67 +71,67 @@ def test_nothing_as_sure_as_was_asked_for_is_not_called_a_bad_match(toolscript: 
 
 
 @pytest.mark.parametrize("output", ["table", "types"])
-def test_what_is_shown_although_nothing_fits_is_called_a_guess(toolscript: CommandLine, output: str) -> None:
+def test_hits_without_a_good_match_are_called_a_guess(toolscript: CommandLine, output: str) -> None:
     ended = toolscript("search", "oven zzz file", "--threshold", "0.1", "--output", output)
     assert (ended.code, "files__read_file" in ended.out) == (0, True)
     assert ended.err == "no good match: the best of these is a guess; matched nothing: oven, zzz\n"
 
 
-def test_a_good_match_is_not_talked_about(toolscript: CommandLine) -> None:
+def test_a_good_match_prints_no_verdict(toolscript: CommandLine) -> None:
     assert toolscript("search", "read file zzz").err == ""
 
 
-def test_where_no_server_offers_anything_the_words_are_not_blamed(toolscript: CommandLine) -> None:
+def test_the_words_are_not_blamed_when_no_server_offers_anything(toolscript: CommandLine) -> None:
     toolscript.gateway.found = ()
     assert "matched nothing" not in toolscript("search", "read file").err
 
 
-def test_of_many_words_that_matched_nothing_some_are_named(toolscript: CommandLine) -> None:
+def test_some_of_many_unmatched_words_are_named(toolscript: CommandLine) -> None:
     ended = toolscript("search", " ".join(f"q{number}" for number in range(12)))
     assert "  matched nothing: q0, q1, q2, q3, q4, q5, q6, q7 and 4 more\n" in ended.err
 
 
 @pytest.mark.parametrize("option", [["--json"], ["--output", "json"]])
-def test_as_json_it_is_one_line_of_json_found_or_not(toolscript: CommandLine, option: list[str]) -> None:
-    found = toolscript("search", "read a file", *option)
-    assert json.loads(found.out)["results"][0]["toolId"] == "files__read_file"
-    assert "parts" not in json.loads(found.out)["results"][0]
-    assert json.loads(found.out)["good_match"] is True
+def test_json_output_is_one_line_with_or_without_hits(toolscript: CommandLine, option: list[str]) -> None:
+    ended = toolscript("search", "read a file", *option)
+    assert json.loads(ended.out)["results"][0]["toolId"] == "files__read_file"
+    assert "parts" not in json.loads(ended.out)["results"][0]
+    assert json.loads(ended.out)["good_match"] is True
     missing = toolscript("search", "zzz", *option)
     assert (missing.code, json.loads(missing.out)["results"], missing.err) == (1, [], "")
     assert (json.loads(missing.out)["good_match"], json.loads(missing.out)["unmatched_words"]) == (False, ["zzz"])
 
 
 @pytest.mark.requirement("TS-003")
-def test_explained_it_shows_the_parts(toolscript: CommandLine) -> None:
+def test_explain_shows_the_score_components(toolscript: CommandLine) -> None:
     explained = toolscript("search", "read a file", "--explain").out
     assert "capability 0.00" in explained
-    assert "\n  standing: words +1.00, action -0.50\n" in explained
+    assert "\n  score: words +1.00, action -0.50\n" in explained
     as_json = json.loads(toolscript("search", "read a file", "--explain", "--json").out)
     assert sorted(as_json["results"][0]["parts"]) == [
-        *("boost", "fuzzy", "matched", "semantic", "standing", "words"),
+        *("boost", "contributions", "fuzzy", "matched", "semantic", "words"),
     ]
 
 
 @pytest.mark.requirement("TS-003")
 @pytest.mark.parametrize(("semantic", "meaning"), [(True, "not among the nearest"), (False, "no model")])
-def test_an_explanation_does_not_blame_a_model_that_is_there(
+def test_an_explanation_names_a_missing_model_only_if_it_is_missing(
     capsys: pytest.CaptureFixture[str], semantic: bool, meaning: str
 ) -> None:
     hit = LocalHit(ITEMS[0], 0.5, "words file")
     show_answer(LocalAnswer("file", (hit,), 1, 0.35, semantic=semantic), explain=True)
-    assert f"meaning {meaning}, words" in capsys.readouterr().out
+    assert f"semantic {meaning}, words" in capsys.readouterr().out
 
 
 @pytest.mark.requirement("TS-003")
 def test_near_misses_are_explained_too(toolscript: CommandLine) -> None:
     ended = toolscript("search", "oven zzz file", "--explain")
     assert ended.out == ""
-    assert ended.err.count("\n  standing: words +0.33, action -0.50\n") == 2
+    assert ended.err.count("\n  score: words +0.33, action -0.50\n") == 2
 
 
 @pytest.mark.requirement("TS-009")
-def test_as_types_it_is_markdown_before_a_module(toolscript: CommandLine) -> None:
+def test_types_output_is_markdown_before_a_module(toolscript: CommandLine) -> None:
     ended = toolscript("search", "read a file", "--output", "types")
     assert "export function files__read_file" in ended.out
     assert ended.out.index("#") < ended.out.index("export function")
@@ -139,8 +139,8 @@ def test_as_types_it_is_markdown_before_a_module(toolscript: CommandLine) -> Non
 
 
 @pytest.mark.requirement("TS-009")
-def test_types_of_what_is_no_tool_are_not_the_types_of_everything(toolscript: CommandLine) -> None:
-    toolscript.gateway.found = [replace(one, kind=ItemKind.TOOL) for one in ITEMS[:1]]
+def test_types_output_without_a_tool_has_no_types(toolscript: CommandLine) -> None:
+    toolscript.gateway.found = [replace(item, kind=ItemKind.TOOL) for item in ITEMS[:1]]
     prompt = replace(ITEMS[0], kind=ItemKind.PROMPT)
     toolscript.gateway._tools = lambda: [prompt]  # type: ignore[method-assign]
     ended = toolscript("search", "read a file", "--kind", "prompt", "--output", "types")
@@ -155,7 +155,7 @@ def test_many_queries_come_from_stdin(toolscript: CommandLine) -> None:
     assert toolscript("search", stdin="zzz").code == 1
 
 
-def test_a_line_of_stdin_that_is_no_query_ends_it_before_it_begins(toolscript: CommandLine) -> None:
+def test_an_invalid_line_of_stdin_stops_the_search_before_it_starts(toolscript: CommandLine) -> None:
     ended = toolscript("search", "-", stdin="read\n{}\n")
     assert (ended.code, ended.out) == (2, "")
     assert "line 2" in ended.err
@@ -171,27 +171,27 @@ def test_a_query_that_makes_no_sense_is_exit_code_2(toolscript: CommandLine, arg
     assert ended.err.startswith("error: ")
 
 
-def test_an_error_is_json_where_json_was_asked_for(toolscript: CommandLine) -> None:
+def test_an_error_is_json_with_the_json_option(toolscript: CommandLine) -> None:
     toolscript.gateway.broken = NotReady("not yet", hint="wait")
     ended = toolscript("search", "x", "--json")
     error = json.loads(ended.err)["error"]
     assert (ended.code, error["code"], error["details"]["hint"]) == (2, "UNAVAILABLE", "wait")
 
 
-def test_what_a_server_put_into_an_error_is_not_obeyed(toolscript: CommandLine) -> None:
+def test_control_characters_in_a_servers_error_are_removed(toolscript: CommandLine) -> None:
     toolscript.gateway.broken = NotReady(f"server said {ESCAPES}", hint=f"look {ESCAPES}")
     ended = toolscript("search", "x")
     assert ended.err.splitlines() == ["error: server said  [2J ", "hint: look  [2J "]
 
 
-def test_tools_are_listed_with_what_they_are(toolscript: CommandLine) -> None:
+def test_tools_are_listed_with_their_kind(toolscript: CommandLine) -> None:
     toolscript.gateway.found = [*ITEMS, replace(ITEMS[0], name="evil", description=f"a{ESCAPES}b")]
     ended = toolscript("list-tools")
     assert "files__summary (prompt)" in ended.out
     assert "\x1b" not in ended.out
-    one = json.loads(toolscript("list-tools", "database", "--json").out)["tools"]
-    assert [tool["toolId"] for tool in one] == ["database__query_rows"]
-    assert one[0]["inputSchema"]
+    tools = json.loads(toolscript("list-tools", "database", "--json").out)["tools"]
+    assert [tool["toolId"] for tool in tools] == ["database__query_rows"]
+    assert tools[0]["inputSchema"]
     nothing = toolscript("list-tools", "nobody")
     assert (nothing.code, nothing.out) == (1, "")
 
@@ -214,19 +214,24 @@ def test_types_of_some_or_all_are_printed(toolscript: CommandLine) -> None:
 
 
 @pytest.mark.requirement("TS-010")
-def test_a_call_prints_what_the_tool_answered(toolscript: CommandLine, tmp_path: Path) -> None:
+def test_a_call_prints_the_tools_result(toolscript: CommandLine, tmp_path: Path) -> None:
     ended = toolscript("call", "files__read_file", '{"path": "a"}')
     assert (ended.code, ended.out) == (0, "called files__read_file\n")
     (tmp_path / "given.json").write_text('{"path": "b"}')
     toolscript("call", "files__read_file", f"@{tmp_path / 'given.json'}")
     toolscript("call", "files__read_file", "-", stdin='{"path": "c"}')
     toolscript("call", "files__read_file")
-    assert [given for _, given in toolscript.gateway.calls] == [{"path": "a"}, {"path": "b"}, {"path": "c"}, {}]
+    assert [arguments for _, arguments in toolscript.gateway.calls] == [
+        {"path": "a"},
+        {"path": "b"},
+        {"path": "c"},
+        {},
+    ]
     assert {need.only_server for _, need in toolscript.commands.asked} == {"files"}
 
 
 @pytest.mark.requirement("TS-010")
-def test_a_tool_that_says_it_failed_is_exit_code_1(toolscript: CommandLine) -> None:
+def test_a_tool_that_reports_an_error_is_exit_code_1(toolscript: CommandLine) -> None:
     toolscript.gateway.replies["files__read_file"] = CallResult((), {"why": "no"}, is_error=True)
     ended = toolscript("call", "files__read_file")
     assert (ended.code, json.loads(ended.out)) == (1, {"why": "no"})
@@ -236,7 +241,7 @@ def test_a_tool_that_says_it_failed_is_exit_code_1(toolscript: CommandLine) -> N
 
 @pytest.mark.requirement("TS-010")
 @pytest.mark.parametrize("arguments", ["[]", "{", "3", "@nowhere.json", ""])
-def test_arguments_that_are_no_object_are_exit_code_2(toolscript: CommandLine, arguments: str) -> None:
+def test_arguments_other_than_an_object_are_exit_code_2(toolscript: CommandLine, arguments: str) -> None:
     ended = toolscript("call", "files__read_file", arguments)
     assert (ended.code, ended.err.startswith("error: the arguments ")) == (2, True)
     assert toolscript.gateway.calls == []
@@ -250,12 +255,12 @@ def test_a_server_that_is_down_is_exit_code_2(toolscript: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "99999999999", "x"])
-def test_a_port_that_is_none_is_refused(toolscript: CommandLine, port: str) -> None:
+def test_an_invalid_port_is_refused(toolscript: CommandLine, port: str) -> None:
     assert toolscript("gateway", "start", "--port", port).code == 2
     assert toolscript.commands.started == []
 
 
-def test_a_port_that_is_one_is_taken(toolscript: CommandLine) -> None:
+def test_a_valid_port_is_accepted(toolscript: CommandLine) -> None:
     for port in (0, 65535):
         assert toolscript("gateway", "start", "--port", str(port)).code == 0
     assert [flags["gateway_port"] for flags in toolscript.commands.started] == [0, 65535]

@@ -1,4 +1,4 @@
-"""`toolscript ingest`: what is asked of the service, what is said of files, and how it ends."""
+"""`toolscript ingest`: requests to the service, messages about files, and exit codes."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ BAD = IngestResult("/shelf/bad\x1b[2J.pdf", IngestOutcome.SKIPPED, problem="it i
 
 @dataclass
 class Service:
-    """Stands for a library: has these results, and remembers what it was asked."""
+    """Double of a library: returns these results, and records its requests."""
 
     results: Sequence[IngestResult] = ()
     usage: TextUsage | None = None
@@ -39,9 +39,9 @@ class Service:
     ) -> IngestReport:
         self.orders.append(order)
         report = IngestReport(text_usage=self.usage, was_stopped=self.was_stopped)
-        for one in self.results:
-            report.add(one)
-            on_result(one)
+        for result in self.results:
+            report.add(result)
+            on_result(result)
             on_progress(Progress("files", report.done, len(self.results)))
         return report
 
@@ -75,10 +75,23 @@ def toolscript(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     return command
 
 
-def test_everything_somebody_says_reaches_the_service(toolscript: Callable[..., Ended]) -> None:
+def test_every_option_reaches_the_service(toolscript: Callable[..., Ended]) -> None:
     service = Service()
-    said = ["a", "b", "--type", "book", "--topic", "bees", "--topic", "honey", "--author", "Ann", "--base", "/x"]
-    assert toolscript(service, *said, "--prune", "--no-extract", "--token-budget", "9").code == 0
+    arguments = [
+        "a",
+        "b",
+        "--type",
+        "book",
+        "--topic",
+        "bees",
+        "--topic",
+        "honey",
+        "--author",
+        "Ann",
+        "--base",
+        "/x",
+    ]
+    assert toolscript(service, *arguments, "--prune", "--no-extract", "--token-budget", "9").code == 0
     assert service.orders == [
         IngestOptions(("a", "b"), "/x", "book", ("bees", "honey"), ("Ann",), False, 9, prune=True, dry=False)
     ]
@@ -90,11 +103,11 @@ def test_the_report_counts_outcomes_chunks_extractions_and_tokens(toolscript: Ca
     assert ended.out == (
         "files: 1 added, 0 updated, 1 unchanged, 0 removed, 0 skipped\n"
         "written: 3 chunks, 1 extraction\n"
-        "language model: 2 calls, 1 failed, 1,000 tokens asked, 50 answered\n"
+        "language model: 2 calls, 1 failed, 1,000 prompt tokens, 50 completion tokens\n"
     )
 
 
-def test_a_skipped_file_is_named_with_its_reason_on_one_harmless_line(toolscript: Callable[..., Ended]) -> None:
+def test_a_skipped_file_is_named_with_its_reason_on_one_safe_line(toolscript: Callable[..., Ended]) -> None:
     ended = toolscript(Service([ADDED, BAD]), "shelf")
     assert ended.code == 2
     (line,) = ended.err.splitlines()
@@ -103,17 +116,17 @@ def test_a_skipped_file_is_named_with_its_reason_on_one_harmless_line(toolscript
     assert "damaged" in line
 
 
-def test_of_many_skipped_files_some_are_said_and_json_names_them_all(toolscript: Callable[..., Ended]) -> None:
+def test_the_text_names_some_of_many_skipped_files_and_json_all(toolscript: Callable[..., Ended]) -> None:
     many = [IngestResult(f"/shelf/{n}.pdf", IngestOutcome.SKIPPED, problem="it is damaged") for n in range(150)]
-    said = toolscript(Service(many), "shelf").err.splitlines()
-    assert (len(said), said[-1]) == (21, "and 130 more; --json names them all")
+    messages = toolscript(Service(many), "shelf").err.splitlines()
+    assert (len(messages), messages[-1]) == (21, "and 130 more; --json names them all")
     *skipped, report = map(json.loads, toolscript(Service(many), "shelf", "--json").out.splitlines())
-    assert [one["path"] for one in skipped] == [one.path for one in many]
+    assert [entry["path"] for entry in skipped] == [entry.path for entry in many]
     assert skipped[0] == {"path": "/shelf/0.pdf", "outcome": "skipped", "problem": "it is damaged"}
     assert (report["skipped"], report["added"]) == (150, 0)
 
 
-def test_a_dry_run_says_what_would_become_of_each_file_that_changed(toolscript: Callable[..., Ended]) -> None:
+def test_a_dry_run_prints_the_outcome_of_each_changed_file(toolscript: Callable[..., Ended]) -> None:
     service = Service([ADDED, KEPT])
     assert toolscript(service, "shelf", "--dry-run").out.splitlines() == [
         "/shelf/bees.md: added, 3 chunks",
@@ -122,12 +135,12 @@ def test_a_dry_run_says_what_would_become_of_each_file_that_changed(toolscript: 
     assert service.orders[0].dry
 
 
-def test_a_run_that_was_stopped_says_how_it_goes_on(toolscript: Callable[..., Ended]) -> None:
+def test_a_stopped_run_says_how_to_resume(toolscript: Callable[..., Ended]) -> None:
     ended = toolscript(Service([ADDED], was_stopped=True), "shelf")
-    assert (ended.code, ended.err) == (2, "stopped: the same command goes on where it ended\n")
+    assert (ended.code, ended.err) == (2, "stopped: run the same command again to resume\n")
 
 
-def test_watching_tells_each_change_and_nothing_of_a_quiet_round(
+def test_watching_prints_each_change_and_nothing_for_a_quiet_round(
     toolscript: Callable[..., Ended],
 ) -> None:
     out = toolscript(Service([KEPT]), "shelf", "--watch").out.splitlines()
@@ -137,7 +150,7 @@ def test_watching_tells_each_change_and_nothing_of_a_quiet_round(
 
 
 @pytest.mark.parametrize(("left", "code"), [(0, 0), (2, 2)])
-def test_reindexing_needs_no_files_and_says_when_some_sources_were_never_free(
+def test_reindexing_needs_no_files_and_reports_sources_held_by_other_runs(
     toolscript: Callable[..., Ended], left: int, code: int
 ) -> None:
     service = Service(left=left)
@@ -155,7 +168,7 @@ def test_reindexing_needs_no_files_and_says_when_some_sources_were_never_free(
         (["shelf", "--drop-previous"], "--drop-previous is for --reindex"),
     ],
 )
-def test_what_does_not_go_together_is_refused_with_a_hint(
+def test_options_that_exclude_each_other_are_refused_with_a_hint(
     toolscript: Callable[..., Ended], arguments: list[str], says: str
 ) -> None:
     ended = toolscript(Service(), *arguments)

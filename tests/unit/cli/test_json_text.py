@@ -1,4 +1,4 @@
-"""JSON for programs, in a terminal that obeys what it is shown."""
+"""JSON output without terminal control characters."""
 
 import json
 
@@ -7,10 +7,12 @@ import pytest
 from toolscript.cli.output import json_text
 
 
-@pytest.mark.parametrize("said", ["\x1b[2J", "\x9b31m", "\u202eevil", "\U000e0041tag", "line\u2028end", "日本語"])
-def test_what_a_terminal_would_obey_is_escaped_and_reads_back_as_it_was(said: str) -> None:
-    text = json_text({"said": said})
-    assert json.loads(text) == {"said": said}
+@pytest.mark.parametrize(
+    "content", ["\x1b[2J", "\x9b31m", "\u202eevil", "\U000e0041tag", "line\u2028end", "日本語"]
+)
+def test_control_characters_are_escaped_and_parse_back_unchanged(content: str) -> None:
+    text = json_text({"said": content})
+    assert json.loads(text) == {"said": content}
     assert not set(text) & set("\x1b\x9b\u202e\u2028\U000e0041")
 
 

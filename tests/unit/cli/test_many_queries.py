@@ -1,4 +1,4 @@
-"""Many queries at once: lines of text, lines of JSON, and which line is wrong."""
+"""Many queries at once: lines of text or JSON, and errors with the line number."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def read(*lines: str) -> list[LocalQuery]:
     return list(queries_of(lines, USUAL))
 
 
-def test_each_line_is_a_query_with_the_usual_limits() -> None:
+def test_each_line_is_a_query_with_the_default_limits() -> None:
     assert read("read a file\n", "  send mail \n") == [
         LocalQuery("read a file", 7, 0.4, ItemKind.PROMPT),
         LocalQuery("send mail", 7, 0.4, ItemKind.PROMPT),
@@ -27,7 +27,7 @@ def test_blank_lines_are_skipped() -> None:
     assert [query.text for query in read("", "\n", " \t\n", "x\n", "\r\n")] == ["x"]
 
 
-def test_a_line_of_json_may_say_more() -> None:
+def test_a_json_line_may_set_limit_threshold_and_search_type() -> None:
     assert read('{"query": "a", "limit": 2, "threshold": 0}', '{"query": "b"}') == [
         LocalQuery("a", 2, 0.0, ItemKind.PROMPT),
         LocalQuery("b", 7, 0.4, ItemKind.PROMPT),
@@ -56,11 +56,11 @@ def test_a_line_of_json_may_say_more() -> None:
     ],
     ids=lambda line: line[:24],
 )
-def test_a_line_that_is_no_query_is_refused_with_its_number(line: str) -> None:
+def test_an_invalid_line_is_refused_with_its_number(line: str) -> None:
     with pytest.raises(InvalidRequest, match="line 3") as refused:
         read("fine", "", line)
     assert '{"query"' in refused.value.hint
 
 
-def test_text_in_brackets_of_another_kind_is_text() -> None:
+def test_text_in_other_brackets_is_a_query() -> None:
     assert [query.text for query in read("[1]", '"quoted"')] == ["[1]", '"quoted"']

@@ -1,4 +1,4 @@
-"""Tables: what servers say is shown, never obeyed, and columns stand below each other."""
+"""Tables: no control characters of servers, and aligned columns."""
 
 import unicodedata
 
@@ -18,38 +18,40 @@ HARMFUL = [
 
 
 @pytest.mark.parametrize("text", HARMFUL, ids=ascii)
-def test_what_a_terminal_would_obey_is_taken_out(text: str) -> None:
-    for shown in (printable(text), harmless(text)):
-        assert all(unicodedata.category(char)[0] != "C" for char in shown)
-        assert "\u2028" not in shown
+def test_terminal_control_characters_are_removed(text: str) -> None:
+    for output in (printable(text), harmless(text)):
+        assert all(unicodedata.category(char)[0] != "C" for char in output)
+        assert "\u2028" not in output
     assert printable(text).replace(" ", "").isascii()
 
 
 @given(st.text())
-def test_what_is_printed_is_one_line_that_nothing_obeys(text: str) -> None:
-    shown = printable(text)
-    assert len(shown.splitlines()) <= 1
-    assert not [char for char in shown if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")]
-    assert printable(shown) == shown
+def test_printable_text_is_one_line_without_control_characters(text: str) -> None:
+    output = printable(text)
+    assert len(output.splitlines()) <= 1
+    assert not [
+        char for char in output if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+    ]
+    assert printable(output) == output
 
 
-def test_letters_of_all_scripts_stay_as_they_are() -> None:
+def test_letters_of_all_scripts_are_kept() -> None:
     for text in ("Überprüfen", "расписание", "日本語のツール", "עברית", "ไทย", "💥 boom"):
         assert printable(text) == text
 
 
-def test_lines_are_one_line_in_a_table_and_lines_elsewhere() -> None:
+def test_line_breaks_are_removed_in_a_table_and_kept_elsewhere() -> None:
     assert printable(" a\n\tb  c ") == "a b c"
     assert harmless("a\n  b\x1b") == "a\n  b "
 
 
-def test_columns_stand_below_each_other() -> None:
-    shown = table(["Tool", "Sure", "Why"], [["a", "0.90", "x"], ["longer", "1", "y y"]], colour=False)
-    assert shown.splitlines() == ["Tool    Sure  Why", "a       0.90  x", "longer  1     y y"]
+def test_columns_are_aligned() -> None:
+    output = table(["Tool", "Sure", "Why"], [["a", "0.90", "x"], ["longer", "1", "y y"]], colour=False)
+    assert output.splitlines() == ["Tool    Sure  Why", "a       0.90  x", "longer  1     y y"]
 
 
 @pytest.mark.parametrize("cell", ["日本語", "ﾊﾝｶｸ", "ＦＵＬＬ", "cafe\u0301", "नमस्ते", "plain"])
-def test_wide_letters_and_marks_take_the_room_they_take(cell: str) -> None:
+def test_wide_letters_and_combining_marks_are_aligned(cell: str) -> None:
     lines = table(["A", "B"], [[cell, "x"], ["b" * 12, "y"]], colour=False).splitlines()
     starts = [width(line[: line.rindex(last)]) for line, last in zip(lines, ("B", "x", "y"), strict=True)]
     assert starts == [14, 14, 14]
@@ -71,7 +73,7 @@ def test_a_table_may_have_no_rows() -> None:
     assert table(["A", "B"], [], colour=False) == "A  B"
 
 
-def test_colour_is_for_the_head_alone() -> None:
+def test_only_the_head_is_coloured() -> None:
     head, row = table(["A"], [["\x1b[31ma"]], colour=True).splitlines()
     assert head == f"{BOLD}A{PLAIN}"
     assert "\x1b" not in row

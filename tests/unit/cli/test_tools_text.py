@@ -1,4 +1,4 @@
-"""What is said of answers that a small service does not give: degraded, routed by many, hostile."""
+"""Text of answers that a small service does not give: degraded, routed by many skills, hostile."""
 
 from dataclasses import replace
 
@@ -40,37 +40,37 @@ def skill(id_: str, score: float | None = 0.5, by: MatchedBy = MatchedBy.VECTOR)
 def routed(
     *skills: MatchedSkill, strategy: Strategy = Strategy.HIERARCHICAL, unskilled: int | None = 0
 ) -> ToolAnswer:
-    ids = tuple(one.id for one in skills)
+    ids = tuple(skill_.id for skill_ in skills)
     answer = ToolAnswer("x", (), 0, "hybrid", Timings(), strategy_used=strategy, unskilled_count=unskilled)
     return replace(answer, skills=skills, skill_ids_used=None if strategy is Strategy.DIRECT else ids)
 
 
 def test_skills_are_named_with_how_they_were_matched() -> None:
     answer = routed(skill("files", 0.613), skill("git", 0.3, MatchedBy.WORDS), unskilled=2_400)
-    assert routing_text(answer, wanted="hierarchical") == (
+    assert routing_text(answer, requested="hierarchical") == (
         "routed by 2 skills: files (vector 0.61), git (words); about 2,400 items are in no skill, and left out"
     )
 
 
 @pytest.mark.parametrize("unskilled", [0, None])
-def test_where_nothing_is_left_out_or_nobody_knows_nothing_is_said_of_it(unskilled: int | None) -> None:
+def test_an_unknown_or_zero_count_of_unskilled_items_is_not_mentioned(unskilled: int | None) -> None:
     answer = routed(skill("files"), unskilled=unskilled)
-    assert routing_text(answer, wanted="hierarchical") == "routed by 1 skill: files (vector 0.50)"
+    assert routing_text(answer, requested="hierarchical") == "routed by 1 skill: files (vector 0.50)"
 
 
 def test_many_skills_are_counted_and_the_first_are_named() -> None:
-    text = routing_text(routed(*(skill(f"s{at}") for at in range(32))), wanted="hierarchical")
+    text = routing_text(routed(*(skill(f"s{number}") for number in range(32))), requested="hierarchical")
     assert text.startswith("routed by 32 skills: s0 (vector 0.50), s1")
     assert text.endswith("s7 (vector 0.50) and 24 more")
 
 
 def test_a_search_of_all_items_leaves_nothing_out() -> None:
     both = routed(skill("files"), strategy=Strategy.HYBRID, unskilled=9)
-    assert "left out" not in routing_text(both, wanted="hybrid")
+    assert "left out" not in routing_text(both, requested="hybrid")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "degraded", "told"),
+    ("strategy", "degraded", "expected"),
     [
         ("direct", (), "all items were searched"),
         ("hierarchical", (), "no skill matched: all items were searched"),
@@ -78,26 +78,26 @@ def test_a_search_of_all_items_leaves_nothing_out() -> None:
         ("hierarchical", ("skills",), "all items were searched"),
     ],
 )
-def test_no_skill_is_blamed_only_where_one_was_looked_for(
-    wanted: str, degraded: tuple[str, ...], told: str
+def test_a_missing_skill_is_mentioned_only_after_a_skill_search(
+    strategy: str, degraded: tuple[str, ...], expected: str
 ) -> None:
     answer = replace(routed(strategy=Strategy.DIRECT), degraded=degraded)
-    assert routing_text(answer, wanted=wanted) == told
+    assert routing_text(answer, requested=strategy) == expected
 
 
-def test_every_part_that_can_fail_has_its_words_and_an_unheard_of_one_is_named() -> None:
+def test_every_degraded_part_has_a_message_and_an_unknown_one_is_named() -> None:
     lines = list(degraded_lines([*Part, f"news{EVIL}"]))
     assert len(set(lines)) == len(Part) + 1
     assert lines[-1] == f"degraded: without news{HARMLESS}, which failed"
     assert not [line for line in lines[:-1] if "which failed" in line]
 
 
-def test_where_nothing_was_searched_no_threshold_is_to_blame() -> None:
+def test_a_search_that_did_not_run_does_not_blame_the_threshold() -> None:
     lines = list(nothing_found_lines(replace(routed(), search_type_used="none", good_match=False)))
     assert lines == ["nothing was searched for 'x'"]
 
 
-def test_where_the_skills_have_nothing_a_wider_search_is_named() -> None:
+def test_no_hit_in_the_skills_suggests_a_wider_search() -> None:
     assert list(nothing_found_lines(routed(skill("empty")))) == [
         "nothing found for 'x'",
         "hint: `--strategy hybrid` searches the items of other skills too",
@@ -106,7 +106,7 @@ def test_where_the_skills_have_nothing_a_wider_search_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("confidence", "good_match", "told"),
+    ("confidence", "good_match", "expected"),
     [
         (0.74, True, []),
         (0.33, True, ["matched nothing: anna"]),
@@ -114,38 +114,38 @@ def test_where_the_skills_have_nothing_a_wider_search_is_named() -> None:
         (0.74, False, ["no good match: the best of these is a guess; matched nothing: anna"]),
     ],
 )
-def test_words_that_matched_nothing_are_told_of_what_is_not_likely_right(
-    confidence: float | None, good_match: bool | None, told: list[str]
+def test_unmatched_words_are_named_unless_the_best_hit_is_likely(
+    confidence: float | None, good_match: bool | None, expected: list[str]
 ) -> None:
     hit = ToolHit(7, ItemKind.TOOL, "disk", "read", "", 0.5, confidence=confidence)
     answer = replace(routed(), hits=(hit,), good_match=good_match, unmatched=("anna",))
-    assert list(doubt_lines(answer)) == told
+    assert list(doubt_lines(answer)) == expected
     assert "matched" not in "".join(doubt_lines(replace(answer, unmatched=())))
 
 
 def test_many_words_are_counted_and_the_first_are_named() -> None:
-    answer = replace(routed(), good_match=False, unmatched=tuple(f"w{at}" for at in range(11)))
+    answer = replace(routed(), good_match=False, unmatched=tuple(f"w{number}" for number in range(11)))
     assert "w0, w1, w2, w3, w4, w5, w6, w7 and 3 more" in next(iter(doubt_lines(answer)))
 
 
-def test_the_strongest_part_comes_first_and_skills_that_did_not_match_are_told() -> None:
+def test_the_largest_contribution_comes_first_and_unmatched_skills_are_marked() -> None:
     explained = Explanation(2, {"name": 0.2, "action": -0.9}, None, 1.5, ("files",))
     hit = ToolHit(7, ItemKind.TOOL, "disk", "read", "", 0.5, ("files", "git"), explanation=explained)
     assert explained_text(hit, [skill("files", 0.61)]).splitlines() == [
         "disk__read, item 7",
         "  place 2, similarity -, words 1.50",
-        "  standing: action -0.90, name +0.20",
+        "  score: action -0.90, name +0.20",
         "  skills: files (vector 0.61), git (not matched)",
     ]
     assert explained_text(hit, []).endswith("skills: files, git")
 
 
-def test_only_stages_that_took_time_are_told() -> None:
+def test_only_stages_that_took_time_are_shown() -> None:
     assert timings_text(Timings(10.4, 0.0, 21.6, 5.0, 0.2, 33.0)) == "took 33 ms: embedding 10, tools 22"
     assert timings_text(Timings(total=0.7)) == "took 1 ms"
 
 
-def test_no_text_of_a_service_reaches_the_terminal_as_it_is() -> None:
+def test_control_characters_of_a_service_do_not_reach_the_terminal() -> None:
     evil_skill = MatchedSkill(EVIL, EVIL, EVIL, 0.5, 1, MatchedBy.VECTOR)
     explained = Explanation(1, {EVIL: 1.0}, 0.5, 0.5, (EVIL,))
     hit = ToolHit(1, ItemKind.TOOL, EVIL, EVIL, EVIL, 0.5, (EVIL,), explanation=explained)
@@ -153,7 +153,7 @@ def test_no_text_of_a_service_reaches_the_terminal_as_it_is() -> None:
     texts = [
         hits_table([hit]),
         skills_table([evil_skill]),
-        routing_text(answer, wanted="hierarchical"),
+        routing_text(answer, requested="hierarchical"),
         *nothing_found_lines(answer),
         *doubt_lines(answer),
         explained_text(hit, [evil_skill]),

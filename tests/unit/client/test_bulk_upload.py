@@ -1,4 +1,4 @@
-"""Documents on their way to a service that is busy, away, or lost in the middle."""
+"""Bulk upload to a service that is busy, unavailable, or lost in the middle."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,44 +18,44 @@ from toolscript.documents.model.upload import Place, UploadReport
 
 pytestmark = pytest.mark.requirement("DOC-006")
 
-AWAY = Unavailable("nobody answers")
+AWAY = Unavailable("no answer")
 
 
 @dataclass
 class Scene:
-    """`troubles` come first, one a request: an error, or how many documents get an answer before one."""
+    """`troubles` come first, one per request: an error, or the number of documents with a result before one."""
 
     troubles: list[ToolscriptError | int] = field(default_factory=list)
     requests: list[list[str]] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
-    shown: list[Progress] = field(default_factory=list)
-    remembered: list[UploadState] = field(default_factory=list)
+    progress: list[Progress] = field(default_factory=list)
+    states: list[UploadState] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
 
-    def send(self, found: Iterable[Found], total: int | None = None) -> UploadReport:
-        ways = UploadHooks(
+    def send(self, documents: Iterable[Found], total: int | None = None) -> UploadReport:
+        hooks = UploadHooks(
             self._answer,
-            self.remembered.append,
-            self.shown.append,
+            self.states.append,
+            self.progress.append,
             lambda _, seconds: None,
             self.pauses.append,
         )
-        return BulkUpload(ways, UploadState(), total).send(found)
+        return BulkUpload(hooks, UploadState(), total).send(documents)
 
     def _answer(self, lines: Sequence[bytes]) -> PutAnswer:
         documents = [json.loads(line) for line in lines]
-        self.requests.append([one["id"] for one in documents])
+        self.requests.append([document["id"] for document in documents])
         trouble = self.troubles.pop(0) if self.troubles else len(lines)
         if isinstance(trouble, ToolscriptError):
             raise trouble
-        results = {number: self._keep(one) for number, one in enumerate(documents[:trouble], 1)}
+        results = {number: self._keep(document) for number, document in enumerate(documents[:trouble], 1)}
         return PutAnswer(results, AWAY if trouble < len(lines) else None)
 
     def _keep(self, document: dict[str, str]) -> PutResult:
-        known = self.kept.get(document["id"])
+        stored = self.kept.get(document["id"])
         self.kept[document["id"]] = document["text"]
-        same = known == document["text"]
-        outcome = PutOutcome.CREATED if known is None else PutOutcome.UNCHANGED if same else PutOutcome.UPDATED
+        same = stored == document["text"]
+        outcome = PutOutcome.CREATED if stored is None else PutOutcome.UNCHANGED if same else PutOutcome.UPDATED
         return PutResult(document["id"], outcome, 1)
 
 
@@ -69,10 +69,10 @@ def found(count: int, size: int = 1) -> list[Found]:
 def test_a_request_holds_200_documents_or_a_mebibyte() -> None:
     scene = Scene()
     assert scene.send(found(450)).outcomes == {PutOutcome.CREATED: 450}
-    assert [len(one) for one in scene.requests] == [200, 200, 50]
+    assert [len(request) for request in scene.requests] == [200, 200, 50]
     scene = Scene()
     scene.send(found(5, 400_000))
-    assert [len(one) for one in scene.requests] == [2, 2, 1]
+    assert [len(request) for request in scene.requests] == [2, 2, 1]
 
 
 def test_documents_are_read_when_they_are_sent_and_not_before() -> None:
@@ -86,11 +86,11 @@ def test_documents_are_read_when_they_are_sent_and_not_before() -> None:
     scene.send(counted())
 
 
-def test_what_was_acknowledged_is_remembered_request_by_request_and_shown() -> None:
+def test_the_state_is_saved_and_shown_after_every_acknowledged_request() -> None:
     scene = Scene()
     scene.send(found(450), 450)
-    assert [one.place.line for one in scene.remembered if one.place] == [200, 400, 450]
-    assert [(one.done, one.total) for one in scene.shown][-1] == (450, 450)
+    assert [state.place.line for state in scene.states if state.place] == [200, 400, 450]
+    assert [(progress.done, progress.total) for progress in scene.progress][-1] == (450, 450)
 
 
 def test_a_place_is_only_passed_when_all_before_it_was_acknowledged() -> None:
@@ -98,12 +98,12 @@ def test_a_place_is_only_passed_when_all_before_it_was_acknowledged() -> None:
     last = LeftOut("b.pdf", "is none of", Place(1))
     scene = Scene()
     report = scene.send([*found(2), bad, last])
-    assert [one.place for one in scene.remembered] == [Place(1)]
+    assert [state.place for state in scene.states] == [Place(1)]
     assert (report.refused, report.skipped, report.done) == (1, 1, 4)
     assert report.named == [("a.jsonl line 3", "is not JSON"), ("b.pdf", "is none of")]
 
 
-def test_one_that_is_away_is_asked_again_later_and_later() -> None:
+def test_an_unavailable_service_is_retried_with_backoff() -> None:
     scene = Scene([AWAY] * 5)
     assert scene.send(found(3)).outcomes == {PutOutcome.CREATED: 3}
     assert scene.requests == [["d1", "d2", "d3"]] * 6
@@ -111,15 +111,15 @@ def test_one_that_is_away_is_asked_again_later_and_later() -> None:
         assert longest / 2 <= pause <= longest
 
 
-def test_one_that_stays_away_is_given_up_and_what_was_sent_before_is_remembered() -> None:
+def test_an_upload_gives_up_on_an_unavailable_service_and_keeps_its_state() -> None:
     scene = Scene([200, *[AWAY] * 99])
-    with pytest.raises(Unavailable, match="nobody answers"):
+    with pytest.raises(Unavailable, match="no answer"):
         scene.send(found(300))
     assert len(scene.requests) == 1 + MAX_TRIES
-    assert [one.place.line for one in scene.remembered if one.place] == [200]
+    assert [state.place.line for state in scene.states if state.place] == [200]
 
 
-def test_how_long_a_service_asks_to_be_left_alone_it_is_and_not_longer_than_is_sane() -> None:
+def test_an_upload_waits_as_long_as_the_service_requests_up_to_a_limit() -> None:
     def busy(seconds: float) -> TooManyRequests:
         return TooManyRequests("too many", details={"retry_after_seconds": seconds})
 
@@ -128,20 +128,20 @@ def test_how_long_a_service_asks_to_be_left_alone_it_is_and_not_longer_than_is_s
     assert scene.pauses == [17.0, bulk_upload.MAX_WAIT]
 
 
-def test_only_what_got_no_answer_is_sent_again() -> None:
+def test_only_documents_without_a_result_are_sent_again() -> None:
     scene = Scene([2, AWAY, 1])
     report = scene.send(found(5))
     assert scene.requests == [["d1", "d2", "d3", "d4", "d5"], ["d3", "d4", "d5"], ["d3", "d4", "d5"], ["d4", "d5"]]
     assert report.outcomes == {PutOutcome.CREATED: 5}
 
 
-def test_as_long_as_it_gets_on_it_is_not_given_up() -> None:
+def test_an_upload_that_makes_progress_does_not_give_up() -> None:
     scene = Scene([1] * 20)
     assert scene.send(found(30)).outcomes == {PutOutcome.CREATED: 30}
     assert len(scene.pauses) == 20
 
 
-def test_what_will_not_pass_ends_it_at_once() -> None:
+def test_a_permanent_error_ends_the_upload_at_once() -> None:
     scene = Scene([InvalidRequest("no")])
     with pytest.raises(InvalidRequest):
         scene.send(found(3))
@@ -149,11 +149,11 @@ def test_what_will_not_pass_ends_it_at_once() -> None:
 
 
 class TestState:
-    """In a file, for whoever is killed."""
+    """The state in a file, to resume a killed upload."""
 
     STATE = UploadState(1234.5, Place(2, ("a", "b.jsonl"), 77, 3))
 
-    def test_it_comes_back_as_it_was_with_what_became_of_the_documents(self, tmp_path: Path) -> None:
+    def test_the_state_survives_the_round_trip_with_its_report(self, tmp_path: Path) -> None:
         file = UploadStateFile(tmp_path / "new" / "state.json", ["http://x", "docs"])
         assert file.load().place is None
         self.STATE.report.outcomes[PutOutcome.UPDATED] = 5
@@ -163,23 +163,23 @@ class TestState:
         assert (loaded.began_at, loaded.place) == (1234.5, self.STATE.place)
         assert loaded.report.outcomes == {PutOutcome.UPDATED: 5, PutOutcome.REFUSED: 1}
         assert (loaded.report.named, loaded.report.sent_before) == ([("caf\udce9", "no")], 6)
-        assert [one.name for one in (tmp_path / "new").iterdir()] == ["state.json"]
+        assert [path.name for path in (tmp_path / "new").iterdir()] == ["state.json"]
         file.remove()
         assert file.load().place is None
 
     def test_a_file_that_is_something_else_is_refused_and_not_touched(self, tmp_path: Path) -> None:
         path = tmp_path / "state.json"
         UploadStateFile(path, ["http://x", "docs"]).save(self.STATE)
-        with pytest.raises(InvalidRequest, match="of other documents, or of another service"):
+        with pytest.raises(InvalidRequest, match="of another upload, or of another service"):
             UploadStateFile(path, ["http://y", "docs"]).load()
         good = json.loads(path.read_text("utf-8"))
         for content in ("", "my diary", "[]", '{"format": "other"}', json.dumps({**good, "place": {"path": "x"}})):
             path.write_text(content, "utf-8")
-            with pytest.raises(InvalidRequest, match="holds no state"):
+            with pytest.raises(InvalidRequest, match="is not a state file"):
                 UploadStateFile(path, ["http://x", "docs"]).load()
             assert path.read_text("utf-8") == content
 
-    def test_where_nothing_can_be_written_it_is_said(self, tmp_path: Path) -> None:
+    def test_an_unwritable_state_file_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("x", "utf-8")
         with pytest.raises(SetupError, match="cannot write"):
             UploadStateFile(tmp_path / "file" / "state.json", []).save(self.STATE)

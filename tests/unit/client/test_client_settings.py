@@ -1,4 +1,4 @@
-"""Where the commands that ask a service find one: flag beats variable beats where `serve` listens."""
+"""The address of a service: flag before environment variable before the default of `serve`."""
 
 import os
 
@@ -15,7 +15,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def test_without_anything_it_is_where_serve_listens_without_anything() -> None:
+def test_without_settings_the_address_is_the_default_of_serve() -> None:
     default = Settings()
     assert load_client_settings().address == f"http://{default.host}:{default.port}"
 
@@ -38,7 +38,7 @@ def test_a_flag_beats_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         ("search.example", "http://search.example:9"),
     ],
 )
-def test_where_serve_was_told_to_listen_it_is_asked(
+def test_the_address_follows_the_settings_of_serve(
     monkeypatch: pytest.MonkeyPatch, host: str, address: str
 ) -> None:
     monkeypatch.setenv("TOOLSCRIPT_HOST", host)

@@ -1,4 +1,4 @@
-"""Documents in files and folders: what is read, what is left out and why, and how reading goes on."""
+"""Documents in files and folders: what is read, what is left out and why, and how reading resumes."""
 
 import io
 import json
@@ -30,23 +30,23 @@ def write(name: str, content: str | bytes) -> Path:
 
 
 def lines(*ids: str) -> str:
-    return "".join(json.dumps({"id": one, "text": f"text of {one}"}) + "\n" for one in ids)
+    return "".join(json.dumps({"id": id_, "text": f"text of {id_}"}) + "\n" for id_ in ids)
 
 
 def read(*paths: str, **more: object) -> list[Found]:
     return list(DocumentFiles(paths, **more).read())  # type: ignore[arg-type]
 
 
-def documents(found: list[Found]) -> list[Document]:
-    return [one.document for one in found if isinstance(one, FoundDocument)]
+def documents(items: list[Found]) -> list[Document]:
+    return [item.document for item in items if isinstance(item, FoundDocument)]
 
 
-def ids(found: list[Found]) -> list[str]:
-    return [one.id for one in documents(found)]
+def ids(items: list[Found]) -> list[str]:
+    return [document.id for document in documents(items)]
 
 
-def left_out(found: list[Found]) -> dict[str, str]:
-    return {one.where: one.reason for one in found if isinstance(one, LeftOut)}
+def left_out(items: list[Found]) -> dict[str, str]:
+    return {item.where: item.reason for item in items if isinstance(item, LeftOut)}
 
 
 class TestTexts:
@@ -63,9 +63,9 @@ class TestTexts:
     def test_the_title_of_markdown_is_its_first_heading(self) -> None:
         write("a.md", "some words\n\n## The *heading* ##\n\n# Another\n")
         write("b.md", "no heading, and #no space")
-        assert [one.title for one in documents(read("a.md", "b.md"))] == ["The *heading*", "b"]
+        assert [document.title for document in documents(read("a.md", "b.md"))] == ["The *heading*", "b"]
 
-    def test_what_was_named_is_read_whatever_it_is_called(self) -> None:
+    def test_a_file_passed_as_the_path_is_read_whatever_its_name(self) -> None:
         write("README", "Hello.")
         assert ids(read("README")) == ["README"]
 
@@ -85,12 +85,12 @@ class TestTexts:
             ("ü".encode() * 2_000_001, "is larger than 4,000,000 bytes"),
         ],
     )
-    def test_what_is_no_text_is_left_out_with_a_reason(self, content: bytes, reason: str) -> None:
+    def test_a_file_that_is_not_text_is_left_out_with_a_reason(self, content: bytes, reason: str) -> None:
         write("good.txt", "Hello.")
         write("odd.txt", content)
-        found = read(".")
-        assert ids(found) == ["good.txt"]
-        assert left_out(found) == {"odd.txt": reason}
+        items = read(".")
+        assert ids(items) == ["good.txt"]
+        assert left_out(items) == {"odd.txt": reason}
 
 
 class TestFolders:
@@ -105,7 +105,7 @@ class TestFolders:
         write("b.pdf", "%PDF")
         assert left_out(read(".")) == {"b.pdf": "is none of .txt, .md, .markdown, .jsonl, .ndjson"}
 
-    def test_what_lies_elsewhere_is_named_from_its_own_folder(
+    def test_a_file_outside_the_folder_is_named_from_its_own_folder(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write("docs/deep/a.txt", "Hello.")
@@ -128,36 +128,36 @@ class TestFolders:
         Path("loop").symlink_to(".")
         Path("b.txt").symlink_to("a.txt")
         Path("broken.txt").symlink_to("nowhere")
-        found = read(".")
-        assert ids(found) == ["a.txt", "b.txt"]
-        assert left_out(found)["broken.txt"] == "is no file"
+        items = read(".")
+        assert ids(items) == ["a.txt", "b.txt"]
+        assert left_out(items)["broken.txt"] == "is not a file"
 
-    def test_what_cannot_be_read_is_left_out_with_a_reason(self) -> None:
-        """The memory of a process is a file that nobody can read from its beginning."""
+    def test_an_unreadable_file_is_skipped_with_a_reason(self) -> None:
+        """`/proc/self/mem` cannot be read from its beginning."""
         for name in ("a.txt", "b.jsonl"):
             Path(name).symlink_to("/proc/self/mem")
         write("good.txt", "Hello.")
-        found = read(".")
-        assert ids(found) == ["good.txt"]
-        assert left_out(found) == dict.fromkeys(("a.txt", "b.jsonl"), "cannot be read: Input/output error")
+        items = read(".")
+        assert ids(items) == ["good.txt"]
+        assert left_out(items) == dict.fromkeys(("a.txt", "b.jsonl"), "cannot be read: Input/output error")
         assert DocumentFiles(["."]).count() == 3
 
-    def test_a_name_that_is_no_text_is_left_out(self) -> None:
+    def test_a_name_that_is_not_utf_8_is_left_out(self) -> None:
         write(os.fsdecode(b"caf\xe9.txt"), "Hello.")
         write("good.txt", "Hello.")
-        found = read(".")
-        assert ids(found) == ["good.txt"]
-        assert list(left_out(found).values()) == ["id must be printable"]
+        items = read(".")
+        assert ids(items) == ["good.txt"]
+        assert list(left_out(items).values()) == ["id must be printable"]
 
-    def test_folders_without_end_have_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_endlessly_nested_folders_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(document_files, "MAX_DEPTH", 3)
         write("a/b/c/d/e.txt", "Hello.")
         write("a/b/f.txt", "Hello.")
-        found = read(".")
-        assert ids(found) == ["a/b/f.txt"]
-        assert left_out(found) == {"a/b/c": "more than 3 folders deep"}
+        items = read(".")
+        assert ids(items) == ["a/b/f.txt"]
+        assert left_out(items) == {"a/b/c": "more than 3 folders deep"}
 
-    def test_what_is_not_there_is_said_at_once(self) -> None:
+    def test_a_missing_path_is_reported_at_once(self) -> None:
         write("a.txt", "Hello.")
         with pytest.raises(NotFound, match=r"there is no b\.txt"):
             DocumentFiles(["a.txt", "b.txt"])
@@ -166,26 +166,26 @@ class TestFolders:
 class TestLines:
     def test_a_bad_line_is_refused_with_its_number_and_hides_no_other(self) -> None:
         write("a.jsonl", lines("one") + '{"id": 7}\n\n{nonsense\n' + lines("two").rstrip("\n"))
-        found = read("a.jsonl")
-        assert ids(found) == ["one", "two"]
-        assert list(left_out(found)) == ["a.jsonl line 2", "a.jsonl line 4"]
-        assert all(one.refused for one in found if isinstance(one, LeftOut))
+        items = read("a.jsonl")
+        assert ids(items) == ["one", "two"]
+        assert list(left_out(items)) == ["a.jsonl line 2", "a.jsonl line 4"]
+        assert all(item.refused for item in items if isinstance(item, LeftOut))
 
     def test_a_line_that_is_too_long_is_refused_and_not_held(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(document_files, "MAX_LINE", 100)
         write("a.jsonl", lines("one") + json.dumps({"id": "long", "text": "x" * 1000}) + "\n" + lines("two"))
-        found = read("a.jsonl")
-        assert ids(found) == ["one", "two"]
-        assert list(left_out(found)) == ["a.jsonl line 2"]
+        items = read("a.jsonl")
+        assert ids(items) == ["one", "two"]
+        assert list(left_out(items)) == ["a.jsonl line 2"]
 
     def test_lines_may_come_from_stdin(self) -> None:
         stdin = io.BytesIO(lines("one", "two").encode() + b"{\n")
-        found = read("-", stdin=stdin)
-        assert ids(found) == ["one", "two"]
-        assert list(left_out(found)) == ["stdin line 3"]
+        items = read("-", stdin=stdin)
+        assert ids(items) == ["one", "two"]
+        assert list(left_out(items)) == ["stdin line 3"]
 
 
-def test_how_many_there_are_is_known_but_for_stdin() -> None:
+def test_the_number_of_documents_is_known_except_for_stdin() -> None:
     write("a/a.txt", "Hello.")
     write("a/b.pdf", "Hello.")
     write("c.jsonl", lines("one", "two", "three").rstrip("\n"))
@@ -194,8 +194,8 @@ def test_how_many_there_are_is_known_but_for_stdin() -> None:
     assert DocumentFiles(["a", "-"]).count() is None
 
 
-class TestGoingOn:
-    """From every place on, exactly what comes after it."""
+class TestResuming:
+    """From every place, exactly the rest is read."""
 
     PATHS = ("a", "b.jsonl", "c.txt")
 
@@ -207,14 +207,14 @@ class TestGoingOn:
         write("b.jsonl", lines("m1", "m2") + "\n{\n" + lines("m3"))
         write("c.txt", "Hello.")
 
-    def test_after_each_the_rest_is_read(self) -> None:
+    def test_after_each_place_the_rest_is_read(self) -> None:
         began_at = time.time() + 10
         whole = read(*self.PATHS)
         assert len(whole) == 12
-        for number, one in enumerate(whole, 1):
-            assert read(*self.PATHS, after=one.place, began_at=began_at) == whole[number:]
+        for number, item in enumerate(whole, 1):
+            assert read(*self.PATHS, after=item.place, began_at=began_at) == whole[number:]
 
-    def test_what_changed_since_it_began_is_read_again(self) -> None:
+    def test_files_changed_since_the_start_are_read_again(self) -> None:
         last = read(*self.PATHS)[-1].place
         began_at = time.time() + 10
         assert read(*self.PATHS, after=last, began_at=began_at) == []
@@ -230,8 +230,8 @@ class TestGoingOn:
             "l3",
         ]
 
-    def test_a_file_that_is_gone_is_no_trouble(self) -> None:
-        at = read(*self.PATHS)[3].place
+    def test_a_removed_file_is_no_error(self) -> None:
+        place = read(*self.PATHS)[3].place
         Path("a/2.txt").unlink()
         Path("a/2/x.md").unlink()
-        assert ids(read(*self.PATHS, after=at, began_at=time.time() + 10))[-1] == "c.txt"
+        assert ids(read(*self.PATHS, after=place, began_at=time.time() + 10))[-1] == "c.txt"

@@ -1,4 +1,4 @@
-"""Documents of a service in another process that is none, refuses, or stops in the middle."""
+"""The documents client with another server, a refusal, or a service that stops in the middle."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ COUNTS = b'{"counts": {"created": 1}}'
 CREATED = b'{"doc_id": "a", "status": "created", "passages": 2, "line": 1}\n'
 
 
-def stranger(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Starlette:
+def other_server(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Starlette:
     async def answer(_: Request) -> Response:
         return Response(body, status, headers)
 
@@ -40,10 +40,10 @@ async def ask(url: str, method: str, *arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"3", b"null", b"[]", b"{}", b"\xff", b"[" * 99_999])
-async def test_what_is_no_service_is_told_from_one(body: bytes) -> None:
-    async with serving(stranger(body)) as url:
+async def test_another_server_is_not_mistaken_for_a_service(body: bytes) -> None:
+    async with serving(other_server(body)) as url:
         for method, argument in (("search", {"query": "x"}), ("document", "a"), ("remove", ["a"])):
-            with pytest.raises(Unavailable, match="is no service, or one of another version"):
+            with pytest.raises(Unavailable, match="is not a service, or it runs another version"):
                 await ask(url, method, argument)
 
 
@@ -55,20 +55,20 @@ async def test_what_is_no_service_is_told_from_one(body: bytes) -> None:
         b'{"counts": {}, "error": 7}',
     ],
 )
-async def test_what_does_not_answer_for_documents_is_no_service(body: bytes) -> None:
-    async with serving(stranger(body)) as url:
-        with pytest.raises(Unavailable, match="is no service"):
+async def test_a_server_without_document_routes_is_no_service(body: bytes) -> None:
+    async with serving(other_server(body)) as url:
+        with pytest.raises(Unavailable, match="is not a service"):
             await ask(url, "put", [b"{}"])
 
 
-async def test_every_line_has_its_result_and_why_it_stopped_comes_with_them() -> None:
-    async with serving(stranger(CREATED + COUNTS)) as url:
+async def test_every_line_has_its_result_and_the_reason_of_a_stop() -> None:
+    async with serving(other_server(CREATED + COUNTS)) as url:
         expected = {1: PutResult("a", PutOutcome.CREATED, 2)}
         assert await ask(url, "put", [b"{}"]) == PutAnswer(expected)
     refused = b'{"doc_id": null, "status": "refused", "passages": 0, "line": 2, "error": "no"}\n'
     error = envelope("UNAVAILABLE", "the index is away", {"hint": "wait"})["error"]
     body = CREATED + refused + json.dumps({"counts": {}, "error": error}).encode()
-    async with serving(stranger(body)) as url:
+    async with serving(other_server(body)) as url:
         answer = await ask(url, "put", [b"{}", b"{}", b"{}"])
     assert answer.results == {**expected, 2: PutResult("", PutOutcome.REFUSED, problem="no")}
     assert (answer.stopped.message, answer.stopped.hint) == ("the index is away", "wait")
@@ -80,8 +80,8 @@ async def test_every_line_has_its_result_and_why_it_stopped_comes_with_them() ->
 )
 async def test_a_refusal_is_an_error_with_how_long_to_wait(status: int, kind: type[ToolscriptError]) -> None:
     body = json.dumps(envelope("SOME_CODE", "not now")).encode()
-    for told, expected in (("17", {"retry_after_seconds": 17}), ("soon", {}), ("9" * 9, {})):
-        async with serving(stranger(body, status, {"Retry-After": told})) as url:
+    for header, expected in (("17", {"retry_after_seconds": 17}), ("soon", {}), ("9" * 9, {})):
+        async with serving(other_server(body, status, {"Retry-After": header})) as url:
             with pytest.raises(kind, match=f"the service answered {status} SOME_CODE: not now") as refused:
                 await ask(url, "put", [b"{}"])
         assert refused.value.details == expected
@@ -90,8 +90,8 @@ async def test_a_refusal_is_an_error_with_how_long_to_wait(status: int, kind: ty
 @pytest.mark.parametrize("name", ["a/b c?d#e%2F", "..", ".", "ü", "a\udce9"])
 async def test_an_id_is_one_step_of_a_path(name: str) -> None:
     async def echo(request: Request) -> Response:
-        shown = {"text": request.scope["raw_path"].decode(), "token": request.headers["authorization"]}
-        return Response(json.dumps(shown))
+        response = {"text": request.scope["raw_path"].decode(), "token": request.headers["authorization"]}
+        return Response(json.dumps(response))
 
     async with serving(Starlette(routes=[Route("/{path:path}", echo)])) as url:
         answer = await ask(f"{url}/below", "document", name)

@@ -1,4 +1,4 @@
-"""A service in another process that is not there, is no service, or refuses."""
+"""The service client with an unreachable service, another server, or a refusal."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ EMPTY = json.loads(SearchResponse.of(ToolAnswer("x", (), 0, "hybrid", Timings())
 BROKEN_LISTS: list[object] = [None, {}, [3], [{}]]
 
 
-def stranger(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Starlette:
+def other_server(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Starlette:
     async def answer(_: Request) -> Response:
         return Response(body, status, headers)
 
@@ -47,7 +47,7 @@ async def skills(url: str, **more: Any) -> tuple[SkillAnswer, Any]:
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://localhost", "http://", "http://localhost:99999"])
-def test_what_is_no_address_is_refused_at_once(url: str) -> None:
+def test_an_invalid_address_is_refused_at_once(url: str) -> None:
     with pytest.raises(InvalidRequest, match="not the address of a service"):
         ServiceClient(url)
 
@@ -64,22 +64,22 @@ def test_what_is_no_address_is_refused_at_once(url: str) -> None:
     ],
     ids=lambda body: repr(body[:20]),
 )
-async def test_what_is_no_service_is_told_from_one(body: bytes) -> None:
-    async with serving(stranger(body)) as url:
+async def test_another_server_is_not_mistaken_for_a_service(body: bytes) -> None:
+    async with serving(other_server(body)) as url:
         for ask in (search, skills):
-            with pytest.raises(Unavailable, match="is no service, or one of another version") as refused:
+            with pytest.raises(Unavailable, match="is not a service, or it runs another version") as refused:
                 await ask(url)
             assert "toolscript serve" in refused.value.hint
 
 
-async def test_an_answer_comes_read_and_as_it_was() -> None:
-    async with serving(stranger(json.dumps({**EMPTY, "new": 1}).encode())) as url:
+async def test_an_answer_is_returned_parsed_and_as_json() -> None:
+    async with serving(other_server(json.dumps({**EMPTY, "new": 1}).encode())) as url:
         answer, data = await search(url)
     assert (answer.query, answer.hits, data) == ("x", (), {**EMPTY, "new": 1})
 
 
-async def test_what_failed_while_skills_were_matched_is_in_a_header() -> None:
-    async with serving(stranger(b"[]", headers={"X-Toolscript-Degraded": "embedding,skills"})) as url:
+async def test_parts_that_failed_in_skill_matching_are_in_a_header() -> None:
+    async with serving(other_server(b"[]", headers={"X-Toolscript-Degraded": "embedding,skills"})) as url:
         assert (await skills(url))[0] == SkillAnswer((), ("embedding", "skills"))
 
 
@@ -90,26 +90,26 @@ async def test_what_failed_while_skills_were_matched_is_in_a_header() -> None:
         *((500, Unavailable), (503, Unavailable), (418, Unavailable)),
     ],
 )
-async def test_a_refusal_says_status_code_and_message(status: int, kind: type[ToolscriptError]) -> None:
+async def test_a_refusal_has_status_code_and_message(status: int, kind: type[ToolscriptError]) -> None:
     body = json.dumps(envelope("SOME_CODE", "not today", {"hint": "come tomorrow", "field": "q"})).encode()
-    async with serving(stranger(body, status)) as url:
+    async with serving(other_server(body, status)) as url:
         with pytest.raises(kind, match=f"the service answered {status} SOME_CODE: not today") as refused:
             await search(url)
     assert (refused.value.hint, refused.value.details) == ("come tomorrow", {"field": "q"})
 
 
-async def test_a_fault_of_the_service_is_told_with_the_request_that_its_log_knows() -> None:
+async def test_an_internal_error_has_the_request_id_of_the_log() -> None:
     body = json.dumps(envelope("INTERNAL_ERROR", "our fault")).encode()
-    async with serving(stranger(body, 500, {"X-Request-Id": "abc123"})) as url:
+    async with serving(other_server(body, 500, {"X-Request-Id": "abc123"})) as url:
         with pytest.raises(Unavailable) as refused:
             await search(url)
     assert "abc123" in refused.value.hint
 
 
 @pytest.mark.parametrize("status", [404, 500, 502])
-async def test_an_error_in_another_shape_comes_from_somebody_else(status: int) -> None:
-    async with serving(stranger(b"<html>no</html>", status)) as url:
-        with pytest.raises(Unavailable, match="is no service"):
+async def test_an_error_in_another_schema_is_not_from_a_service(status: int) -> None:
+    async with serving(other_server(b"<html>no</html>", status)) as url:
+        with pytest.raises(Unavailable, match="is not a service"):
             await search(url)
 
 
@@ -121,7 +121,7 @@ async def test_a_service_may_live_below_a_path() -> None:
         assert (await search(f"{url}/below/"))[0].query == "/below/api/v1/search"
 
 
-async def test_nobody_there_is_unavailable_and_no_password_is_told() -> None:
+async def test_an_unreachable_service_is_unavailable_and_the_password_is_hidden() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -132,12 +132,12 @@ async def test_nobody_there_is_unavailable_and_no_password_is_told() -> None:
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "a" * 64 + ".com", "double..dot"])
-async def test_a_name_that_leads_nowhere_is_unavailable(host: str) -> None:
+async def test_an_unresolvable_name_is_unavailable(host: str) -> None:
     with pytest.raises(Unavailable, match="does not answer"):
         await search(f"http://{host}:1")
 
 
-async def test_one_that_hangs_up_is_unavailable() -> None:
+async def test_a_service_that_closes_the_connection_is_unavailable() -> None:
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
@@ -146,7 +146,7 @@ async def test_one_that_hangs_up_is_unavailable() -> None:
             await search(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
 
-async def test_one_that_is_slow_can_be_given_longer() -> None:
+async def test_the_timeout_can_be_raised_for_a_slow_service() -> None:
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()

@@ -1,4 +1,4 @@
-"""Folders are watched from the moment somebody is told so."""
+"""Folders are watched for changes as soon as the context is entered."""
 
 import asyncio
 from pathlib import Path
@@ -12,12 +12,12 @@ pytestmark = pytest.mark.slow
 SOON = 30.0
 
 
-async def heard(changes: FolderChanges, *wanted: Path) -> set[str]:
-    """What is told until all of these were."""
-    told: set[str] = set()
-    while not {str(path) for path in wanted} <= told:
-        told |= {*await asyncio.wait_for(changes.next(), SOON)}
-    return told
+async def reported(changes: FolderChanges, *expected: Path) -> set[str]:
+    """Return all paths reported until the expected ones were among them."""
+    paths: set[str] = set()
+    while not {str(path) for path in expected} <= paths:
+        paths |= {*await asyncio.wait_for(changes.next(), SOON)}
+    return paths
 
 
 @pytest.fixture
@@ -28,38 +28,38 @@ def folder(tmp_path: Path) -> Path:
     return inner.parent
 
 
-async def test_what_is_added_changed_and_removed_is_told(folder: Path) -> None:
+async def test_added_changed_and_removed_files_are_reported(folder: Path) -> None:
     new, old = folder / "new.md", folder / "inner" / "old.md"
     async with watched([str(folder)]) as changes:
         new.write_text("new", "utf-8")
         old.write_text("changed", "utf-8")
-        await heard(changes, new, old)
+        await reported(changes, new, old)
         old.unlink()
-        await heard(changes, old)
+        await reported(changes, old)
 
 
-async def test_hidden_files_are_nobodys_business(folder: Path) -> None:
+async def test_hidden_files_are_ignored(folder: Path) -> None:
     new = folder / "new.md"
     (folder / ".git").mkdir()
     async with watched([str(folder)]) as changes:
         (folder / ".git" / "index.md").write_text("x", "utf-8")
         (folder / ".swap.md").write_text("x", "utf-8")
         new.write_text("new", "utf-8")
-        assert await heard(changes, new) == {str(new)}
+        assert await reported(changes, new) == {str(new)}
 
 
-async def test_of_a_single_file_only_itself_is_told_and_also_when_it_is_replaced(folder: Path) -> None:
+async def test_a_single_watched_file_is_reported_also_when_it_is_replaced(folder: Path) -> None:
     old, other = folder / "inner" / "old.md", folder / "inner" / "other.md"
     async with watched([str(old)]) as changes:
         other.write_text("x", "utf-8")
         other.rename(old)
-        assert await heard(changes, old) == {str(old)}
+        assert await reported(changes, old) == {str(old)}
         old.write_text("again", "utf-8")
-        await heard(changes, old)
+        await reported(changes, old)
 
 
-async def test_more_than_can_be_named_is_told_as_anything_may_have_changed() -> None:
+async def test_too_many_changes_are_reported_as_an_empty_list() -> None:
     changes = FolderChanges()
-    for at in range(0, MAX_NAMED + 10, 1_000):
-        changes.note([f"/x/{number}" for number in range(at, at + 1_000)])
+    for start in range(0, MAX_NAMED + 10, 1_000):
+        changes.note([f"/x/{number}" for number in range(start, start + 1_000)])
     assert await changes.next() == []

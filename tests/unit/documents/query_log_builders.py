@@ -1,4 +1,4 @@
-"""Searches to be noted, and places that take them or do not."""
+"""Query log entries, and sinks that accept them or fail."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from toolscript.documents.model.query import LoggedQuery
 SOON = 30.0
 
 
-# Whatever is old is forgotten.
+# Current, because old entries expire.
 NOW = datetime.now(UTC).replace(microsecond=123456).isoformat()
 
 
@@ -31,8 +31,8 @@ def search(number: int = 0, **more: object) -> LoggedQuery:
     return LoggedQuery(**{**values, **more})  # type: ignore[arg-type]
 
 
-class Taking:
-    """Fails as often as it is told to first, then takes everything."""
+class RecordingSink:
+    """Fails this many times, then accepts everything."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
@@ -49,11 +49,11 @@ class Taking:
 
     @property
     def taken(self) -> list[LoggedQuery]:
-        return [one for batch in self.batches for one in batch]
+        return [query for batch in self.batches for query in batch]
 
 
-class Gated(Taking):
-    """Takes nothing until it is opened."""
+class GatedSink(RecordingSink):
+    """Accepts nothing until it is opened."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,8 +66,8 @@ class Gated(Taking):
         await super().write(queries)
 
 
-class Broken:
-    """Fails in a way that nobody foresaw."""
+class BrokenSink:
+    """Fails with an unexpected exception."""
 
     async def write(self, queries: Sequence[LoggedQuery]) -> None:
         raise UnicodeEncodeError("utf-8", queries[0].text, 0, 1, "no such letter")

@@ -1,4 +1,4 @@
-"""Documents and filters made to disagree about: names, numbers, texts and dates on every edge we know of."""
+"""Random documents and filters, with edge cases of names, numbers, strings and dates."""
 
 import random
 import struct
@@ -8,7 +8,7 @@ from typing import Any
 from toolscript.core.items import JsonObject
 from toolscript.documents.model.filters import (
     LARGEST,
-    OF_MANY,
+    LIST_OPS,
     ORDERED,
     FieldCondition,
     Filters,
@@ -102,8 +102,8 @@ DATES = (
 )
 
 
-class Worlds:
-    """All of it follows from the seed."""
+class RandomFilters:
+    """Generates documents and filters, deterministic by seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -112,12 +112,12 @@ class Worlds:
         return [self._document() for _ in range(count)]
 
     def filters(self, documents: Sequence[JsonObject], count: int) -> list[Filters]:
-        """Most ask for values that are there, or nearly so."""
-        there: dict[str, list[Any]] = {}
+        """Return filters; most of them use stored values, or values close to them."""
+        stored: dict[str, list[Any]] = {}
         for document in documents:
             for name, values in filterable(document).values.items():
-                there.setdefault(name, []).extend(values)
-        return [self._filters(there) for _ in range(count)]
+                stored.setdefault(name, []).extend(values)
+        return [self._filters(stored) for _ in range(count)]
 
     def _document(self) -> JsonObject:
         names = [
@@ -163,31 +163,31 @@ class Worlds:
             return self._random.uniform(-1, 1) * 10.0 ** self._random.randint(-40, 40)
         return self._random.randint(-3, 3) if kind < 0.9 else round(self._random.uniform(-100, 100), 2)
 
-    def _filters(self, there: dict[str, list[Any]]) -> Filters:
+    def _filters(self, stored: dict[str, list[Any]]) -> Filters:
         must, should, must_not = (self._random.choice((0, 0, 0, 1, 1, 2, 3)) for _ in range(3))
         if not must + should + must_not:
             must = 1
         return Filters(
-            *(tuple(self._condition(there) for _ in range(count)) for count in (must, should, must_not))
+            *(tuple(self._condition(stored) for _ in range(count)) for count in (must, should, must_not))
         )
 
-    def _condition(self, there: dict[str, list[Any]]) -> FieldCondition:
-        rare = self._random.choice(sorted(there)) if self._random.random() < 0.9 else "nowhere"
+    def _condition(self, stored: dict[str, list[Any]]) -> FieldCondition:
+        rare = self._random.choice(sorted(stored)) if self._random.random() < 0.9 else "nowhere"
         name = self._random.choice(COMMON) if self._random.random() < 0.7 else rare
         op = self._random.choice(list(Op))
         if op is Op.EXISTS:
             return FieldCondition(name, op, (self._random.random() < 0.5,))
-        count = self._random.choice((0, 1, 2, 5, 20)) if op in OF_MANY else 1
-        values = [self._asked(there.get(name, [])) for _ in range(count)]
+        count = self._random.choice((0, 1, 2, 5, 20)) if op in LIST_OPS else 1
+        values = [self._filter_value(stored.get(name, [])) for _ in range(count)]
         if op in ORDERED and (isinstance(values[0], bool) or not _is_ordered(values[0])):
             values = [self._number() if self._random.random() < 0.5 else self._date()]
         return FieldCondition(name, op, tuple(values))
 
-    def _asked(self, there: Sequence[Any]) -> Any:
-        if not there or self._random.random() < 0.2:
+    def _filter_value(self, stored: Sequence[Any]) -> Any:
+        if not stored or self._random.random() < 0.2:
             other = self._scalar()
             return False if other is None else _short(other)
-        value = self._random.choice(there)
+        value = self._random.choice(stored)
         return _short(value if self._random.random() < 0.6 else self._near(value))
 
     def _near(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A version of the documents' index is built beside the live one, while tenants write."""
+"""Building a version of the document index beside the live one while tenants write."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -60,91 +60,91 @@ class Installation:
 
 
 async def filled(documents: int = 20) -> Installation:
-    made = Installation()
+    installation = Installation()
     for tenant in TENANTS:
         for number in range(documents):
-            await made.put(tenant, f"d{number}", f"text {number} of {tenant} " * (1 + number * 20))
-    return made
+            await installation.put(tenant, f"d{number}", f"text {number} of {tenant} " * (1 + number * 20))
+    return installation
 
 
 async def texts(index: MemoryDocuments, tenant: Tenant) -> dict[str, tuple[str, int]]:
-    """What a tenant has, with versions."""
+    """Return the texts of a tenant by id, with versions."""
     headers = await index.of(tenant).page("", 1_000, NO_FILTERS)
-    found = {}
+    by_id = {}
     for header in headers:
         stored = await stored_document(index.of(tenant), header.key)
         assert stored is not None
-        found[header.id] = (stored.text, header.version)
-    return found
+        by_id[header.id] = (stored.text, header.version)
+    return by_id
 
 
-async def require_equal(made: Installation) -> None:
+async def require_equal(installation: Installation) -> None:
     for tenant in TENANTS:
-        assert await texts(made.new, tenant) == await texts(made.old, tenant)
+        assert await texts(installation.new, tenant) == await texts(installation.old, tenant)
 
 
 async def test_every_document_is_copied_with_its_version_and_vectors_of_the_new_model() -> None:
-    made = await filled()
-    done = await made.reindex().build()
-    await require_equal(made)
-    assert made.live == ["old", "new"]
-    assert (done.live, done.previous, done.passages) == ("new", "old", await made.old.passages())
-    assert done.passages == await made.new.passages() > 60
+    installation = await filled()
+    done = await installation.reindex().build()
+    await require_equal(installation)
+    assert installation.live == ["old", "new"]
+    assert (done.live, done.previous, done.passages) == ("new", "old", await installation.old.passages())
+    assert done.passages == await installation.new.passages() > 60
     assert (done.reconciled, done.verified, done.left_out) == (0, 60, [])
 
 
 class Interrupting(HashEmbedder):
-    """Does something before some batch is embedded."""
+    """Runs a hook before the given batch is embedded."""
 
-    def __init__(self, at: int, do: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, batch: int, do: Callable[[], Awaitable[None]]) -> None:
         super().__init__(dimensions=32, name="other")
-        self._at = at
+        self._batch = batch
         self._do = do
         self._batches = 0
 
-    async def embed_passages(self, texts: object) -> Matrix:
+    async def embed_texts(self, texts: object) -> Matrix:
         self._batches += 1
-        if self._batches == self._at:
+        if self._batches == self._batch:
             await self._do()
-        return await super().embed_passages(texts)  # type: ignore[arg-type]
+        return await super().embed_texts(texts)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("at", [1, 2, 4, 6, 9])
-async def test_what_is_put_changed_and_removed_meanwhile_is_there_or_gone_afterwards(at: int) -> None:
-    made = await filled()
+@pytest.mark.parametrize("batch", [1, 2, 4, 6, 9])
+async def test_concurrent_puts_updates_and_removals_reach_the_new_version(batch: int) -> None:
+    installation = await filled()
 
     async def write() -> None:
         for tenant in TENANTS:
-            await made.put(tenant, "d3", "shorter")
-            await made.put(tenant, "new", "came while it was copied")
-            await made.remove(tenant, "d5")
+            await installation.put(tenant, "d3", "shorter")
+            await installation.put(tenant, "new", "came while it was copied")
+            await installation.remove(tenant, "d5")
 
-    await made.reindex(Interrupting(at, write)).build()
-    await require_equal(made)
+    await installation.reindex(Interrupting(batch, write)).build()
+    await require_equal(installation)
     for tenant in TENANTS:
-        there = await texts(made.new, tenant)
-        assert (there["d3"][0], there["new"][0]) == ("shorter", "came while it was copied")
-        assert "d5" not in there
+        stored = await texts(installation.new, tenant)
+        assert (stored["d3"][0], stored["new"][0]) == ("shorter", "came while it was copied")
+        assert "d5" not in stored
 
 
-@pytest.mark.parametrize("at", range(1, 10, 2))
-async def test_killed_anywhere_a_second_run_ends_with_the_same(at: int) -> None:
-    made = await filled()
+@pytest.mark.parametrize("batch", range(1, 10, 2))
+async def test_after_a_kill_anywhere_a_second_run_gives_the_same_result(batch: int) -> None:
+    installation = await filled()
 
     async def die() -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        await made.reindex(Interrupting(at, die)).build()
-    assert made.live == ["old"]
-    await made.put(TENANTS[0], "between", "put between two runs")
-    await made.reindex().build()
-    await require_equal(made)
+        await installation.reindex(Interrupting(batch, die)).build()
+    assert installation.live == ["old"]
+    await installation.put(TENANTS[0], "between", "put between two runs")
+    await installation.reindex().build()
+    await require_equal(installation)
 
 
 async def test_a_write_that_was_not_recorded_is_found_by_comparing_everything() -> None:
-    made = await filled()
-    unrecorded = DocumentService(OLD, made.old, made.tenants)
+    installation = await filled()
+    unrecorded = DocumentService(OLD, installation.old, installation.tenants)
 
     async def write() -> None:
         await unrecorded.put(
@@ -152,120 +152,122 @@ async def test_a_write_that_was_not_recorded_is_found_by_comparing_everything() 
         )
         await unrecorded.remove(Principal(TENANTS[0]), ["d2"])
 
-    done = await made.reindex(Interrupting(9, write)).build()
+    done = await installation.reindex(Interrupting(9, write)).build()
     assert done.reconciled == 3
-    await require_equal(made)
+    await require_equal(installation)
 
 
-async def test_what_is_written_all_the_time_keeps_nothing_from_coming_to_its_end() -> None:
-    made = await filled()
+async def test_continuous_writes_do_not_keep_a_reindex_from_finishing() -> None:
+    installation = await filled()
 
     class Busy(DocumentCopy):
-        """Somebody writes before each tenant is compared."""
+        """A client writes before each tenant is compared."""
 
         async def reconcile(self, tenant: Tenant, sample: Sample, versions: DocumentVersions) -> int:
-            await made.put(TENANTS[0], "d1", f"written again, {next(numbers)}")
-            await made.remove(TENANTS[1], f"d{next(numbers)}")
+            await installation.put(TENANTS[0], "d1", f"written again, {next(numbers)}")
+            await installation.remove(TENANTS[1], f"d{next(numbers)}")
             return await super().reconcile(tenant, sample, versions)
 
     numbers = count(3)
-    copy = Busy(made.old, made.new, NEW, Throttle(rest=0.0))
-    done = await DocumentReindex(made.versions, made.tenants, copy, made.make_live).build()
+    copy = Busy(installation.old, installation.new, NEW, Throttle(rest=0.0))
+    done = await DocumentReindex(installation.versions, installation.tenants, copy, installation.make_live).build()
     assert (done.reconciled, done.caught_up > 0) == (0, True)
-    await require_equal(made)
+    await require_equal(installation)
 
 
-async def test_a_server_that_notices_late_is_not_let_in() -> None:
-    made = await filled()
-    late = made.service(made.old, OLD)
-    await made.reindex().build()
-    before = await texts(made.old, TENANTS[1])
+async def test_a_server_that_misses_the_switch_cannot_write() -> None:
+    installation = await filled()
+    late = installation.service(installation.old, OLD)
+    await installation.reindex().build()
+    before = await texts(installation.old, TENANTS[1])
     with pytest.raises(IndexReplaced):
         await late.put(Principal(TENANTS[1]), [Document("late", "written late", {})])
     with pytest.raises(IndexReplaced):
         await late.remove(Principal(TENANTS[1]), ["d7"])
-    assert await texts(made.old, TENANTS[1]) == before
-    assert await made.versions.pending("new") == 0
+    assert await texts(installation.old, TENANTS[1]) == before
+    assert await installation.versions.pending("new") == 0
 
 
-async def test_a_write_that_was_let_in_before_the_switch_and_ends_after_it_is_not_lost() -> None:
-    made = await filled()
+async def test_a_write_that_starts_before_the_switch_and_ends_after_it_is_not_lost() -> None:
+    installation = await filled()
     tenant = TENANTS[1]
-    plain = DocumentService(OLD, made.old, made.tenants)
+    plain = DocumentService(OLD, installation.old, installation.tenants)
     written, removed = ["late", "short-lived"], ["d7", "d8"]
     keys = [document_key(tenant, id_) for id_ in (*written, *removed)]
 
-    async def let_in() -> None:
-        assert await made.versions.mark("old", tenant, keys)
+    async def mark_write() -> None:
+        assert await installation.versions.mark("old", tenant, keys)
 
     async def make_live(name: str) -> None:
-        made.live.append(name)
+        installation.live.append(name)
         await plain.put(Principal(tenant), [Document(id_, "written late", {}) for id_ in written])
         await plain.remove(Principal(tenant), removed)
-        await made.versions.written("old", tenant, keys)
-        # In the live one since: a newer text, and the end of what is not there yet.
-        await made.put(tenant, "d8", "newer, in the live one")
-        await made.remove(tenant, "short-lived")
+        await installation.versions.written("old", tenant, keys)
+        # Later writes in the live version: a newer text, and the removal of a document that is not copied yet.
+        await installation.put(tenant, "d8", "newer, in the live one")
+        await installation.remove(tenant, "short-lived")
 
-    copy = DocumentCopy(made.old, made.new, Interrupting(3, let_in), Throttle(rest=0.0))
-    await DocumentReindex(made.versions, made.tenants, copy, make_live).build()
-    there = await texts(made.new, tenant)
-    assert (there["late"][0], there["d8"][0]) == ("written late", "newer, in the live one")
-    assert not {"d7", "short-lived"} & there.keys()
-
-
-async def test_the_way_back_has_what_was_put_since() -> None:
-    made = await filled()
-    await made.reindex().build()
-    await made.put(TENANTS[2], "after", "put after the switch")
-    await made.put(TENANTS[2], "d1", "changed after the switch")
-    await made.remove(TENANTS[2], "d2")
-    await made.reindex(OLD, back=True).roll_back()
-    assert made.live == ["old", "new", "old"]
-    await require_equal(made)
-    there = await texts(made.old, TENANTS[2])
-    assert (there["after"][0], there["d1"][0]) == ("put after the switch", "changed after the switch")
-    assert "d2" not in there
+    copy = DocumentCopy(installation.old, installation.new, Interrupting(3, mark_write), Throttle(rest=0.0))
+    await DocumentReindex(installation.versions, installation.tenants, copy, make_live).build()
+    stored = await texts(installation.new, tenant)
+    assert (stored["late"][0], stored["d8"][0]) == ("written late", "newer, in the live one")
+    assert not {"d7", "short-lived"} & stored.keys()
 
 
-class Silent(HashEmbedder):
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+async def test_a_rollback_has_the_documents_put_since() -> None:
+    installation = await filled()
+    await installation.reindex().build()
+    await installation.put(TENANTS[2], "after", "put after the switch")
+    await installation.put(TENANTS[2], "d1", "changed after the switch")
+    await installation.remove(TENANTS[2], "d2")
+    await installation.reindex(OLD, back=True).roll_back()
+    assert installation.live == ["old", "new", "old"]
+    await require_equal(installation)
+    stored = await texts(installation.old, TENANTS[2])
+    assert (stored["after"][0], stored["d1"][0]) == ("put after the switch", "changed after the switch")
+    assert "d2" not in stored
+
+
+class NeverEmbeds(HashEmbedder):
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
         raise AssertionError(f"{len(texts)} texts are embedded")
 
 
-class Forgetful(HashEmbedder):
-    """Has the vectors of some other model at first."""
+class WrongOnce(HashEmbedder):
+    """Returns wrong vectors for one batch."""
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        right = await super().embed_passages(texts)
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
+        right = await super().embed_texts(texts)
         self.batches = getattr(self, "batches", 0) + 1
         return right[:, ::-1] if self.batches == 3 else right
 
 
-async def test_vectors_that_are_wrong_are_found_before_anybody_searches_them(
+async def test_wrong_vectors_are_detected_before_the_switch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(document_reindex, "SAMPLE", 1_000)
-    made = await filled()
+    installation = await filled()
     with pytest.raises(Conflict, match="not in the new index as they should be"):
-        await made.reindex(Forgetful(dimensions=32, name="other")).build()
-    assert made.live == ["old"]
+        await installation.reindex(WrongOnce(dimensions=32, name="other")).build()
+    assert installation.live == ["old"]
 
 
-async def test_between_two_of_one_model_vectors_are_copied_and_nothing_is_embedded() -> None:
-    made = await filled()
+async def test_between_versions_of_one_model_vectors_are_copied_and_nothing_is_embedded() -> None:
+    installation = await filled()
     again = MemoryDocuments(DocumentCard(OLD.model), "again")
-    copy = DocumentCopy(made.old, again, Silent(), Throttle(rest=0.0))
-    headers = await made.old.of(TENANTS[0]).page("", 1_000, NO_FILTERS)
+    copy = DocumentCopy(installation.old, again, NeverEmbeds(), Throttle(rest=0.0))
+    headers = await installation.old.of(TENANTS[0]).page("", 1_000, NO_FILTERS)
     assert await copy.restore(TENANTS[0], await copy.whole(TENANTS[0], headers)) > len(headers)
-    ids = [ChunkId(one.key, number) for one in headers for number in range(one.passages)]
-    before, after = [await one.of(TENANTS[0]).vectors(ids) for one in (made.old, again)]
-    assert {id_: list(vector) for id_, vector in after.items()} == {id_: list(one) for id_, one in before.items()}
+    ids = [ChunkId(header.key, number) for header in headers for number in range(header.passages)]
+    before, after = [await index.of(TENANTS[0]).vectors(ids) for index in (installation.old, again)]
+    assert {id_: list(vector) for id_, vector in after.items()} == {
+        id_: list(vector) for id_, vector in before.items()
+    }
 
 
 async def test_nothing_is_recorded_any_more_when_the_previous_version_is_gone() -> None:
-    made = await filled()
-    await made.reindex().build()
-    await made.versions.forget("old")
-    await made.put(TENANTS[0], "later", "text")
-    assert (await made.versions.all(), await made.versions.pending("old")) == ([], 0)
+    installation = await filled()
+    await installation.reindex().build()
+    await installation.versions.forget("old")
+    await installation.put(TENANTS[0], "later", "text")
+    assert (await installation.versions.all(), await installation.versions.pending("old")) == ([], 0)

@@ -1,4 +1,4 @@
-"""The queue before a log of queries: nobody waits for it, and it does not grow."""
+"""The queue of the query log: it never blocks a search, and its size is bounded."""
 
 import asyncio
 import logging
@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from tests.unit.documents.query_log_builders import SOON, Broken, Gated, Losses, Taking, search
+from tests.unit.documents.query_log_builders import SOON, BrokenSink, GatedSink, Losses, RecordingSink, search
 from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.retrieval.query import Fusion
 from toolscript.core.retrieval.results import Exactness, Total
 from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
 from toolscript.documents.model.filters import FieldCondition, Filters
-from toolscript.documents.model.query import DocumentQuery, LoggedQuery, Noted
-from toolscript.documents.query_log import BATCH, QueuedQueryLog, noted
+from toolscript.documents.model.query import DocumentQuery, LogDetail, LoggedQuery
+from toolscript.documents.query_log import BATCH, QueuedQueryLog, log_entry
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 
@@ -29,12 +29,12 @@ HITS = (DocumentHit("0" * 24, "doc-1", 0.5, {"owner": "somebody"}), DocumentHit(
 ANSWER = DocumentAnswer(HITS, Total(41, Exactness.ABOUT), degraded=("embedding",), reranked_by="a-model")
 
 
-def _noted(keeps: Noted) -> LoggedQuery:
-    return noted(CALLER, QUERY, ANSWER, keeps, at="2026-01-31T12:00:00+00:00", query_id="q", took_ms=1.5)
+def _entry(keeps: LogDetail) -> LoggedQuery:
+    return log_entry(CALLER, QUERY, ANSWER, keeps, at="2026-01-31T12:00:00+00:00", query_id="q", took_ms=1.5)
 
 
-def test_figures_alone_hold_nothing_that_was_asked_or_found() -> None:
-    metrics = _noted(Noted.FIGURES)
+def test_metrics_only_entries_have_no_query_text_and_no_results() -> None:
+    metrics = _entry(LogDetail.FIGURES)
     assert (metrics.text, metrics.found) == ("", ())
     assert (metrics.tenant, metrics.plan, metrics.filters, metrics.top_k) == ("ann", "small", 1, 7)
     assert (metrics.search_type, metrics.fusion, metrics.hits, metrics.total) == ("hybrid", "rrf", 2, 41)
@@ -44,19 +44,19 @@ def test_figures_alone_hold_nothing_that_was_asked_or_found() -> None:
 @pytest.mark.parametrize(
     ("keeps", "text", "found"),
     [
-        (Noted.FIGURES, "", ()),
-        (Noted.TEXT, "who has my keys", ()),
-        (Noted.RESULTS, "who has my keys", ("doc-1", "doc-2")),
+        (LogDetail.FIGURES, "", ()),
+        (LogDetail.TEXT, "who has my keys", ()),
+        (LogDetail.RESULTS, "who has my keys", ("doc-1", "doc-2")),
     ],
 )
-def test_what_is_kept_is_what_the_installation_wants(keeps: Noted, text: str, found: tuple[str, ...]) -> None:
-    kept = _noted(keeps)
+def test_the_setting_determines_what_is_kept(keeps: LogDetail, text: str, found: tuple[str, ...]) -> None:
+    kept = _entry(keeps)
     assert (kept.text, kept.found) == (text, found)
     assert not {"secret_field", "secret_value", "somebody", "a-person"} & set(repr(kept).split("'"))
 
 
-async def test_what_was_recorded_is_written_in_order_at_the_end() -> None:
-    sink = Taking()
+async def test_closing_writes_the_entries_in_order() -> None:
+    sink = RecordingSink()
     log = QueuedQueryLog(sink, every_seconds=LONG)
     for number in range(3):
         log.record(search(number))
@@ -64,8 +64,8 @@ async def test_what_was_recorded_is_written_in_order_at_the_end() -> None:
     assert sink.batches == [[search(0), search(1), search(2)]]
 
 
-async def test_what_waits_is_written_after_a_while() -> None:
-    sink = Gated()
+async def test_queued_entries_are_written_after_the_interval() -> None:
+    sink = GatedSink()
     log = QueuedQueryLog(sink, every_seconds=0.01)
     log.record(search())
     await asyncio.wait_for(sink.began.wait(), SOON)
@@ -75,7 +75,7 @@ async def test_what_waits_is_written_after_a_while() -> None:
 
 
 async def test_a_full_batch_does_not_wait() -> None:
-    sink = Gated()
+    sink = GatedSink()
     log = QueuedQueryLog(sink, every_seconds=LONG)
     for number in range(BATCH):
         log.record(search(number))
@@ -85,8 +85,8 @@ async def test_a_full_batch_does_not_wait() -> None:
     assert [len(batch) for batch in sink.batches] == [BATCH]
 
 
-async def test_no_batch_is_larger_than_a_batch() -> None:
-    sink = Taking()
+async def test_no_batch_is_larger_than_the_limit() -> None:
+    sink = RecordingSink()
     log = QueuedQueryLog(sink, every_seconds=LONG)
     for number in range(2 * BATCH + 1):
         log.record(search(number))
@@ -96,7 +96,7 @@ async def test_no_batch_is_larger_than_a_batch() -> None:
 
 
 async def test_when_the_queue_is_full_the_newest_is_dropped_and_counted() -> None:
-    sink, losses = Taking(), Losses()
+    sink, losses = RecordingSink(), Losses()
     log = QueuedQueryLog(sink, losses, max_waiting=2, every_seconds=LONG)
     for number in range(5):
         log.record(search(number))
@@ -105,8 +105,8 @@ async def test_when_the_queue_is_full_the_newest_is_dropped_and_counted() -> Non
     assert sink.taken == [search(0), search(1)]
 
 
-async def test_recording_never_waits_however_slow_the_place_is() -> None:
-    sink, losses = Gated(), Losses()
+async def test_recording_never_blocks_however_slow_the_sink_is() -> None:
+    sink, losses = GatedSink(), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0)
     log.record(search())
     await asyncio.wait_for(sink.began.wait(), SOON)
@@ -119,8 +119,8 @@ async def test_recording_never_waits_however_slow_the_place_is() -> None:
     await log.aclose()
 
 
-async def test_a_place_that_fails_for_a_moment_is_asked_again() -> None:
-    sink, losses = Taking(failures=2), Losses()
+async def test_a_failed_write_is_retried() -> None:
+    sink, losses = RecordingSink(failures=2), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0, pause_seconds=0.0)
     log.record(search())
     await asyncio.wait_for(sink.took.wait(), SOON)
@@ -128,8 +128,8 @@ async def test_a_place_that_fails_for_a_moment_is_asked_again() -> None:
     assert (sink.tries, sink.taken, losses.by_reason) == (3, [search()], {})
 
 
-async def test_what_cannot_be_written_after_three_tries_is_dropped_and_the_next_is_written() -> None:
-    sink, losses = Taking(failures=3), Losses()
+async def test_a_batch_is_dropped_after_three_tries_and_the_next_is_written() -> None:
+    sink, losses = RecordingSink(failures=3), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0, pause_seconds=0.0)
     log.record(search(1))
     await losses.until(failed=1)
@@ -139,19 +139,19 @@ async def test_what_cannot_be_written_after_three_tries_is_dropped_and_the_next_
     assert sink.taken == [search(2)]
 
 
-async def test_a_fault_that_nobody_foresaw_loses_a_batch_and_not_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unexpected_exception_loses_a_batch_and_not_the_log(caplog: pytest.LogCaptureFixture) -> None:
     losses = Losses()
-    log = QueuedQueryLog(Broken(), losses, every_seconds=0.0, pause_seconds=0.0)
+    log = QueuedQueryLog(BrokenSink(), losses, every_seconds=0.0, pause_seconds=0.0)
     for number in (1, 2):
         log.record(search(text="my very own words"))
         await losses.until(failed=number)
     await log.aclose()
     assert losses.by_reason == {"failed": 2}
-    assert "my very own words" not in "".join(str(vars(one)) for one in caplog.records)
+    assert "my very own words" not in "".join(str(vars(record)) for record in caplog.records)
 
 
-async def test_a_place_that_hangs_is_given_up_and_the_end_comes_soon() -> None:
-    sink, losses = Gated(), Losses()
+async def test_closing_gives_up_on_a_sink_that_hangs() -> None:
+    sink, losses = GatedSink(), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0)
     log.record(search(1))
     await asyncio.wait_for(sink.began.wait(), SOON)
@@ -162,8 +162,8 @@ async def test_a_place_that_hangs_is_given_up_and_the_end_comes_soon() -> None:
     assert losses.by_reason == {"failed": 2}
 
 
-async def test_one_write_may_take_so_long_and_no_longer() -> None:
-    sink, losses = Gated(), Losses()
+async def test_a_write_has_a_timeout() -> None:
+    sink, losses = GatedSink(), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=0.0, pause_seconds=0.0, write_seconds=0.01)
     log.record(search())
     await losses.until(failed=1)
@@ -171,21 +171,21 @@ async def test_one_write_may_take_so_long_and_no_longer() -> None:
     assert losses.by_reason == {"failed": 1}
 
 
-async def test_losses_are_told_of_once_a_minute_with_their_number(caplog: pytest.LogCaptureFixture) -> None:
+async def test_losses_are_logged_once_a_minute_with_their_number(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
-    log = QueuedQueryLog(Taking(), max_waiting=0, every_seconds=LONG, now=lambda: now[0])
+    log = QueuedQueryLog(RecordingSink(), max_waiting=0, every_seconds=LONG, now=lambda: now[0])
     with caplog.at_level(logging.WARNING):
         for second in range(121):
             now[0] = float(second)
             log.record(search(text="my very own words"))
     await log.aclose()
-    told = [one for one in caplog.records if one.message == "searches were not noted"]
-    assert [vars(one)["total"] for one in told] == [1, 60, 60]
-    assert "my very own words" not in "".join(str(vars(one)) for one in caplog.records)
+    warnings = [record for record in caplog.records if record.message == "searches were not noted"]
+    assert [vars(record)["total"] for record in warnings] == [1, 60, 60]
+    assert "my very own words" not in "".join(str(vars(record)) for record in caplog.records)
 
 
-async def test_what_is_recorded_after_the_end_is_counted_as_lost() -> None:
-    sink, losses = Taking(), Losses()
+async def test_an_entry_after_closing_is_counted_as_lost() -> None:
+    sink, losses = RecordingSink(), Losses()
     log = QueuedQueryLog(sink, losses, every_seconds=LONG)
     await log.aclose()
     log.record(search())

@@ -1,4 +1,4 @@
-"""Searches in a file that others move away, share, and sometimes cannot hold."""
+"""The query log file: rotation, several writers, and full disks."""
 
 import json
 import os
@@ -31,7 +31,7 @@ async def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o600
 
 
-async def test_what_is_there_already_stays(tmp_path: Path) -> None:
+async def test_an_existing_file_is_appended_to(tmp_path: Path) -> None:
     for number in (1, 2):
         file = QueryLogFile(tmp_path / "log")
         await file.write([search(number)])
@@ -39,7 +39,7 @@ async def test_what_is_there_already_stays(tmp_path: Path) -> None:
     assert ids(tmp_path / "log") == ["query-1", "query-2"]
 
 
-async def test_when_it_was_moved_away_a_new_one_is_begun(tmp_path: Path) -> None:
+async def test_a_new_file_is_opened_after_the_old_one_was_moved(tmp_path: Path) -> None:
     path, moved = tmp_path / "log", tmp_path / "log.1"
     file = QueryLogFile(path)
     await file.write([search(1)])
@@ -51,7 +51,7 @@ async def test_when_it_was_moved_away_a_new_one_is_begun(tmp_path: Path) -> None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-async def test_when_somebody_has_begun_a_new_one_that_is_written_to(tmp_path: Path) -> None:
+async def test_a_new_file_created_by_rotation_is_written_to(tmp_path: Path) -> None:
     path = tmp_path / "log"
     file = QueryLogFile(path)
     path.rename(tmp_path / "log.1")
@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -
         QueryLogFile(tmp_path)
 
 
-async def test_when_the_place_is_gone_writing_says_so_and_goes_on_once_it_is_back(tmp_path: Path) -> None:
+async def test_a_write_fails_while_the_folder_is_missing_and_works_once_it_is_back(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     file = QueryLogFile(folder / "log")
@@ -82,7 +82,7 @@ async def test_when_the_place_is_gone_writing_says_so_and_goes_on_once_it_is_bac
     assert ids(folder / "log") == ["query-2"]
 
 
-async def test_a_line_that_a_full_disk_has_torn_spoils_no_other(tmp_path: Path) -> None:
+async def test_a_line_torn_by_a_full_disk_spoils_no_other(tmp_path: Path) -> None:
     path = tmp_path / "log"
     file = QueryLogFile(path)
     await file.write([search(1)])
@@ -128,5 +128,5 @@ def test_processes_that_write_at_once_do_not_mix_their_lines(tmp_path: Path) -> 
     ]
     for process in processes:
         assert process.wait(60) == 0
-    expected = [f"query-{who}-{batch}-{one}" for who in range(3) for batch in range(50) for one in range(50)]
+    expected = [f"query-{who}-{batch}-{number}" for who in range(3) for batch in range(50) for number in range(50)]
     assert sorted(ids(path)) == sorted(expected)

@@ -1,4 +1,4 @@
-"""A long job beside searches: it rests by its share, and longer while searches are slow."""
+"""A throttled job rests by its share, and longer while searches are slow."""
 
 import asyncio
 import time
@@ -19,15 +19,15 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Engine:
-    """Takes as long as it is told, or does not answer."""
+    """Searches in the given time, or fails."""
 
     def __init__(self) -> None:
         self.seconds = 0.002
         self.is_down = False
-        self.asked = 0
+        self.searches = 0
 
     async def search(self) -> None:
-        self.asked += 1
+        self.searches += 1
         if self.is_down:
             raise IndexUnavailable("away", hint="start it")
         await asyncio.sleep(self.seconds)
@@ -41,13 +41,13 @@ async def until(is_so: Callable[[], bool]) -> None:
     pytest.fail("it never came to that")
 
 
-async def test_rests_as_long_as_its_share_says() -> None:
+async def test_a_pause_rests_in_proportion_to_the_work() -> None:
     began = time.monotonic()
     await Throttle(rest=2.0).pause(began - 0.05)
     assert 0.09 < time.monotonic() - began < 1.0
 
 
-async def test_rests_longer_while_searches_are_slow_and_shorter_again_when_they_are_not() -> None:
+async def test_rests_get_longer_while_searches_are_slow_and_shorter_afterwards() -> None:
     engine = Engine()
     pace = Throttle(1.0, engine.search)
     async with pace.watched():
@@ -58,7 +58,7 @@ async def test_rests_longer_while_searches_are_slow_and_shorter_again_when_they_
         await until(lambda: pace.times_longer == 1.0)
 
 
-async def test_an_engine_that_does_not_answer_is_slow_and_ends_nothing() -> None:
+async def test_an_engine_that_does_not_respond_counts_as_slow() -> None:
     engine = Engine()
     pace = Throttle(1.0, engine.search)
     async with pace.watched():
@@ -66,7 +66,7 @@ async def test_an_engine_that_does_not_answer_is_slow_and_ends_nothing() -> None
         await until(lambda: pace.times_longer == MAX_TIMES)
 
 
-async def test_a_rest_has_an_end_however_slow_searches_are(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_rest_has_a_maximum_however_slow_searches_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throttle, "MAX_REST_SECONDS", 0.2)
     pace = Throttle(1.0)
     pace.times_longer = MAX_TIMES
@@ -76,8 +76,8 @@ async def test_a_rest_has_an_end_however_slow_searches_are(monkeypatch: pytest.M
     assert MAX_REST_SECONDS <= 10
 
 
-async def test_what_is_usual_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches that are slow at noon for everybody's sake are no reason to stand still until night."""
+async def test_the_baseline_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slow searches because of high traffic at noon do not slow the job until night."""
     engine = Engine()
     pace = Throttle(1.0, engine.search)
     async with pace.watched():
@@ -89,18 +89,18 @@ async def test_what_is_usual_is_looked_at_again(monkeypatch: pytest.MonkeyPatch)
         await until(lambda: pace.times_longer == 1.0)
 
 
-async def test_whoever_takes_all_it_can_get_asks_for_nothing() -> None:
+async def test_a_throttle_without_rests_sends_no_probes() -> None:
     engine = Engine()
     async with Throttle(0.0, engine.search).watched():
         await asyncio.sleep(0.05)
-    assert engine.asked == 0
+    assert engine.searches == 0
 
 
-async def test_asks_no_more_when_the_work_is_done() -> None:
+async def test_probes_stop_when_the_job_is_done() -> None:
     engine = Engine()
     async with Throttle(1.0, engine.search).watched():
         pass
-    asked = engine.asked
-    assert asked >= PROBES
+    searches = engine.searches
+    assert searches >= PROBES
     await asyncio.sleep(0.05)
-    assert engine.asked == asked
+    assert engine.searches == searches

@@ -1,10 +1,10 @@
-"""An engine whose answers a test decides, and a small set to judge it with."""
+"""An engine with scripted answers, and a small dataset."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolscript.core.items import Item, ItemKind
-from toolscript.eval.dataset import Dataset, DatasetQuery, Given
+from toolscript.eval.dataset import Dataset, DatasetQuery, EngineAnswer
 
 
 def tool(key: str) -> Item:
@@ -13,9 +13,9 @@ def tool(key: str) -> Item:
 
 @dataclass
 class NamingEngine:
-    """Finds the items that a query names, in its order; sure of it, and unsure when there is none.
+    """Returns the items that a query names, in its order, with high confidence; with low confidence if none.
 
-    `wrong` names queries to which it puts another item first.
+    For the queries in `wrong` it puts another item first.
     """
 
     name: str = "naming"
@@ -29,19 +29,19 @@ class NamingEngine:
     async def load(self, items: Sequence[Item]) -> None:
         self.loaded.append(frozenset(item.key for item in items))
 
-    async def answer(self, query: str) -> Given:
+    async def answer(self, query: str) -> EngineAnswer:
         there = self.loaded[-1]
         self.asked.append((query, there))
         named = [word for word in query.split() if word in there]
         keys = (["decoy"] if query in self.wrong else []) + named
         if not self.tells:
-            return Given(tuple(keys))
+            return EngineAnswer(tuple(keys))
         confidence = self.sure if named else self.unsure
         stages: Mapping[str, float] = {"total": float(len(self.asked))}
-        return Given(tuple(keys or ["decoy"]), confidence, confidence > 0.5, stages, tokens=len(keys))
+        return EngineAnswer(tuple(keys or ["decoy"]), confidence, confidence > 0.5, stages, tokens=len(keys))
 
 
-ITEMS = [tool(f"t{at}") for at in range(12)] + [tool("decoy")]
+ITEMS = [tool(f"t{number}") for number in range(12)] + [tool("decoy")]
 
 
 def query(id_: str, *keys: str) -> DatasetQuery:
@@ -49,5 +49,10 @@ def query(id_: str, *keys: str) -> DatasetQuery:
     return DatasetQuery(id_, text, dict.fromkeys(keys, 1), tuple(frozenset({key}) for key in keys))
 
 
-QUERIES = [*(query(f"q{at}", f"t{at}") for at in range(12)), query("both", "t0", "t1"), query("n1"), query("n2")]
+QUERIES = [
+    *(query(f"q{number}", f"t{number}") for number in range(12)),
+    query("both", "t0", "t1"),
+    query("n1"),
+    query("n2"),
+]
 JUDGED = Dataset("small", ITEMS, QUERIES)

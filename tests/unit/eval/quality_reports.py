@@ -1,4 +1,4 @@
-"""Reports with figures a test decides, as a page of results is made of."""
+"""Reports with given values, for the quality page."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from toolscript.eval.dataset import CurvePoint, EvalReport, Measure, SystemReport, SystemRole
 
 PLAIN: Mapping[str, float] = {"BM25": 0.61, "dense": 0.52, "RRF": 0.64, "z-score": 0.66}
-CURVE = tuple(CurvePoint(at / 20, at / 20, None, at / 40) for at in range(20))
+CURVE = tuple(CurvePoint(number / 20, number / 20, None, number / 40) for number in range(20))
 SURE = {"calibration_error": 0.08, "false_refusals": 0.03, "refused_without_gold": 0.44}
 SPENT = {"p50_ms:total": 9.5, "p95_ms:total": 21.25, "p50_ms:embedding": 4.0, "p95_ms:embedding": 8.0}
 HOSTILE = (
@@ -21,9 +21,9 @@ def measure(value: float, half: float = 0.02) -> Measure:
 def system(
     name: str, ndcg: float, role: SystemRole = SystemRole.ENGINE, others: Mapping[str, float] | None = None
 ) -> SystemReport:
-    """Of its four queries two are a little better than the mean, and two as much worse."""
+    """Return a system report; two of its four queries are a little better than the mean, and two as much worse."""
     of_all = {"ndcg@10": ndcg, "recall@1": ndcg - 0.1, "recall@5": ndcg + 0.1, "mrr": ndcg, "hit@1": ndcg}
-    by_query = {f"q{at}": ndcg + (0.01 if at % 2 else -0.01) for at in range(4)}
+    by_query = {f"q{number}": ndcg + (0.01 if number % 2 else -0.01) for number in range(4)}
     return SystemReport(
         name, {key: measure(value) for key, value in (of_all | dict(others or {})).items()}, by_query, role
     )
@@ -39,7 +39,7 @@ def report(
     parts: Mapping[str, float] | None = None,
     others: Mapping[str, float] | None = None,
 ) -> EvalReport:
-    """`others` are further measures of the engine, `parts` is nDCG@10 when a part is off."""
+    """Return a report; `others` are further measures of the engine, `parts` is nDCG@10 without a part."""
     baselines = [system(name, value, SystemRole.BASELINE) for name, value in plain.items()]
     off = [system(f"without {name}", value, SystemRole.ABLATED) for name, value in (parts or {}).items()]
     return EvalReport(
@@ -55,7 +55,7 @@ def report(
     )
 
 
-def with_ndcg(given: EvalReport, found: Measure) -> EvalReport:
-    """The same, but for what it says of the engine."""
-    engine = replace(given.systems[0], measures={**given.systems[0].measures, "ndcg@10": found})
-    return replace(given, systems=(engine, *given.systems[1:]))
+def with_ndcg(original: EvalReport, ndcg: Measure) -> EvalReport:
+    """Return the report with another nDCG@10 of the engine."""
+    engine = replace(original.systems[0], measures={**original.systems[0].measures, "ndcg@10": ndcg})
+    return replace(original, systems=(engine, *original.systems[1:]))

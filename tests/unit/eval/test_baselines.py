@@ -1,4 +1,4 @@
-"""The baselines are what they say they are, and know every item there is."""
+"""The baselines follow their formulas and rank every item."""
 
 import math
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ texts = some.lists(some.sampled_from(WORDS), max_size=8).map(" ".join)
 
 
 def slow_bm25(corpus: Sequence[str], query: str) -> list[float]:
-    """Straight from the formula, word by word."""
+    """Compute BM25 directly from the formula, word by word."""
     documents = [stems_of(text) for text in corpus]
     default = sum(map(len, documents)) / len(documents) or 1.0
     scores = []
@@ -57,10 +57,10 @@ def test_words_are_stemmed_and_common_ones_left_out() -> None:
     some.integers(1, 12),
 )
 def test_the_best_rows_are_the_first_of_all_rows_in_order(scores: list[float], depth: int) -> None:
-    found = best_rows(np.array(scores), depth).tolist()
-    known = sorted((row for row, one in enumerate(scores) if one > -math.inf), key=lambda row: -scores[row])
-    assert [scores[row] for row in found] == [scores[row] for row in known[:depth]]
-    assert found == sorted(found, key=lambda row: (-scores[row], row))
+    rows = best_rows(np.array(scores), depth).tolist()
+    expected = sorted((row for row, score in enumerate(scores) if score > -math.inf), key=lambda row: -scores[row])
+    assert [scores[row] for row in rows] == [scores[row] for row in expected[:depth]]
+    assert rows == sorted(rows, key=lambda row: (-scores[row], row))
 
 
 ARMS = [
@@ -69,7 +69,7 @@ ARMS = [
 ]
 
 
-def test_reciprocal_ranks_add_up_over_the_arms() -> None:
+def test_reciprocal_ranks_add_up_over_the_retrievers() -> None:
     fused = reciprocal_ranks(ARMS, 4)
     assert fused[:3] == pytest.approx([1 / 62 + 1 / 61, 1 / 62, 1 / 61 + 1 / 63])
     assert fused[3] == -math.inf, "what no arm has is not an answer"
@@ -84,7 +84,7 @@ def test_standard_scores_are_half_and_half() -> None:
     assert fused[3] == -math.inf
 
 
-def test_an_arm_with_nothing_to_say_leaves_the_order_to_the_other() -> None:
+def test_an_empty_retriever_leaves_the_order_to_the_other() -> None:
     nothing = (np.array([], dtype=np.int64), np.array([]))
     for fuse in (reciprocal_ranks, standard_scores):
         assert best_rows(fuse([nothing, ARMS[1]], 4), 10).tolist() == [0, 1, 2]
@@ -101,7 +101,7 @@ ITEMS = [
 ]
 
 
-async def test_all_four_find_what_was_asked_for() -> None:
+async def test_all_four_baselines_find_the_item() -> None:
     judged = Dataset("few", ITEMS, [DatasetQuery("1", "send a letter", {"send_mail": 1})])
     rankers = await baselines_of(judged, HashEmbedder())
     assert list(rankers) == ["BM25", "dense", "RRF", "z-score"]
@@ -113,7 +113,7 @@ async def test_all_four_find_what_was_asked_for() -> None:
     assert len(rankers["z-score"]("send a letter", 2)) == 2
 
 
-def test_the_arms_may_disagree_and_fusion_hears_both() -> None:
+def test_fusion_uses_both_retrievers_when_they_disagree() -> None:
     vectors = np.eye(3, dtype=np.float32)
     rankers = plain_rankers(ITEMS, vectors, {"read a file": vectors[2]})
     assert rankers["BM25"]("read a file", 1) == ["read_file"]

@@ -1,4 +1,4 @@
-"""Intervals hold the figure, shrink with more queries, and are the same for the same seed."""
+"""Intervals contain the value, shrink with more queries, and are reproducible by seed."""
 
 import math
 
@@ -25,7 +25,7 @@ def test_an_interval_of_a_mean_lies_around_it(values: list[float], seed: int) ->
     assert measured.queries == len(values)
 
 
-def test_the_interval_is_as_wide_as_theory_says() -> None:
+def test_the_interval_is_as_wide_as_theory_predicts() -> None:
     values = np.random.default_rng(1).normal(0.5, 0.2, 400)
     measured = of_mean(values, 0)
     expected = 1.96 * float(values.std()) / 20
@@ -63,10 +63,10 @@ def test_rows_are_resampled_as_wholes() -> None:
     assert measured == Measure(0.0, 0.0, 0.0, 50)
 
 
-def test_resamples_without_a_figure_do_not_count() -> None:
+def test_resamples_without_a_value_do_not_count() -> None:
     def first_over_zero(rows: Numbers) -> float:
-        found = rows[rows > 0]
-        return float(found.mean()) if len(found) else math.nan
+        positive = rows[rows > 0]
+        return float(positive.mean()) if len(positive) else math.nan
 
     measured = of_statistic(np.array([0.0, 0.0, 1.0]), first_over_zero, 0)
     assert measured == Measure(1.0, 1.0, 1.0, 3)

@@ -1,4 +1,4 @@
-"""A draft in files: what stands in them, and what is never lost to them."""
+"""A draft in files: their content, and what they never overwrite."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_letters_stay_readable_and_nothing_else_is_left_in_the_folder(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["tools.jsonl", "queries.jsonl"])
-def test_what_is_there_is_overwritten_only_when_told(tmp_path: Path, name: str) -> None:
+def test_existing_files_are_overwritten_only_with_force(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("edited by hand", "utf-8")
     with pytest.raises(InvalidRequest, match=name) as refused:
         write_draft(DRAFT, tmp_path)
@@ -64,7 +64,7 @@ def test_what_is_there_is_overwritten_only_when_told(tmp_path: Path, name: str) 
     assert len(rows(tmp_path / "queries.jsonl")) == 2
 
 
-def test_a_set_with_judgements_of_its_own_is_never_overwritten(tmp_path: Path) -> None:
+def test_a_dataset_with_its_own_qrels_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "qrels.tsv").write_text("q\tt\t1\n", "utf-8")
     with pytest.raises(InvalidRequest, match=r"qrels\.tsv"):
         write_draft(DRAFT, tmp_path, overwrite=True)

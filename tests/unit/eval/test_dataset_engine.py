@@ -1,4 +1,4 @@
-"""A service that goes by skills is judged with items classified by the rules, and tells which way a query went."""
+"""A service with skill routing is judged on items classified by rules, and reports the route of a query."""
 
 import asyncio
 import uuid
@@ -15,13 +15,13 @@ from toolscript.core.errors import SetupError
 from toolscript.core.items import Item, ItemKind, StoredItem
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.qdrant.connection import open_qdrant
-from toolscript.core.retrieval.model import Ask, IndexCard
+from toolscript.core.retrieval.model import IndexCard, IndexQuery
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.core.settings.service import Settings
-from toolscript.eval.dataset import Dataset, DatasetQuery, Given
+from toolscript.eval.dataset import Dataset, DatasetQuery, EngineAnswer
 from toolscript.eval.judging import judge
-from toolscript.eval.service import Asking, Collections, DatasetSkills, ServiceEngine, service_engine
+from toolscript.eval.service import Collections, DatasetSkills, SearchOptions, ServiceEngine, service_engine
 from toolscript.server.skills import default_skills
 from toolscript.server.stores import item_layout, skill_layout
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet, MemoryIndexes
@@ -57,7 +57,7 @@ def opened(
     strategy: Strategy, collections: Collections, embedder: HashEmbedder | None = None
 ) -> AbstractAsyncContextManager[ServiceEngine]:
     catalog = MemoryCatalog(MemoryDirtySet())
-    return service_engine(collections, embedder or HashEmbedder(), catalog, Asking(strategy))
+    return service_engine(collections, embedder or HashEmbedder(), catalog, SearchOptions(strategy))
 
 
 def in_memory(strategy: Strategy) -> Collections:
@@ -66,7 +66,7 @@ def in_memory(strategy: Strategy) -> Collections:
 
 @pytest.fixture
 async def collections(engines: Settings) -> AsyncIterator[Collections]:
-    """Both on the real engine, as the service lays them out."""
+    """Open both collections on the real engine, with the layouts of the service."""
     alias = f"test_{uuid.uuid4().hex[:12]}"
     async with open_qdrant(engines.qdrant_url, engines.qdrant_grpc_port) as connected:
         yield Collections(
@@ -78,8 +78,8 @@ async def collections(engines: Settings) -> AsyncIterator[Collections]:
 
 @pytest.mark.parametrize("strategy", Strategy)
 async def test_every_strategy_is_judged_on_the_real_engine(collections: Collections, strategy: Strategy) -> None:
-    wanted = [item for item in ITEMS if item.key.endswith("today")]
-    queries = [DatasetQuery(item.key, item.description, {item.key: 1}) for item in wanted]
+    relevant_items = [item for item in ITEMS if item.key.endswith("today")]
+    queries = [DatasetQuery(item.key, item.description, {item.key: 1}) for item in relevant_items]
     if strategy is Strategy.DIRECT:
         collections = Collections(collections.items)
     embedder = HashEmbedder()
@@ -87,13 +87,15 @@ async def test_every_strategy_is_judged_on_the_real_engine(collections: Collecti
         measures = (await judge(engine, Dataset("small", ITEMS, queries), model="hash")).systems[0].measures
     assert measures["hit@1"].value == 1.0
     assert measures["without_gold_auroc"].value > 0.9, "they were not found when they were gone"
-    told = {name: measures[name].value for name in ("routed", "catalog_searched", "gold_lost") if name in measures}
+    routing = {
+        name: measures[name].value for name in ("routed", "catalog_searched", "gold_lost") if name in measures
+    }
     if strategy is Strategy.DIRECT:
-        assert told == {}
+        assert routing == {}
     else:
-        assert told["routed"] == 1.0
-        assert told["gold_lost"] == 0.0
-        assert (told["catalog_searched"] < 1.0) is (strategy is Strategy.HIERARCHICAL)
+        assert routing["routed"] == 1.0
+        assert routing["gold_lost"] == 0.0
+        assert (routing["catalog_searched"] < 1.0) is (strategy is Strategy.HIERARCHICAL)
     for indexes in filter(None, (collections.items, collections.skills)):
         with pytest.raises(SetupError):
             await indexes.open(IndexCard(embedder.model))
@@ -106,28 +108,28 @@ async def test_a_direct_search_costs_no_classification() -> None:
         assert (await engine.answer("read a file")).route is None
     async with opened(Strategy.HYBRID, in_memory(Strategy.HYBRID), routed) as engine:
         await engine.load(ITEMS[:50])
-    assert routed.passages_embedded >= plain.passages_embedded + len(default_skills())
+    assert routed.texts_embedded >= plain.texts_embedded + len(default_skills())
 
 
 @pytest.mark.parametrize("strategy", BY_SKILLS)
-async def test_the_way_of_a_query_is_told_exactly(strategy: Strategy) -> None:
+async def test_the_route_of_a_query_is_reported_exactly(strategy: Strategy) -> None:
     async with opened(strategy, in_memory(strategy)) as engine:
         await engine.load(ITEMS)
-        given = await engine.answer("delete an old email of the inbox")
-    route = given.route
+        answer = await engine.answer("delete an old email of the inbox")
+    route = answer.route
     assert route is not None
     assert (route.strategy, set(route.skills_of)) == (strategy, KEYS)
     assert 0 < len(route.skills) <= 8
     reached = [key for key in KEYS if route.reaches(key)]
     assert route.share == len(reached) / len(KEYS)
-    assert set(given.keys) <= set(reached)
+    assert set(answer.keys) <= set(reached)
     if strategy is Strategy.HIERARCHICAL:
         assert set(reached) == {key for key in KEYS if set(route.skills_of[key]) & set(route.skills)} < KEYS
-    assert "skills" in given.stages
+    assert "skills" in answer.stages
 
 
 class CountingIndexes(MemoryIndexes):
-    """Each opening of a real one takes another sample of its words."""
+    """Counts openings: each opening of a real index samples other terms."""
 
     opened = 0
 
@@ -152,23 +154,23 @@ async def test_other_ways_to_the_same_points_search_the_very_same_index() -> Non
 async def test_a_query_that_no_skill_fits_searches_all_items() -> None:
     async with opened(Strategy.HIERARCHICAL, in_memory(Strategy.HIERARCHICAL)) as engine:
         await engine.load(ITEMS)
-        given = await engine.answer("xqzv blorp")
-    assert given.route is not None
-    assert (given.route.is_routed, given.route.skills, given.route.share) == (False, (), 1.0)
-    assert all(map(given.route.reaches, KEYS))
+        answer = await engine.answer("xqzv blorp")
+    assert answer.route is not None
+    assert (answer.route.is_routed, answer.route.skills, answer.route.share) == (False, (), 1.0)
+    assert all(map(answer.route.reaches, KEYS))
 
 
 async def test_skills_follow_the_items_that_go_and_come_back() -> None:
     embedder = HashEmbedder()
     half = [item for item in ITEMS if "email" not in item.key]
     async with opened(Strategy.HIERARCHICAL, in_memory(Strategy.HIERARCHICAL), embedder) as engine:
-        asked = "send an email with attachments"
+        query = "send an email with attachments"
         await engine.load(ITEMS)
-        whole = await engine.answer(asked)
+        whole = await engine.answer(query)
         await engine.load(half)
-        without = await engine.answer(asked)
+        without = await engine.answer(query)
         await engine.load(ITEMS)
-        again = await engine.answer(asked)
+        again = await engine.answer(query)
     assert without.route is not None
     assert without.route.skills_of.keys() == {item.key for item in half}
     assert without.keys != whole.keys
@@ -177,22 +179,24 @@ async def test_skills_follow_the_items_that_go_and_come_back() -> None:
 
 async def test_points_of_skills_are_those_of_the_items_that_are_left() -> None:
     embedder = HashEmbedder()
-    stored = [StoredItem(at, 1, item) for at, item in enumerate(ITEMS, 1)]
+    stored = [StoredItem(number, 1, item) for number, item in enumerate(ITEMS, 1)]
     vectors = await embed_items(embedder, ITEMS)
     indexes = [MemoryIndex(IndexCard(embedder.model)) for _ in range(2)]
     shrunk, fresh = (DatasetSkills(embedder, default_skills()) for _ in range(2))
     await shrunk.settled(stored, vectors)
-    await shrunk.follow(indexes[0])
-    shrunk.forget([one.id for one in stored[100:]])
-    await shrunk.follow(indexes[0])
+    await shrunk.index_skills(indexes[0])
+    shrunk.forget([item.id for item in stored[100:]])
+    await shrunk.index_skills(indexes[0])
     await fresh.settled(stored[:100], vectors[:100])
-    await fresh.follow(indexes[1])
+    await fresh.index_skills(indexes[1])
     ids = [skill.point_id for skill in default_skills()]
     assert await indexes[0].fields(ids) == await indexes[1].fields(ids)
-    assert sum(int(str(one["tool_count"])) for one in (await indexes[1].fields(ids)).values()) >= 100
-    directions = [Ask(vector=vector, limit=len(ids)) for vector in vectors[::10]]
-    found = [await index.search_all(directions) for index in indexes]
-    left, right = ([[(hit.id, hit.score) for hit in one.dense or ()] for one in of] for of in found)
+    assert sum(int(str(payload["tool_count"])) for payload in (await indexes[1].fields(ids)).values()) >= 100
+    directions = [IndexQuery(vector=vector, limit=len(ids)) for vector in vectors[::10]]
+    results = [await index.search_all(directions) for index in indexes]
+    left, right = (
+        [[(hit.id, hit.score) for hit in candidates.dense or ()] for candidates in answers] for answers in results
+    )
     assert left == right
 
 
@@ -209,11 +213,12 @@ def direct_and_hybrid() -> Engines:
     return asyncio.run(loaded(Strategy.DIRECT)), asyncio.run(loaded(Strategy.HYBRID))
 
 
+@pytest.mark.nightly
 @given(words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=8))
 def test_hybrid_begins_with_what_direct_finds_in_the_same_order(
     direct_and_hybrid: Engines, words: list[str]
 ) -> None:
-    async def ask() -> tuple[Given, Given]:
+    async def ask() -> tuple[EngineAnswer, EngineAnswer]:
         direct, hybrid = direct_and_hybrid
         return await direct.answer(" ".join(words)), await hybrid.answer(" ".join(words))
 

@@ -1,4 +1,4 @@
-"""A judged set is read as it lies in its folder; what is wrong with it is said with the line."""
+"""A dataset is read from its folder; an error names the line."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -94,8 +94,8 @@ def test_a_long_query_is_cut_to_what_a_search_takes(folder: Path) -> None:
 
 def test_distractors_are_mixed_in_but_for_those_that_are_excluded_or_there_already(folder: Path) -> None:
     noise = folder.parent / "noise"
-    others = [{"id": key, "server": "s", "name": key} for key in ("m1", "m2", "read", "m3")]
-    write(noise / "tools.jsonl", others)
+    rows = [{"id": key, "server": "s", "name": key} for key in ("m1", "m2", "read", "m3")]
+    write(noise / "tools.jsonl", rows)
     judged = read_dataset(folder, distractors=noise)
     assert [item.key for item in judged.items] == ["read", "write", "m1", "m2", "m3"]
     assert judged.distractors == "noise"
@@ -104,11 +104,11 @@ def test_distractors_are_mixed_in_but_for_those_that_are_excluded_or_there_alrea
     assert [item.key for item in read_dataset(folder, distractors=noise).items] == ["read", "write", "m1"]
 
 
-def test_apis_of_no_server_distract_from_nothing(folder: Path) -> None:
+def test_apis_without_a_server_are_no_distractors(folder: Path) -> None:
     noise = folder.parent / "noise"
     kinds = {"m1": "api", "m2": "mcp"}
-    others = [{"id": key, "server": "s", "name": key, "kind": kind} for key, kind in kinds.items()]
-    write(noise / "tools.jsonl", [*others, {"id": "m3", "server": "s", "name": "m3"}])
+    rows = [{"id": key, "server": "s", "name": key, "kind": kind} for key, kind in kinds.items()]
+    write(noise / "tools.jsonl", [*rows, {"id": "m3", "server": "s", "name": "m3"}])
     assert [item.key for item in read_dataset(folder, distractors=noise).items[2:]] == ["m2", "m3"]
 
 
@@ -125,7 +125,7 @@ def test_a_document_without_an_id_is_named(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["tools.jsonl", "queries.jsonl"])
-def test_a_missing_file_is_named_with_what_a_set_is_made_of(folder: Path, missing: str) -> None:
+def test_a_missing_file_is_reported_with_the_files_of_a_dataset(folder: Path, missing: str) -> None:
     (folder / missing).unlink()
     with pytest.raises(NotFound) as raised:
         read_dataset(folder)
@@ -170,7 +170,7 @@ def test_two_queries_of_one_id_are_refused(folder: Path) -> None:
         read_dataset(folder)
 
 
-def test_a_set_in_which_nothing_is_judged_is_refused(folder: Path) -> None:
+def test_a_dataset_without_relevant_items_is_refused(folder: Path) -> None:
     write(folder / "queries.jsonl", [{"id": "1", "text": "read"}])
     with pytest.raises(InvalidRequest) as raised:
         read_dataset(folder)

@@ -1,4 +1,4 @@
-"""A judged set of documents is asked in every way to search, and told side by side."""
+"""Every search variant runs over a dataset of documents, and the results are compared."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +23,7 @@ JUDGED = Dataset(
 
 
 class Scripted:
-    """Finds the right document first by our own ranking, and last in all other ways."""
+    """Returns the relevant document first for our ranking, and last for all other variants."""
 
     def __init__(self) -> None:
         self.put_: list[Mapping[str, object]] = []
@@ -40,24 +40,24 @@ class Scripted:
         return [right, *wrong] if way == WAYS[OURS] else [*wrong, right]
 
 
-async def test_every_query_with_an_answer_is_asked_in_every_way() -> None:
+async def test_every_answerable_query_runs_in_every_variant() -> None:
     api = Scripted()
     report = await judge_documents(api, JUDGED, model="m")
-    assert [one["id"] for one in api.put_] == ["a", "b", "c"]
+    assert [document["id"] for document in api.put_] == ["a", "b", "c"]
     assert api.put_[0] == {"id": "a", "title": "title of a", "text": "text of a"}
     assert api.asked == [(text, way) for text in ("first", "second") for way in WAYS.values()]
-    assert [one.system for one in report.systems] == list(WAYS)
-    assert [one.role for one in report.systems] == [SystemRole.ENGINE, *[SystemRole.BASELINE] * 4]
-    ours, *others = (one.measures for one in report.systems)
+    assert [system.system for system in report.systems] == list(WAYS)
+    assert [system.role for system in report.systems] == [SystemRole.ENGINE, *[SystemRole.BASELINE] * 4]
+    ours, *variants = (system.measures for system in report.systems)
     assert (ours["ndcg@10"].value, ours["mrr"].value) == (1.0, 1.0)
-    assert [one["ndcg@10"].value for one in others] == pytest.approx([0.5] * 4)
+    assert [other["ndcg@10"].value for other in variants] == pytest.approx([0.5] * 4)
     assert (report.queries, report.items) == (2, 3)
 
 
-async def test_our_ranking_is_told_beside_each_of_the_others() -> None:
-    told = differences_text(await judge_documents(Scripted(), JUDGED, model="m"))
-    assert [line.split("  ")[0] for line in told.splitlines()[1:]] == list(WAYS)[1:]
-    assert told.count("+0.5000  (+0.5000 to +0.5000)") == 4
+async def test_our_ranking_is_compared_with_each_other_variant() -> None:
+    text = differences_text(await judge_documents(Scripted(), JUDGED, model="m"))
+    assert [line.split("  ")[0] for line in text.splitlines()[1:]] == list(WAYS)[1:]
+    assert text.count("+0.5000  (+0.5000 to +0.5000)") == 4
 
 
 async def test_a_set_without_answers_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Whoever measures documents over HTTP hears of everything that would make the figures worthless."""
+"""An evaluation of documents over HTTP fails on every error that would make its metrics worthless."""
 
 from collections.abc import AsyncIterator
 
@@ -54,7 +54,7 @@ async def test_what_is_put_is_found_by_its_id(api: DocumentsOverHttp) -> None:
 
 
 async def test_a_document_that_is_refused_ends_the_measurement(api: DocumentsOverHttp) -> None:
-    with pytest.raises(SetupError, match="not all documents were taken"):
+    with pytest.raises(SetupError, match="not all documents were stored"):
         await api.put([{"id": "w", "text": "whales"}, {"id": "empty", "text": " "}])
 
 

@@ -1,4 +1,4 @@
-"""Wording: first sentences, slips and wishes."""
+"""Texts of drafts: first sentences, typos and requests."""
 
 from random import Random
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
-from toolscript.eval.drafting_words import FAR_OFF, MAX_WORDS, VERBS, first_sentence, wish, with_slip
+from toolscript.eval.drafting_words import MAX_WORDS, OFF_TOPIC, VERBS, first_sentence, phrase_request, with_typo
 
 
 @pytest.mark.parametrize(
@@ -36,56 +36,56 @@ def test_a_sentence_without_end_is_cut() -> None:
 
 
 @given(st.text(max_size=60), st.integers())
-def test_a_slip_is_one_or_two_edits_in_one_word(text: str, seed: int) -> None:
-    slipped = with_slip(text, Random(seed))
-    assert slipped is None or 1 <= Levenshtein.distance(text, slipped) <= 2
+def test_a_typo_is_one_or_two_edits_in_one_word(text: str, seed: int) -> None:
+    with_one_typo = with_typo(text, Random(seed))
+    assert with_one_typo is None or 1 <= Levenshtein.distance(text, with_one_typo) <= 2
 
 
 @given(st.sampled_from(["read_file", "getPodLogs", "Restart all pods", "сколько товара"]), st.integers())
-def test_words_of_any_alphabet_can_slip_and_keep_their_first_letter(text: str, seed: int) -> None:
-    slipped = with_slip(text, Random(seed))
-    assert slipped is not None
-    assert slipped[0] == text[0]
+def test_words_of_any_alphabet_can_have_a_typo_and_keep_their_first_letter(text: str, seed: int) -> None:
+    with_one_typo = with_typo(text, Random(seed))
+    assert with_one_typo is not None
+    assert with_one_typo[0] == text[0]
 
 
 @pytest.mark.parametrize("text", ["", "a b c", "123 456789", "ls -l", "检测一段文本"])
-def test_what_has_no_longer_word_cannot_slip(text: str) -> None:
-    assert with_slip(text, Random(1)) is None
+def test_a_text_without_longer_words_has_no_typo(text: str) -> None:
+    assert with_typo(text, Random(1)) is None
 
 
-def test_all_ways_to_slip_occur() -> None:
-    slips = {with_slip("plot", Random(seed)) for seed in range(200)}
-    assert {"pot", "polt", "pllot"} <= slips
-    assert {"pkot", "plit", "plpt"} & slips
+def test_all_kinds_of_typos_occur() -> None:
+    typos = {with_typo("plot", Random(seed)) for seed in range(200)}
+    assert {"pot", "polt", "pllot"} <= typos
+    assert {"pkot", "plit", "plpt"} & typos
 
 
-def wishes(sentence: str) -> set[str | None]:
-    return {wish(sentence, Random(seed)) for seed in range(200)}
+def requests(sentence: str) -> set[str | None]:
+    return {phrase_request(sentence, Random(seed)) for seed in range(200)}
 
 
 @pytest.mark.parametrize("sentence", ["List open issues", "Lists open issues"])
-def test_a_wish_is_a_form_around_the_verb_or_one_that_means_the_same(sentence: str) -> None:
-    found = wishes(sentence)
-    assert {"can you list open issues?", "I need to show open issues", "how do I see open issues?"} <= found
-    assert not any("lists" in str(one) for one in found)
+def test_a_request_is_a_form_around_the_verb_or_a_synonym(sentence: str) -> None:
+    texts = requests(sentence)
+    assert {"can you list open issues?", "I need to show open issues", "how do I see open issues?"} <= texts
+    assert not any("lists" in str(item) for item in texts)
 
 
-def test_a_sentence_that_begins_with_no_verb_is_wished_for_whole() -> None:
-    found = wishes("Hourly weather forecast for a place")
-    assert all("hourly weather forecast for a place" in str(one) for one in found)
-    assert len(found) > 1
+def test_a_sentence_without_a_leading_verb_is_requested_whole() -> None:
+    texts = requests("Hourly weather forecast for a place")
+    assert all("hourly weather forecast for a place" in str(item) for item in texts)
+    assert len(texts) > 1
 
 
 def test_the_clauses_after_the_first_are_left_out_but_not_what_is_listed() -> None:
-    assert "can you list orders of a shop?" in wishes("List orders of a shop, with totals and taxes")
-    assert "can you change the title, body or labels?" in wishes("Change the title, body or labels")
+    assert "can you list orders of a shop?" in requests("List orders of a shop, with totals and taxes")
+    assert "can you change the title, body or labels?" in requests("Change the title, body or labels")
 
 
 @pytest.mark.parametrize("sentence", ["", "检测一段文本是用哪种语言写的", "Показать остатки товара"])
-def test_there_are_wishes_in_english_only(sentence: str) -> None:
-    assert wishes(sentence) == {None}
+def test_requests_are_english_only(sentence: str) -> None:
+    assert requests(sentence) == {None}
 
 
-def test_no_verb_stands_for_itself_and_no_request_occurs_twice() -> None:
-    assert [verb for verb, others in VERBS.items() if verb in others] == []
-    assert len({text.casefold() for text in FAR_OFF}) == len(FAR_OFF) >= 50
+def test_no_verb_is_its_own_synonym_and_no_request_occurs_twice() -> None:
+    assert [verb for verb, synonyms in VERBS.items() if verb in synonyms] == []
+    assert len({text.casefold() for text in OFF_TOPIC}) == len(OFF_TOPIC) >= 50

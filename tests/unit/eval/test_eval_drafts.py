@@ -54,9 +54,9 @@ def test_a_catalog_in_a_file_becomes_a_draft(tmp_path: Path) -> None:
     assert dict(written.counts) == dict.fromkeys(("exact", "typo", "paraphrase", "unanswerable"), 4)
     keys = {item.key for item in read_items(tmp_path / "set" / "tools.jsonl") if isinstance(item, Item)}
     assert (written.tools, written.folder) == (len(keys), str(tmp_path / "set"))
-    found = queries(tmp_path / "set")
-    assert len(found) == 16
-    assert {key for query in found for step in query["gold_groups"] for key in step} <= keys
+    drafted = queries(tmp_path / "set")
+    assert len(drafted) == 16
+    assert {key for query in drafted for step in query["gold_groups"] for key in step} <= keys
 
 
 def test_the_same_seed_writes_the_same_files(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_text_model_words_queries_with_its_key(
     assert set(endpoint.keys) == {"Bearer s3cret"}
 
 
-def test_without_a_text_model_nobody_is_asked(
+def test_without_a_text_model_no_endpoint_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: TextEndpoint
 ) -> None:
     monkeypatch.setenv("TOOLSCRIPT_TEXT_API_KEY", "s3cret")
@@ -124,7 +124,7 @@ def test_a_model_that_fails_leaves_no_half_draft(tmp_path: Path, endpoint: TextE
     assert not (tmp_path / "set").exists()
 
 
-def test_an_edited_draft_is_refused_before_the_model_is_asked(tmp_path: Path, endpoint: TextEndpoint) -> None:
+def test_an_edited_draft_is_refused_before_the_model_is_called(tmp_path: Path, endpoint: TextEndpoint) -> None:
     (tmp_path / "queries.jsonl").write_text("edited", "utf-8")
     with pytest.raises(InvalidRequest, match=r"queries\.jsonl"):
         make(tmp_path, text_model="small", text_url=endpoint.url)
@@ -133,7 +133,7 @@ def test_an_edited_draft_is_refused_before_the_model_is_asked(tmp_path: Path, en
     assert len(queries(tmp_path)) == 16
 
 
-def test_a_catalog_that_is_not_there_or_empty_says_so(tmp_path: Path) -> None:
+def test_a_missing_or_empty_catalog_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="absent"):
         make(tmp_path / "set", tools=tmp_path / "absent")
     (tmp_path / "empty").write_text("", "utf-8")

@@ -1,4 +1,4 @@
-"""A gateway is judged as it searches: over what is loaded, by words and meaning, with its own confidence."""
+"""A gateway is judged as it searches: over the loaded items, dense and sparse, with its own confidence."""
 
 from collections.abc import Sequence
 
@@ -32,17 +32,17 @@ async def test_an_answer_is_that_of_the_gateways_search() -> None:
     search = gateway_search(DEFAULT_WEIGHTS)
     engine = GatewayEngine(search, embedder, PreparedItems(embedder))
     await engine.load(ITEMS)
-    given = await engine.answer("read the contents of a file")
+    judged = await engine.answer("read the contents of a file")
     answer = await search.search(LocalQuery("read the contents of a file", 10, 0.0, None))
-    assert given.keys == tuple(hit.item.key for hit in answer.hits)
-    assert (given.keys[0], len(given.keys)) == (READ, 10)
-    assert given.confidence == answer.hits[0].confidence
-    assert given.good_match
-    assert set(given.stages) == {"embedding", "engine", "ranking", "total"}
-    assert 0 < given.stages["embedding"] < given.stages["total"]
+    assert judged.keys == tuple(hit.item.key for hit in answer.hits)
+    assert (judged.keys[0], len(judged.keys)) == (READ, 10)
+    assert judged.confidence == answer.hits[0].confidence
+    assert judged.good_match
+    assert set(judged.stages) == {"embedding", "engine", "ranking", "total"}
+    assert 0 < judged.stages["embedding"] < judged.stages["total"]
 
 
-async def test_a_question_that_nothing_fits_is_no_good_match() -> None:
+async def test_an_unanswerable_query_is_no_good_match() -> None:
     engine = engine_over(HashEmbedder())
     await engine.load(ITEMS)
     assert not (await engine.answer("xqzv blorp")).good_match
@@ -54,23 +54,23 @@ async def test_resources_are_found_too() -> None:
     assert (await engine.answer("whales sing")).keys[0] == "doc"
 
 
-async def test_what_is_not_loaded_is_not_found_and_nothing_is_embedded_twice() -> None:
+async def test_unloaded_items_are_not_found_and_nothing_is_embedded_twice() -> None:
     embedder = HashEmbedder()
     engine = engine_over(embedder)
     await engine.load(ITEMS)
-    embedded = embedder.passages_embedded
+    embedded = embedder.texts_embedded
     await engine.load([item for item in ITEMS if item.key != READ])
     assert READ not in (await engine.answer("read the contents of a file")).keys
     await engine.load(ITEMS)
     assert (await engine.answer("read the contents of a file")).keys[0] == READ
-    assert embedder.passages_embedded == embedded
+    assert embedder.texts_embedded == embedded
 
 
 async def test_an_empty_catalog_has_no_answer() -> None:
     engine = engine_over(HashEmbedder())
     await engine.load([])
-    given = await engine.answer("read a file")
-    assert (given.keys, given.confidence, given.good_match) == ((), None, False)
+    answer = await engine.answer("read a file")
+    assert (answer.keys, answer.confidence, answer.good_match) == ((), None, False)
 
 
 async def test_a_model_that_fails_ends_the_measurement() -> None:
@@ -88,7 +88,8 @@ async def test_a_part_that_is_off_answers_otherwise() -> None:
     embedder = HashEmbedder()
     prepared = PreparedItems(embedder)
     parts = {
-        name: GatewayEngine(one, embedder, prepared) for name, one in ablated_searches(DEFAULT_WEIGHTS).items()
+        name: GatewayEngine(search, embedder, prepared)
+        for name, search in ablated_searches(DEFAULT_WEIGHTS).items()
     }
     whole = engine_over(embedder)
     assert set(parts) == {*PARTS, "general tools"}
@@ -111,7 +112,7 @@ async def test_a_gateway_is_judged_beside_the_baselines() -> None:
     report = await judge(
         engine_over(embedder), judged, model="hash", baselines=await baselines_of(judged, embedder)
     )
-    assert [one.system for one in report.systems] == ["gateway", "BM25", "dense", "RRF", "z-score"]
+    assert [system.system for system in report.systems] == ["gateway", "BM25", "dense", "RRF", "z-score"]
     assert report.systems[0].measures["hit@1"].value == 1.0
     assert report.systems[0].measures["without_gold_auroc"].value > 0.5
     assert report.systems[0].measures["nothing_fits_auroc"].value == 1.0

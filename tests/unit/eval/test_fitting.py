@@ -1,4 +1,4 @@
-"""Weights fitted to judged sets: what tells right from wrong gets its weight, and a set left out has no say."""
+"""Weights fitted to datasets: useful features get a weight, and a held-out dataset has no influence."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,65 +25,69 @@ ITEMS = [
     for verb in VERBS
     for noun in NOUNS
 ]
-# Said otherwise than the names have it: only the kind of action can tell the tools of a noun apart.
-SAID = {"create": "add", "delete": "remove", "list": "show", "update": "modify"}
-ACTIONS_DECIDE = {f"{SAID[verb]} the {noun}": f"{verb}_{noun}" for verb in VERBS for noun in NOUNS}
+# Synonyms of the verbs in the names: only the kind of action distinguishes the tools of a noun.
+SYNONYMS = {"create": "add", "delete": "remove", "list": "show", "update": "modify"}
+ACTIONS_DECIDE = {f"{SYNONYMS[verb]} the {noun}": f"{verb}_{noun}" for verb in VERBS for noun in NOUNS}
 ACTIONS_MISLEAD = {
-    f"{SAID[verb]} the {noun}": f"{VERBS[at - 1]}_{noun}" for at, verb in enumerate(VERBS) for noun in NOUNS
+    f"{SYNONYMS[verb]} the {noun}": f"{VERBS[number - 1]}_{noun}"
+    for number, verb in enumerate(VERBS)
+    for noun in NOUNS
 }
 
 
-async def cases_of(judged: dict[str, str]) -> Sequence[Case]:
+async def cases_of(relevant: dict[str, str]) -> Sequence[Case]:
     embedder = HashEmbedder()
     search = LocalSearch(default_capabilities(), DEFAULT_WEIGHTS)
     search.index = LocalIndex(ITEMS, [analyse(item) for item in ITEMS], await embed_items(embedder, ITEMS))
     keys = {row: item.key for row, item in enumerate(ITEMS)}
     cases = []
-    for text, key in judged.items():
+    for text, key in relevant.items():
         search.embedder = embedder
-        request, look, features = await search.fuse_scores(text, DEFAULT_WEIGHTS)
+        request, fused, features = await search.fuse_scores(text, DEFAULT_WEIGHTS)
         search.embedder = None
-        _, worded, worded_traits = await search.fuse_scores(text, DEFAULT_WEIGHTS)
+        _, sparse_fused, sparse_features = await search.fuse_scores(text, DEFAULT_WEIGHTS)
         query = DatasetQuery(text, text, {key: 1} if key else {})
-        cases.append(Case(query, request, look, worded, features, worded_traits, keys))
+        cases.append(Case(query, request, fused, sparse_fused, features, sparse_features, keys))
     return cases
 
 
 async def sets() -> CaseSets:
-    return {"told": await cases_of(ACTIONS_DECIDE), "misled": await cases_of(ACTIONS_MISLEAD)}
+    return {"clear": await cases_of(ACTIONS_DECIDE), "misled": await cases_of(ACTIONS_MISLEAD)}
 
 
 def weights(weights: RankingWeights) -> dict[str, float]:
     return {part: getattr(weights, part) for part in FITTED}
 
 
-async def test_what_tells_right_from_wrong_gets_a_weight_and_what_misleads_none() -> None:
+async def test_a_useful_feature_gets_a_weight_and_a_misleading_one_none() -> None:
     cases = await sets()
-    told, misled = fit({"told": cases["told"]}), fit({"misled": cases["misled"]})
-    assert told.action > 0.1
+    clear, misled = fit({"clear": cases["clear"]}), fit({"misled": cases["misled"]})
+    assert clear.action > 0.1
     assert misled.action == 0.0
-    assert all(value >= 0 for one in (told, misled) for value in weights(one).values())
-    assert 0.01 <= told.calibration.good_match <= 0.6
+    assert all(value >= 0 for fitted in (clear, misled) for value in weights(fitted).values())
+    assert 0.01 <= clear.calibration.good_match_threshold <= 0.6
 
 
-async def test_a_set_that_is_held_out_has_no_say_in_its_own_recipe() -> None:
+async def test_a_held_out_dataset_does_not_influence_its_own_weights() -> None:
     cases = await sets()
-    tried = {one.set: one for one in hold_out(cases, {"told": "a", "misled": "b"})}
-    assert tried["misled"].weights == fit({"told": cases["told"]})
-    assert tried["told"].weights == fit({"misled": cases["misled"]})
-    assert tried["told"].ndcg < tried["told"].by_default
+    tried = {held_out.set: held_out for held_out in hold_out(cases, {"clear": "a", "misled": "b"})}
+    assert tried["misled"].weights == fit({"clear": cases["clear"]})
+    assert tried["clear"].weights == fit({"misled": cases["misled"]})
+    assert tried["clear"].ndcg < tried["clear"].by_default
 
 
 async def test_sets_of_one_group_are_held_out_together() -> None:
     cases = await sets()
-    more = {**cases, "told again": cases["told"]}
-    tried = {one.set: one for one in hold_out(more, {"told": "a", "told again": "a", "misled": "b"})}
-    assert tried["told"].weights == tried["told again"].weights == fit({"misled": cases["misled"]})
+    more = {**cases, "clear again": cases["clear"]}
+    tried = {
+        held_out.set: held_out for held_out in hold_out(more, {"clear": "a", "clear again": "a", "misled": "b"})
+    }
+    assert tried["clear"].weights == tried["clear again"].weights == fit({"misled": cases["misled"]})
 
 
 async def test_a_fitted_ranking_is_better_than_one_without_its_part() -> None:
-    cases = (await sets())["told"]
-    fitted = fit({"told": cases})
+    cases = (await sets())["clear"]
+    fitted = fit({"clear": cases})
     with_it, without = (
         sum(case.ndcg(weights) for case in cases) for weights in (fitted, replace(fitted, action=0.0))
     )
@@ -92,10 +96,10 @@ async def test_a_fitted_ranking_is_better_than_one_without_its_part() -> None:
 
 async def test_confidence_is_higher_where_the_first_is_right() -> None:
     cases = await cases_of({**ACTIONS_DECIDE, "xqzv blorp": "", "weather on the moon": ""})
-    weights = fit({"told": cases})
+    weights = fit({"clear": cases})
     rankings = [(case, case.ranking(weights)) for case in cases]
-    right = [float(one.confidence[0]) for case, one in rankings if case.is_right(one)]
-    wrong = [float(one.confidence[0]) for case, one in rankings if not case.is_right(one)]
+    right = [float(ranking.confidence[0]) for case, ranking in rankings if case.is_right(ranking)]
+    wrong = [float(ranking.confidence[0]) for case, ranking in rankings if not case.is_right(ranking)]
     assert sum(right) / len(right) > sum(wrong) / len(wrong)
 
 

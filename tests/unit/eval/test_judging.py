@@ -1,4 +1,4 @@
-"""Every query is asked, the right items are really gone when they should be, and the figures follow."""
+"""Every query runs, relevant items are really removed when they should be, and the metrics follow."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from toolscript.eval.judging import evenly_spread, judge
 
 pytestmark = pytest.mark.slow
 
-ANSWERABLE = [one for one in QUERIES if one.answerable]
+ANSWERABLE = [query for query in QUERIES if query.answerable]
 
 
 def value(report: EvalReport, measure: str, system: int = 0) -> float:
@@ -25,10 +25,10 @@ async def test_an_engine_that_finds_everything_is_perfect() -> None:
     assert engine.measures["ndcg@10"] == Measure(1.0, 1.0, 1.0, 13)
     assert {value(report, name) for name in ("recall@5", "recall@10", "mrr", "hit@1", "step_recall")} == {1.0}
     assert value(report, "recall@1") == pytest.approx(12.5 / 13), "one of the queries needs two items"
-    assert engine.by_query == {one.id: 1.0 for one in ANSWERABLE}
+    assert engine.by_query == {query.id: 1.0 for query in ANSWERABLE}
 
 
-async def test_what_is_wrong_is_seen_in_every_measure() -> None:
+async def test_wrong_answers_lower_every_measure() -> None:
     report = await judge(NamingEngine(wrong=frozenset({"t3", "t4"})), JUDGED, model="none")
     measures = report.systems[0].measures
     assert value(report, "hit@1") == pytest.approx(11 / 13)
@@ -50,7 +50,7 @@ async def test_confidence_is_judged_on_answers_and_on_none() -> None:
     assert high.right == pytest.approx(12 / 13)
 
 
-async def test_an_engine_that_is_sure_of_everything_is_told_so() -> None:
+async def test_an_overconfident_engine_is_measured_as_such() -> None:
     report = await judge(NamingEngine(unsure=0.9), JUDGED, model="none")
     assert value(report, "nothing_fits_auroc") == 0.5
     assert value(report, "false_answers") == 1.0
@@ -63,7 +63,7 @@ async def test_the_right_items_of_a_query_are_really_gone() -> None:
     assert engine.loaded[0] == {item.key for item in ITEMS}
     assert len(engine.loaded) == 1 + 5
     without = engine.asked[1 + len(QUERIES) :]
-    assert sorted(text for text, _ in without) == sorted(one.text for one in ANSWERABLE)
+    assert sorted(text for text, _ in without) == sorted(query.text for query in ANSWERABLE)
     assert all(there.isdisjoint(text.split()) for text, there in without)
     assert all("decoy" in there for _, there in without)
     assert (value(report, "refused_without_gold"), value(report, "without_gold_auroc")) == (1.0, 1.0)
@@ -75,7 +75,8 @@ async def test_the_folds_follow_the_seed() -> None:
 
     engines = [NamingEngine() for _ in range(3)]
     reports = [
-        await judge(one, JUDGED, model="none", seed=seed) for one, seed in zip(engines, (1, 1, 2), strict=True)
+        await judge(engine, JUDGED, model="none", seed=seed)
+        for engine, seed in zip(engines, (1, 1, 2), strict=True)
     ]
     assert folds(engines[0]) == folds(engines[1]) != folds(engines[2])
     assert reports[0].systems[0].measures["mrr"] == reports[1].systems[0].measures["mrr"]
@@ -89,41 +90,45 @@ async def test_without_gold_can_be_left_out() -> None:
     assert report.curve[0].refused_without_gold is None
 
 
-async def test_the_curve_refuses_more_as_more_is_asked_for() -> None:
+async def test_the_curve_refuses_more_with_a_higher_threshold() -> None:
     report = await judge(NamingEngine(), JUDGED, model="none")
-    assert [point.threshold for point in report.curve] == pytest.approx([at * 0.05 for at in range(20)])
-    at = {round(point.threshold, 2): point for point in report.curve}
-    assert (at[0.0].false_refusals, at[0.0].refused_unanswerable, at[0.0].refused_without_gold) == (0, 0, 0)
-    assert (at[0.2].refused_unanswerable, at[0.25].refused_unanswerable) == (0.0, 1.0)
-    assert at[0.25].refused_without_gold == 1.0
-    assert (at[0.9].false_refusals, at[0.95].false_refusals) == (0.0, 1.0)
+    assert [point.threshold for point in report.curve] == pytest.approx([number * 0.05 for number in range(20)])
+    points = {round(point.threshold, 2): point for point in report.curve}
+    assert (points[0.0].false_refusals, points[0.0].refused_unanswerable, points[0.0].refused_without_gold) == (
+        0,
+        0,
+        0,
+    )
+    assert (points[0.2].refused_unanswerable, points[0.25].refused_unanswerable) == (0.0, 1.0)
+    assert points[0.25].refused_without_gold == 1.0
+    assert (points[0.9].false_refusals, points[0.95].false_refusals) == (0.0, 1.0)
 
 
-async def test_costs_leave_the_first_question_out() -> None:
+async def test_costs_exclude_the_first_query() -> None:
     report = await judge(NamingEngine(), JUDGED, model="none")
     assert value(report, "p50_ms:total") == 9.0, "the second to the sixteenth question"
     assert value(report, "p95_ms:total") == pytest.approx(15.3)
     assert value(report, "tokens") == pytest.approx(14 / 15)
 
 
-async def test_whoever_tells_no_confidence_is_not_judged_by_it() -> None:
+async def test_an_engine_without_confidence_is_not_judged_by_it() -> None:
     report = await judge(NamingEngine(tells=False), JUDGED, model="none")
-    told = report.systems[0].measures.keys()
-    assert told == {"ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "hit@1", "step_recall"}
+    measures = report.systems[0].measures.keys()
+    assert measures == {"ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "hit@1", "step_recall"}
     assert (report.calibration, report.curve) == ((), ())
 
 
-async def test_baselines_and_parts_stand_behind_the_engine() -> None:
-    deaf = NamingEngine("deaf", wrong=frozenset(one.text for one in QUERIES))
+async def test_baselines_and_ablated_engines_follow_the_engine() -> None:
+    deaf = NamingEngine("deaf", wrong=frozenset(query.text for query in QUERIES))
     baselines = {"echo": lambda text, depth: text.split()[:depth], "silent": lambda text, depth: []}
     report = await judge(NamingEngine(), JUDGED, model="none", baselines=baselines, ablated={"ears": deaf})
-    assert [(one.system, one.role) for one in report.systems] == [
+    assert [(system.system, system.role) for system in report.systems] == [
         ("naming", SystemRole.ENGINE),
         ("echo", SystemRole.BASELINE),
         ("silent", SystemRole.BASELINE),
         ("without ears", SystemRole.ABLATED),
     ]
-    assert [value(report, "hit@1", at) for at in range(4)] == [1.0, 1.0, 0.0, 0.0]
+    assert [value(report, "hit@1", number) for number in range(4)] == [1.0, 1.0, 0.0, 0.0]
     assert "calibration_error" not in report.systems[1].measures
     assert "calibration_error" in report.systems[3].measures
     assert deaf.loaded == [frozenset(item.key for item in ITEMS)]
@@ -132,19 +137,19 @@ async def test_baselines_and_parts_stand_behind_the_engine() -> None:
 async def test_progress_reaches_the_end_of_every_part() -> None:
     seen: list[Progress] = []
     await judge(NamingEngine(), JUDGED, model="none", baselines={"none": lambda *_: []}, on_progress=seen.append)
-    last = {at.task: (at.done, at.total) for at in seen}
+    last = {progress.task: (progress.done, progress.total) for progress in seen}
     assert last == {"ask": (15, 15), "baselines": (13, 13), "ask without the right items": (13, 13)}
 
 
 async def test_one_query_is_enough_and_no_answer_is_not() -> None:
-    one = Dataset("one", ITEMS, [query("q", "t1")])
-    report = await judge(NamingEngine(), one, model="none")
+    single = Dataset("one", ITEMS, [query("q", "t1")])
+    report = await judge(NamingEngine(), single, model="none")
     assert value(report, "refused_without_gold") == 1.0
     with pytest.raises(InvalidRequest):
         await judge(NamingEngine(), Dataset("none", ITEMS, [query("n")]), model="none")
 
 
 def test_a_slice_is_spread_over_all_queries() -> None:
-    assert [one.id for one in evenly_spread(JUDGED, 3).queries] == ["q0", "q5", "q10"]
+    assert [query.id for query in evenly_spread(JUDGED, 3).queries] == ["q0", "q5", "q10"]
     assert evenly_spread(JUDGED, None) is JUDGED
     assert evenly_spread(JUDGED, 99) is JUDGED

@@ -1,4 +1,4 @@
-"""What a ranking is worth, against slow and plain ways to say the same."""
+"""Ranking metrics, compared with slow and simple implementations."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from toolscript.eval.metrics import (
     step_recall,
 )
 
-KEYS = [f"item {at}" for at in range(15)]
+KEYS = [f"item {number}" for number in range(15)]
 grades = some.dictionaries(some.sampled_from(KEYS), some.integers(1, 3), min_size=1, max_size=12)
 orders = some.permutations(KEYS)
 # Few different values, so that there are ties.
@@ -39,10 +39,10 @@ def test_no_order_is_better_than_the_ideal_one(order: Sequence[str], relevant: d
 
 
 def test_ndcg_adds_up_by_hand() -> None:
-    found = ndcg(["wrong", "good", "best"], {"best": 3, "good": 1, "missed": 1})
+    value = ndcg(["wrong", "good", "best"], {"best": 3, "good": 1, "missed": 1})
     gained = 1 / math.log2(3) + 7 / math.log2(4)
     best = 7 / math.log2(2) + 1 / math.log2(3) + 1 / math.log2(4)
-    assert found == pytest.approx(gained / best)
+    assert value == pytest.approx(gained / best)
 
 
 def test_the_eleventh_place_is_worth_nothing() -> None:
@@ -52,14 +52,14 @@ def test_the_eleventh_place_is_worth_nothing() -> None:
     assert step_recall(order, [frozenset(relevant)]) == 0
 
 
-def test_saying_a_thing_twice_gains_nothing() -> None:
+def test_a_repeated_item_gains_nothing() -> None:
     assert ndcg(["right", "right"], {"right": 1, "other": 1}) == ndcg(["right"], {"right": 1, "other": 1})
 
 
 @given(orders, grades, some.sampled_from([1, 5, 10]))
 def test_recall_is_the_share_that_was_found(order: Sequence[str], relevant: dict[str, int], depth: int) -> None:
-    found = sum(key in relevant for key in order[:depth])
-    assert recall(order, relevant, depth) == found / len(relevant)
+    count = sum(key in relevant for key in order[:depth])
+    assert recall(order, relevant, depth) == count / len(relevant)
 
 
 @pytest.mark.parametrize(("place", "worth"), [(0, 1.0), (1, 0.5), (3, 0.25), (9, 0.1)])
@@ -74,14 +74,14 @@ def test_only_the_first_item_can_be_the_right_first_one() -> None:
     assert first_is_right([], {"a": 1}) == 0.0
 
 
-def test_a_step_is_done_by_any_item_that_will_do() -> None:
+def test_any_relevant_item_satisfies_a_step() -> None:
     steps = [frozenset({"a", "b"}), frozenset({"c"}), frozenset({"d", "e"}), frozenset({"f"})]
     assert step_recall(["b", "e", "x"], steps) == 0.5
 
 
 @given(sure, sure)
 def test_auroc_equals_counting_all_pairs(higher: list[float], lower: list[float]) -> None:
-    pairs = [(one > other) + (one == other) / 2 for one in higher for other in lower]
+    pairs = [(higher_score > other) + (higher_score == other) / 2 for higher_score in higher for other in lower]
     assert auroc(np.array(higher), np.array(lower)) == pytest.approx(np.mean(pairs))
 
 
@@ -94,19 +94,21 @@ def slow_calibration_error(confidences: Sequence[float], right: Sequence[float])
     total = 0.0
     for low in range(10):
         inside = [
-            at for at, one in enumerate(confidences) if low <= one * 10 < low + 1 or (low == 9 and one == 1.0)
+            number
+            for number, confidence in enumerate(confidences)
+            if low <= confidence * 10 < low + 1 or (low == 9 and confidence == 1.0)
         ]
         if inside:
-            gap = np.mean([confidences[at] for at in inside]) - np.mean([right[at] for at in inside])
+            gap = np.mean([confidences[index] for index in inside]) - np.mean([right[index] for index in inside])
             total += abs(float(gap)) * len(inside) / len(confidences)
     return total
 
 
 @given(some.lists(some.tuples(some.floats(0, 1), some.booleans()), min_size=1, max_size=40))
 def test_the_calibration_error_equals_the_one_taken_bin_by_bin(answers: list[tuple[float, bool]]) -> None:
-    confidences, right = [one for one, _ in answers], [float(hit) for _, hit in answers]
-    found = calibration_error(np.array(confidences), np.array(right))
-    assert found == pytest.approx(slow_calibration_error(confidences, right))
+    confidences, right = [answer for answer, _ in answers], [float(hit) for _, hit in answers]
+    error = calibration_error(np.array(confidences), np.array(right))
+    assert error == pytest.approx(slow_calibration_error(confidences, right))
 
 
 def test_a_confidence_that_is_always_met_has_no_error() -> None:

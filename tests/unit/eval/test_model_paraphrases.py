@@ -1,4 +1,4 @@
-"""What a model is told of a tool, and which of its answers are used."""
+"""The data about a tool for a model, and which of its paraphrases are used."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ async def paraphrases(endpoint: TextEndpoint, item: Item = TOOL) -> list[str]:
         await model.close()
 
 
-async def test_what_the_model_words_is_taken(endpoint: TextEndpoint) -> None:
+async def test_paraphrases_of_the_model_are_used(endpoint: TextEndpoint) -> None:
     endpoint.say_once('{"requests": ["what is in notes.txt?", " show me\\n the letter "]}')
     assert await paraphrases(endpoint) == ["what is in notes.txt?", "show me the letter"]
 
@@ -44,27 +44,27 @@ async def test_a_server_s_text_is_in_the_data_and_never_in_the_instructions(endp
     await paraphrases(endpoint)
     system, user = endpoint.asked[0]["messages"]
     assert "Ignore" not in system["content"]
-    told = json.loads(user["content"].split("\n")[1])
-    assert told == {"name": "read_file", "description": TOOL.description, "parameters": ["path", "encoding"]}
+    data = json.loads(user["content"].split("\n")[1])
+    assert data == {"name": "read_file", "description": TOOL.description, "parameters": ["path", "encoding"]}
 
 
-async def test_what_the_model_is_told_has_a_bound(endpoint: TextEndpoint) -> None:
+async def test_the_data_for_the_model_is_bounded(endpoint: TextEndpoint) -> None:
     properties: dict[str, object] = {f"{number}" * 500: {} for number in range(500)}
     huge = Item("k", ItemKind.TOOL, "s", "n" * 500, "d" * 99_999, input_schema={"properties": properties})
     await paraphrases(endpoint, huge)
     assert len(endpoint.asked[0]["messages"][1]["content"]) < 8_000
 
 
-@pytest.mark.parametrize("given", ['{"requests": "text"}', '{"requests": {"a": 1}}', '{"requests": null}'])
-async def test_what_is_no_list_is_refused(endpoint: TextEndpoint, given: str) -> None:
-    endpoint.say_once(given)
+@pytest.mark.parametrize("reply", ['{"requests": "text"}', '{"requests": {"a": 1}}', '{"requests": null}'])
+async def test_a_reply_without_a_list_is_refused(endpoint: TextEndpoint, reply: str) -> None:
+    endpoint.say_once(reply)
     with pytest.raises(Rejected):
         await paraphrases(endpoint)
 
 
 async def test_a_list_of_other_things_and_without_end_does_no_harm(endpoint: TextEndpoint) -> None:
     endpoint.say_once(
-        json.dumps({"requests": [None, 1, ["a"], {"b": 2}, *(f"my wish {one}" for one in range(9999))]})
+        json.dumps({"requests": [None, 1, ["a"], {"b": 2}, *(f"my wish {number}" for number in range(9999))]})
     )
     assert await paraphrases(endpoint) == ["my wish 0", "my wish 1", "my wish 2"]
 
@@ -91,7 +91,7 @@ async def test_of_a_long_answer_only_the_beginning_is_read(endpoint: TextEndpoin
         "call files.read_file(path)",
     ],
 )
-def test_what_is_of_no_use_is_dropped(text: str) -> None:
+def test_unusable_paraphrases_are_dropped(text: str) -> None:
     assert usable([text, "open my notes"], TOOL) == ["open my notes"]
 
 
@@ -100,7 +100,7 @@ def test_the_name_inside_another_word_gives_nothing_away() -> None:
     assert usable(["show the trimester", "trim it now"], trim) == ["show the trimester"]
 
 
-def test_no_text_is_taken_twice_and_no_more_than_asked_for() -> None:
-    given = ["Open it, please!", "open it please", "what is inside", "read me that", "show it to me"]
-    assert usable(given, TOOL) == ["Open it, please!", "what is inside", "read me that"]
-    assert len(usable(given, TOOL)) == PER_TOOL
+def test_paraphrases_are_unique_and_limited() -> None:
+    texts = ["Open it, please!", "open it please", "what is inside", "read me that", "show it to me"]
+    assert usable(texts, TOOL) == ["Open it, please!", "what is inside", "read me that"]
+    assert len(usable(texts, TOOL)) == PER_TOOL

@@ -1,4 +1,4 @@
-"""The plot of results: read as XML, every mark stands where its scale says, and every system is there."""
+"""The plot of results: parsed as XML, every mark is drawn to scale, and every system is present."""
 
 import re
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ ELSEWHERE = re.compile(r"href|url\(|@import|<script|<image|<foreignObject|data:"
 PLACE = re.compile(r"translate\(([\d.]+) ([\d.]+)\)")
 SETS = ("azure", "etom", "live")
 REPORTS = [
-    *(report(name, ndcg=0.9 - at / 10) for at, name in enumerate(SETS)),
-    *(report(name, "service", 0.88 - at / 10) for at, name in enumerate(SETS)),
+    *(report(name, ndcg=0.9 - number / 10) for number, name in enumerate(SETS)),
+    *(report(name, "service", 0.88 - number / 10) for number, name in enumerate(SETS)),
 ]
 
 
@@ -29,74 +29,76 @@ def drawn(*reports: EvalReport) -> ET.Element:
 
 def texts(picture: ET.Element, kind: str = "") -> list[str]:
     return [
-        one.text or ""
-        for one in picture.iter(f"{SVG}text")
-        if kind in (one.get("class") or "").split() or not kind
+        element.text or ""
+        for element in picture.iter(f"{SVG}text")
+        if kind in (element.get("class") or "").split() or not kind
     ]
 
 
 def place(mark: ET.Element) -> tuple[float, float]:
-    found = PLACE.fullmatch(mark.get("transform", ""))
-    assert found is not None
-    return float(found[1]), float(found[2])
+    match = PLACE.fullmatch(mark.get("transform", ""))
+    assert match is not None
+    return float(match[1]), float(match[2])
 
 
 def marks(picture: ET.Element) -> dict[str, tuple[float, float]]:
-    """Where each mark is, by the set and system it says it stands for."""
-    found = {}
+    """Return the position of each mark, by dataset and system in its title."""
+    positions = {}
     for mark in picture.iter(f"{SVG}path"):
         title = mark.findtext(f"{SVG}title")
         if title is not None:
-            found[title.partition(":")[0]] = place(mark)
-    return found
+            positions[title.partition(":")[0]] = place(mark)
+    return positions
 
 
 def ticks(picture: ET.Element) -> dict[float, float]:
-    found = [one for one in picture.iter(f"{SVG}text") if "tick" in (one.get("class") or "")]
-    return {float(one.text or ""): float(one.get("x", "")) for one in found}
+    elements = [element for element in picture.iter(f"{SVG}text") if "tick" in (element.get("class") or "")]
+    return {float(element.text or ""): float(element.get("x", "")) for element in elements}
 
 
 def on_scale(picture: ET.Element, value: float) -> float:
-    """Where the ticks say that a value is."""
-    known = ticks(picture)
-    low, high = min(known), max(known)
-    return known[low] + (value - low) / (high - low) * (known[high] - known[low])
+    """Return the x position of a value, by the ticks."""
+    positions = ticks(picture)
+    low, high = min(positions), max(positions)
+    return positions[low] + (value - low) / (high - low) * (positions[high] - positions[low])
 
 
 def named(label: ET.Element) -> str:
-    """What a label with a title of its own shows."""
+    """Return the visible text of a label with a title."""
     return "".join(child.tail or "" for child in label)
 
 
 def labels(picture: ET.Element) -> Iterator[ET.Element]:
-    return (one for one in picture.iter(f"{SVG}text") if one.find(f"{SVG}title") is not None)
+    return (element for element in picture.iter(f"{SVG}text") if element.find(f"{SVG}title") is not None)
 
 
 def test_every_set_and_every_system_is_in_it() -> None:
     picture = drawn(*REPORTS)
     systems = ("gateway", "service", "BM25", "dense", "RRF", "z-score")
     assert set(marks(picture)) == {f"{name}, {system}" for name in SETS for system in systems}
-    assert [named(one) for one in labels(picture)] == list(SETS)
+    assert [named(label) for label in labels(picture)] == list(SETS)
     assert set(systems) <= set(texts(picture, "small"))
     assert texts(picture, "gateway") == ["0.900", "0.800", "0.700"]
     assert texts(picture, "service") == ["0.880", "0.780", "0.680"]
     assert "z-score 0.660" in texts(picture, "figure")
 
 
-def test_values_and_intervals_stand_where_the_scale_says() -> None:
+def test_values_and_intervals_are_drawn_to_scale() -> None:
     picture = drawn(*REPORTS)
-    found = marks(picture)
+    positions = marks(picture)
     for name, value in (
         ("azure, gateway", 0.9),
         ("live, service", 0.68),
         ("etom, BM25", 0.61),
         ("etom, dense", 0.52),
     ):
-        assert found[name][0] == pytest.approx(on_scale(picture, value), abs=0.11)
+        assert positions[name][0] == pytest.approx(on_scale(picture, value), abs=0.11)
     lines = {
-        float(one.get("y1", "")): one for one in picture.iter(f"{SVG}line") if "interval" in one.get("class", "")
+        float(element.get("y1", "")): element
+        for element in picture.iter(f"{SVG}line")
+        if "interval" in element.get("class", "")
     }
-    interval = lines[found["azure, gateway"][1]]
+    interval = lines[positions["azure, gateway"][1]]
     assert float(interval.get("x1", "")) == pytest.approx(on_scale(picture, 0.88), abs=0.11)
     assert float(interval.get("x2", "")) == pytest.approx(on_scale(picture, 0.92), abs=0.11)
 
@@ -114,11 +116,11 @@ def test_values_and_intervals_stand_where_the_scale_says() -> None:
 def test_the_scale_is_evenly_ticked_and_holds_all(
     low: float, high: float, first: float, last: float, count: int
 ) -> None:
-    given = with_ndcg(report(plain={}), Measure((low + high) / 2, low, high, 4))
-    picture = drawn(given)
-    known = ticks(picture)
-    assert (min(known), max(known), len(known)) == (first, last, count)
-    places = [known[value] for value in sorted(known)]
+    plotted = with_ndcg(report(plain={}), Measure((low + high) / 2, low, high, 4))
+    picture = drawn(plotted)
+    positions = ticks(picture)
+    assert (min(positions), max(positions), len(positions)) == (first, last, count)
+    places = [positions[value] for value in sorted(positions)]
     steps = [after - before for before, after in pairwise(places)]
     assert max(steps) - min(steps) < 0.3
     assert 0 < min(places) < max(places) == WIDTH - MARGIN - FIGURES
@@ -129,22 +131,22 @@ def test_nothing_is_drawn_outside_of_it_or_over_another_row() -> None:
     picture = drawn(*REPORTS)
     height = float(picture.get("height", ""))
     assert picture.get("viewBox") == f"0 0 {WIDTH} {height:.0f}"
-    found = marks(picture)
-    for x, y in found.values():
+    positions = marks(picture)
+    for x, y in positions.values():
         assert 0 < x < WIDTH
         assert 0 < y < height
-    by_set = [[y for name, (_, y) in found.items() if name.startswith(one)] for one in SETS]
+    by_set = [[y for name, (_, y) in positions.items() if name.startswith(set_name)] for set_name in SETS]
     assert [max(first) < min(second) for first, second in pairwise(by_set)] == [True, True]
-    lanes = {name: y for name, (_, y) in found.items() if name.startswith("azure")}
+    lanes = {name: y for name, (_, y) in positions.items() if name.startswith("azure")}
     assert len(set(lanes.values())) == 3
     assert lanes["azure, gateway"] < lanes["azure, service"] < lanes["azure, RRF"] == lanes["azure, BM25"]
 
 
-def test_it_is_told_to_whoever_cannot_see_it() -> None:
+def test_the_plot_has_a_description_for_screen_readers() -> None:
     picture = drawn(*REPORTS)
-    known = {one.get("id"): one.text for one in picture if one.get("id")}
+    by_id = {element.get("id"): element.text for element in picture if element.get("id")}
     assert picture.get("role") == "img"
-    title, description = [known[one] for one in picture.get("aria-labelledby", "").split()]
+    title, description = [by_id[label_id] for label_id in picture.get("aria-labelledby", "").split()]
     assert title == "nDCG@10 on every set"
     assert description is not None
     assert "A scale from 0.5 to 1" in description
@@ -153,35 +155,35 @@ def test_it_is_told_to_whoever_cannot_see_it() -> None:
 
 def test_a_hostile_name_is_only_text() -> None:
     picture = drawn(report(HOSTILE), report("<g onload='x'>", distractors="\"&'</svg>"))
-    assert {one.tag.removeprefix(SVG) for one in picture.iter()} == {
+    assert {element.tag.removeprefix(SVG) for element in picture.iter()} == {
         *("svg", "title", "desc", "style", "rect", "text", "line", "path")
     }
-    titles = [one.findtext(f"{SVG}title") for one in labels(picture)]
+    titles = [label.findtext(f"{SVG}title") for label in labels(picture)]
     assert titles == [one_line(HOSTILE), "<g onload='x'> + \"&'</svg>"]
-    attributes = {name for one in picture.iter() for name in one.keys()}  # noqa: SIM118
+    attributes = {name for element in picture.iter() for name in element.keys()}  # noqa: SIM118
     assert not [name for name in attributes if name.startswith("on")]
 
 
 @pytest.mark.parametrize(
     "name", ["n" * 500, "集" * 200, "a long name of a set with many words + and distractors of it"]
 )
-def test_a_long_name_is_cut_and_still_told(name: str) -> None:
+def test_a_long_name_is_cut_and_whole_in_its_title(name: str) -> None:
     (label,) = labels(drawn(report(name)))
     assert label.findtext(f"{SVG}title") == name
-    shown = named(label)
-    assert shown.endswith("…")
-    assert len(shown) <= 40
-    assert name.startswith(shown[:-1])
+    visible = named(label)
+    assert visible.endswith("…")
+    assert len(visible) <= 40
+    assert name.startswith(visible[:-1])
 
 
-def test_what_was_not_measured_is_not_drawn() -> None:
+def test_missing_measures_are_not_drawn() -> None:
     picture = drawn(report("a", plain={"BM25": 0.5}), report("b", plain={}))
     assert set(marks(picture)) == {"a, gateway", "a, BM25", "b, gateway"}
     assert not {"service", "dense", "RRF", "z-score"} & set(texts(picture, "small"))
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), 7.5, -1.0, 1e300])
-def test_a_figure_that_cannot_be_is_not_drawn(odd: float) -> None:
+def test_an_impossible_value_is_not_drawn(odd: float) -> None:
     picture = drawn(with_ndcg(report("a"), measure(odd, 0)), report("b"))
     assert "a, gateway" not in marks(picture)
     assert "a, BM25" in marks(picture)
@@ -189,7 +191,7 @@ def test_a_figure_that_cannot_be_is_not_drawn(odd: float) -> None:
     assert drawn(replace(with_ndcg(report("a", plain={}), measure(odd, 0)))).findtext(f"{SVG}title")
 
 
-def test_it_needs_nothing_from_elsewhere() -> None:
+def test_the_svg_is_self_contained() -> None:
     text = quality_plot(REPORTS)
     assert ELSEWHERE.findall(text) == []
     assert text.count("http") == 1
@@ -197,18 +199,18 @@ def test_it_needs_nothing_from_elsewhere() -> None:
 
 def test_no_two_systems_look_the_same() -> None:
     assert len(set(SHAPES.values())) == len(SHAPES) == 6
-    shown = {one.get("d") for one in drawn(*REPORTS).iter(f"{SVG}path")}
-    assert shown == set(SHAPES.values())
+    shapes = {element.get("d") for element in drawn(*REPORTS).iter(f"{SVG}path")}
+    assert shapes == set(SHAPES.values())
 
 
 def brightness(colour: str) -> float:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((brightness(one), brightness(other)))
+def contrast(first: str, second: str) -> float:
+    low, high = sorted((brightness(first), brightness(second)))
     return (high + 0.05) / (low + 0.05)
 
 

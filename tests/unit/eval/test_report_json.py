@@ -31,9 +31,9 @@ async def report(wrong: frozenset[str] = frozenset()) -> EvalReport:
     return await judge(engine, JUDGED, model="none", baselines=baselines, ablated={"ears": NamingEngine()}, seed=4)
 
 
-def without_fractions(given: EvalReport) -> EvalReport:
-    """As it is once its figures have been rounded."""
-    return report_from_json(report_to_json(given))
+def without_fractions(original: EvalReport) -> EvalReport:
+    """Return the report with rounded values."""
+    return report_from_json(report_to_json(original))
 
 
 async def test_a_report_read_again_is_the_same() -> None:
@@ -45,11 +45,11 @@ async def test_a_report_read_again_is_the_same() -> None:
     assert again.systems[0].measures["mrr"].value == pytest.approx(
         original.systems[0].measures["mrr"].value, abs=1e-6
     )
-    assert [one.role for one in again.systems] == [one.role for one in original.systems]
+    assert [system.role for system in again.systems] == [system.role for system in original.systems]
     assert (again.curve[5].threshold, again.seed, again.unanswerable) == (0.25, 4, 2)
 
 
-async def test_what_was_held_out_is_kept_and_an_older_report_says_nothing_of_it() -> None:
+async def test_held_out_is_kept_and_empty_in_an_older_report() -> None:
     noted = replace(await report(), held_out="weights were fitted without this set")
     data = report_to_json(noted)
     assert report_from_json(data).held_out == noted.held_out
@@ -78,7 +78,7 @@ async def test_something_else_is_refused_with_a_hint(broken: dict[str, object]) 
 
 async def test_a_comparison_pairs_the_queries() -> None:
     before, after = await report(wrong=frozenset({"t3", "t4", "t5"})), await report()
-    changes = {one.measure: one for one in compare(before, after)}
+    changes = {change.measure: change for change in compare(before, after)}
     ndcg = changes["ndcg@10"]
     assert ndcg.paired is not None
     assert ndcg.paired.value == pytest.approx(ndcg.difference) == pytest.approx(3 * (1 - 0.63093) / 13, abs=1e-5)
@@ -113,7 +113,7 @@ async def test_a_result_has_the_comparison_when_there_is_something_to_compare_wi
     result = result_of(whole, ASKED, without_fractions(whole))
     compared = result.data["compared"]
     assert isinstance(compared, list)
-    assert [one["difference"] for one in compared] == pytest.approx([0.0] * len(compared), abs=1e-5)
+    assert [change["difference"] for change in compared] == pytest.approx([0.0] * len(compared), abs=1e-5)
     assert "compared with the earlier report" in result.text
     assert json.loads(json.dumps(result.data)) == result.data
 

@@ -1,4 +1,4 @@
-"""The report a person reads holds the figures, and only those that were measured."""
+"""The text report has the metrics, and only those that were measured."""
 
 from dataclasses import replace
 
@@ -23,11 +23,11 @@ async def report(*, tells: bool = True, wrong: frozenset[str] = frozenset()) -> 
 
 
 def line_with(text: str, start: str) -> str:
-    (found,) = [line for line in text.splitlines() if line.startswith(start)]
-    return found
+    (match,) = [line for line in text.splitlines() if line.startswith(start)]
+    return match
 
 
-async def test_the_head_says_what_was_asked_of_whom() -> None:
+async def test_the_head_has_dataset_engine_and_model() -> None:
     text = report_text(replace(await report(), distractors="noise"))
     assert text.startswith("small with noise: 13 items, 15 queries, 2 of them with no answer\n")
     assert "naming, model some-model" in text
@@ -63,7 +63,7 @@ async def test_confidence_curve_and_costs_are_below() -> None:
     assert "tokens" in text
 
 
-async def test_what_nobody_measured_is_not_shown() -> None:
+async def test_missing_measures_are_not_shown() -> None:
     text = report_text(await report(tells=False))
     for name in ("calibration", "refused", "p50", "tokens"):
         assert name not in text

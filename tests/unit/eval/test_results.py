@@ -10,17 +10,17 @@ from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, weights_to_json
 from toolscript.eval.dataset import EvalRequest
 from toolscript.eval.report import weights_of
 
-OTHER = replace(DEFAULT_WEIGHTS, meaning=0.25, said=9.0)
+OTHER = replace(DEFAULT_WEIGHTS, meaning=0.25, word_match=9.0)
 
 
-def test_without_a_recipe_the_engines_own_is_judged() -> None:
+def test_without_weights_those_of_the_engine_are_judged() -> None:
     assert weights_of(EvalRequest(Path("set")), OTHER) is OTHER
 
 
-def test_a_recipe_that_was_written_is_judged_as_it_is() -> None:
+def test_written_weights_are_judged_unchanged() -> None:
     assert weights_of(EvalRequest(Path("set"), weights=weights_to_json(OTHER)), DEFAULT_WEIGHTS) == OTHER
 
 
-def test_what_is_no_recipe_is_refused_before_anything_is_asked() -> None:
-    with pytest.raises(InvalidRequest, match="recipe"):
+def test_invalid_weights_are_refused_before_any_query() -> None:
+    with pytest.raises(InvalidRequest, match="ranking weights"):
         weights_of(EvalRequest(Path("set"), weights={"meaning": "much"}), DEFAULT_WEIGHTS)

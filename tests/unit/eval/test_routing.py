@@ -1,4 +1,4 @@
-"""How far skills narrow a search, and what that loses: measured, written down, read again, shown."""
+"""The effect of skill routing, and what it loses: measured, written, read and shown."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tests.unit.eval.engines import ITEMS, JUDGED, NamingEngine, query
 from tests.unit.eval.quality_reports import report
 from tests.unit.eval.test_quality_page import page, tables
 from toolscript.core.errors import InvalidRequest
-from toolscript.eval.dataset import Dataset, EvalReport, EvalRequest, Given, Route
+from toolscript.eval.dataset import Dataset, EngineAnswer, EvalReport, EvalRequest, Route
 from toolscript.eval.judging import judge
 from toolscript.eval.plot import quality_plot
 from toolscript.eval.report import differences_of_setup, report_from_json, report_text, report_to_json, result_of
@@ -19,23 +19,23 @@ from toolscript.tools.model.query import Strategy
 
 pytestmark = pytest.mark.slow
 
-SKILLS_OF = {f"t{at}": ("even",) if at % 2 == 0 else ("odd", "late") for at in range(12)}
+SKILLS_OF = {f"t{number}": ("even",) if number % 2 == 0 else ("odd", "late") for number in range(12)}
 FIGURES = {"routed": 0.95, "skills_used": 4.5, "catalog_searched": 0.3, "gold_lost": 0.02}
 
 
 @dataclass
 class RoutedEngine(NamingEngine):
-    """Goes by these skills, but for queries about the last item."""
+    """Routes by these skills, except for queries about the last item."""
 
     strategy: Strategy = Strategy.HIERARCHICAL
     skills: Sequence[str] = ("even",)
 
-    async def answer(self, query: str) -> Given:
-        given = await super().answer(query)
+    async def answer(self, query: str) -> EngineAnswer:
+        answer = await super().answer(query)
         if "t11" in query:
-            return replace(given, route=Route(Strategy.DIRECT, skills_of=SKILLS_OF))
+            return replace(answer, route=Route(Strategy.DIRECT, skills_of=SKILLS_OF))
         share = 0.25 if self.strategy is Strategy.HIERARCHICAL else 1.0
-        return replace(given, route=Route(self.strategy, tuple(self.skills), share, SKILLS_OF))
+        return replace(answer, route=Route(self.strategy, tuple(self.skills), share, SKILLS_OF))
 
 
 QUERIES = [query("one", "t0"), query("two", "t1", "t2", "t3"), query("all", "t11"), query("none")]
@@ -50,25 +50,25 @@ async def metrics(engine: NamingEngine) -> dict[str, float]:
     return {name: measures[name].value for name in FIGURES if name in measures}
 
 
-async def test_what_skills_narrow_and_lose_is_measured() -> None:
-    found = await metrics(RoutedEngine(skills=("even", "none")))
-    assert found == pytest.approx(
+async def test_the_effect_of_skill_routing_is_measured() -> None:
+    measures = await metrics(RoutedEngine(skills=("even", "none")))
+    assert measures == pytest.approx(
         {"routed": 3 / 4, "skills_used": 2.0, "catalog_searched": (3 * 0.25 + 1) / 4, "gold_lost": 2 / 5}
     )
     assert (await metrics(RoutedEngine(skills=("even", "late"))))["gold_lost"] == 0.0
 
 
-async def test_who_searches_all_items_beside_loses_none() -> None:
-    found = await metrics(RoutedEngine(strategy=Strategy.HYBRID))
-    assert (found["routed"], found["catalog_searched"], found["gold_lost"]) == (0.75, 1.0, 0.0)
+async def test_a_hybrid_search_loses_no_items() -> None:
+    measures = await metrics(RoutedEngine(strategy=Strategy.HYBRID))
+    assert (measures["routed"], measures["catalog_searched"], measures["gold_lost"]) == (0.75, 1.0, 0.0)
 
 
-async def test_where_no_query_was_routed_no_skill_was_used() -> None:
-    found = await metrics(RoutedEngine(strategy=Strategy.DIRECT, skills=()))
-    assert found == {"routed": 0.0, "catalog_searched": 1.0, "gold_lost": 0.0}
+async def test_without_routed_queries_no_skill_is_used() -> None:
+    measures = await metrics(RoutedEngine(strategy=Strategy.DIRECT, skills=()))
+    assert measures == {"routed": 0.0, "catalog_searched": 1.0, "gold_lost": 0.0}
 
 
-async def test_an_engine_that_knows_no_skills_is_not_judged_by_them() -> None:
+async def test_an_engine_without_skills_is_not_judged_by_them() -> None:
     assert await metrics(NamingEngine()) == {}
     assert "catalog_searched" not in report_text(await judge(NamingEngine(), JUDGED, model="none"))
 
@@ -96,7 +96,7 @@ async def test_a_report_from_before_there_was_a_choice_is_a_direct_one() -> None
         report_from_json({**data, "strategy": "sideways"})
 
 
-async def test_the_text_names_the_strategy_and_explains_its_figures() -> None:
+async def test_the_text_names_the_strategy_and_explains_its_metrics() -> None:
     text = report_text(replace(await judged(RoutedEngine()), strategy=Strategy.HIERARCHICAL))
     assert "naming, hierarchical search, model none" in text
     rows = {line.split()[0]: line.split()[1] for line in text.splitlines() if line.startswith(tuple(FIGURES))}
@@ -112,22 +112,22 @@ def test_the_page_shows_routed_searches_beside_the_direct_one() -> None:
     assert "Routed by skills" not in page(*direct)
     text = page(*direct, routed("a", Strategy.HIERARCHICAL, 0.69), routed("b", Strategy.HYBRID, 0.6), report("c"))
     assert "## Routed by skills" in text
-    (found,) = [one for one in tables(text) if one[0][1] == "Strategy"]
+    (routed_table,) = [table for table in tables(text) if table[0][1] == "Strategy"]
     figure = ["0.950 ±.020", "4.500 ±.020", "0.300 ±.020", "0.020 ±.020"]
     direct_a, direct_b = "0.700 ±.020", "0.600 ±.020"
-    assert found[1:] == [
+    assert routed_table[1:] == [
         ["a", "hierarchical", direct_a, "0.690 ±.020", "-0.010 (-0.010 to -0.010)", *figure],
         ["b", "hybrid", direct_b, direct_b, "+0.000 (+0.000 to +0.000)", *figure],
     ]
-    (of_sets,) = [one for one in tables(text) if one[0][1] == "Model"]
+    (of_sets,) = [table for table in tables(text) if table[0][1] == "Model"]
     assert [row[0] for row in of_sets[1:]] == ["a", "b", "c"], "a routed search is no set of its own"
 
 
 def test_the_search_without_skills_of_the_same_run_is_the_better_one_to_compare_with() -> None:
     own = report("a", "service", 0.69, others=FIGURES, parts={"skills": 0.71})
     text = page(report("a", "service", 0.7), replace(own, strategy=Strategy.HIERARCHICAL))
-    (found,) = [one for one in tables(text) if one[0][1] == "Strategy"]
-    assert found[1][2:5] == ["0.710 ±.020", "0.690 ±.020", "-0.020 (-0.020 to -0.020)"]
+    (routed_table,) = [table for table in tables(text) if table[0][1] == "Strategy"]
+    assert routed_table[1][2:5] == ["0.710 ±.020", "0.690 ±.020", "-0.020 (-0.020 to -0.020)"]
 
 
 def test_the_plot_is_of_direct_searches() -> None:
@@ -136,7 +136,7 @@ def test_the_plot_is_of_direct_searches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("others", "problem"),
+    ("reports", "problem"),
     [
         ([], "nothing to compare"),
         ([report("a")], "nothing to compare"),
@@ -145,7 +145,7 @@ def test_the_plot_is_of_direct_searches() -> None:
     ],
 )
 def test_a_routed_search_without_its_direct_one_or_twice_is_refused(
-    others: list[EvalReport], problem: str
+    reports: list[EvalReport], problem: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=problem):
-        page(*others, routed("a", Strategy.HYBRID, 0.6))
+        page(*reports, routed("a", Strategy.HYBRID, 0.6))

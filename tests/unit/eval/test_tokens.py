@@ -48,10 +48,10 @@ async def test_a_report_adds_up_letter_by_letter() -> None:
 
 
 def test_every_tool_is_listed_with_its_name_description_and_arguments() -> None:
-    (first, *others) = definitions_of(ITEMS)
+    (first, *rest) = definitions_of(ITEMS)
     assert first["name"] == "files__read_file"
     assert first["inputSchema"] == ITEMS[0].input_schema
-    assert len(others) == 3, "a prompt is not a tool"
+    assert len(rest) == 3, "a prompt is not a tool"
     expected = (
         '{"name":"files__read_file","description":"Read the contents of a file.",'
         '"inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}}'
@@ -81,7 +81,10 @@ async def test_without_a_query_there_is_nothing_to_measure() -> None:
 async def test_three_tools_and_a_search_cost_less_than_five_hundred_tools() -> None:
     from tests.unit.gateway.mcp.gateway_double import tool
 
-    many = [*ITEMS, *(tool("more", f"tool_{at}", "Does one of many things.", path="string") for at in range(500))]
+    many = [
+        *ITEMS,
+        *(tool("more", f"tool_{number}", "Does one of many things.", path="string") for number in range(500)),
+    ]
     tools = MetaTools(GatewayDouble(many))
     report = await measure_tokens(many, ["read file", "create issue"], DEFINITIONS, tools.call, o200k_tokens())
     assert report.found == 2

@@ -1,10 +1,11 @@
-"""Requests of a minute, counted by all processes together.
+"""Rate limit per minute, shared by all processes through PostgreSQL.
 
-A process takes them in portions, a tenth of the plan and at most half of what is left, and hands them out itself.
-So most requests wait for nobody, and portions are small when little is left for anyone.
+A process reserves requests in portions, a tenth of the plan and at most half of the rest, and grants them locally.
+So most requests need no query, and portions are small when little is left.
 
-A stranger's first request is told to nobody before it asks again: addresses cost nothing, and a flood of them that
-ask once each is not to become a flood of writes. Those that a minute is too full for are counted in crowds.
+The first request of an anonymous client is counted in memory, and written to PostgreSQL together with its second.
+A client can use many addresses for free: one request from each of them must not cause as many writes. Beyond
+100,000 anonymous clients a minute, new ones share 1,000 hashed buckets.
 """
 
 import asyncio
@@ -20,15 +21,15 @@ from toolscript.core.errors import ToolscriptError
 from toolscript.core.postgres.pool import Pool, connection
 
 WAIT_SECONDS = 0.2
-# How long nobody asks again after PostgreSQL did not answer.
-ALONE_SECONDS = 5.0
+# After PostgreSQL did not answer, a process counts locally for so long before it queries again.
+LOCAL_SECONDS = 5.0
 CLOSE_SECONDS = 1.0
 WINDOW_SECONDS = 60
 SHARE = 10
-# Of strangers in a minute that a process tells apart.
+# Anonymous clients that a process counts separately in a minute.
 MAX_ANONYMOUS = 100_000
-CROWDS = 1_000
-# Clocks of other machines may be behind.
+ANONYMOUS_BUCKETS = 1_000
+# Clocks of other hosts may be behind.
 KEPT_MINUTES = 2
 BATCH, MAX_BATCHES = 1_000, 500
 
@@ -36,7 +37,7 @@ _TAKE = """
 INSERT INTO documents.requests AS known (tenant, minute, taken) VALUES (%s, %s, %s)
 ON CONFLICT (tenant, minute) DO UPDATE SET taken = known.taken + excluded.taken RETURNING taken
 """
-_FORGET = """
+_DELETE = """
 DELETE FROM documents.requests WHERE (tenant, minute) IN (
     SELECT tenant, minute FROM documents.requests WHERE minute < %s ORDER BY minute LIMIT %s FOR UPDATE SKIP LOCKED
 )
@@ -47,24 +48,24 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Window:
-    """One's minute. `taken` by all, as far as is known; `left` of our portions; `used` by this process.
+    """One client's minute. `taken` by all processes, as last read; `left` of local portions; `used` locally.
 
-    `untold` are those of our portions that the others do not know of.
+    `unwritten` are local requests that PostgreSQL does not count yet.
     """
 
     minute: int
     taken: int = 0
     left: int = 0
     used: int = 0
-    untold: int = 0
-    alone: bool = False
+    unwritten: int = 0
+    is_local: bool = False
     refilling: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class PostgresRequestBudget:
-    """Never fails a request: while PostgreSQL is away, each process counts for itself.
+    """Rate limit that never fails a request: while PostgreSQL is down, each process counts locally.
 
-    `now` is the time of day, which all processes share.
+    `now` is the wall clock, which all processes share.
     """
 
     def __init__(
@@ -75,20 +76,20 @@ class PostgresRequestBudget:
         self._wait_seconds = wait_seconds
         self._minute = -1
         self._windows: dict[str, _Window] = {}
-        self._strangers = 0
+        self._anonymous = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._late: set[asyncio.Task[int]] = set()
-        self._alone_since: float | None = None
+        self._local_since: float | None = None
 
-    async def take(self, who: Tenant | Anonymous, plan: Plan) -> Budget:
+    async def take(self, client: Tenant | Anonymous, plan: Plan) -> Budget:
         limit = plan.requests_per_minute
         if limit is None:
             return Budget()
-        name, window = self._window(who)
+        name, window = self._window(client)
         if not window.left:
             async with window.refilling:
                 if not window.left and window.taken < limit:
-                    await self._refill(name, window, limit, is_new_anonymous=_is_new(who, window))
+                    await self._refill(name, window, limit, is_new_anonymous=_is_new(client, window))
         allowed = window.left > 0 and window.used < limit
         if allowed:
             window.left -= 1
@@ -98,100 +99,102 @@ class PostgresRequestBudget:
         return Budget(limit, max(0, remaining), resets_in, allowed)
 
     async def close(self) -> None:
-        """Ends what still runs. A database that hangs is not waited for."""
+        """Cancel background tasks. The wait for a database that hangs is bounded."""
         running = [*self._tasks, *self._late]
         for task in running:
             task.cancel()
         if running:
             await asyncio.wait(running, timeout=CLOSE_SECONDS)
 
-    def _window(self, who: Tenant | Anonymous) -> tuple[str, _Window]:
-        """Those of the minute that is over are dropped all at once."""
+    def _window(self, client: Tenant | Anonymous) -> tuple[str, _Window]:
+        """Return the client's name and window; a new minute drops all windows of the last one."""
         minute = int(self._now() // WINDOW_SECONDS)
-        # A clock that was set back a little does not begin the minute anew.
+        # A clock that is set back a little does not restart the minute.
         if not self._minute - KEPT_MINUTES <= minute <= self._minute:
-            self._minute, self._windows, self._strangers = minute, {}, 0
-            if not self._is_alone():
-                self._in_background(self._forget_before(minute - KEPT_MINUTES))
-        name = who.name
-        if isinstance(who, Anonymous) and name not in self._windows:
-            self._strangers += 1
-            if self._strangers > MAX_ANONYMOUS:
-                name = Anonymous(f"*{crc32(name.encode()) % CROWDS}").name
+            self._minute, self._windows, self._anonymous = minute, {}, 0
+            if not self._is_local():
+                self._start(self._delete_before(minute - KEPT_MINUTES))
+        name = client.name
+        if isinstance(client, Anonymous) and name not in self._windows:
+            self._anonymous += 1
+            if self._anonymous > MAX_ANONYMOUS:
+                name = Anonymous(f"*{crc32(name.encode()) % ANONYMOUS_BUCKETS}").name
         return name, self._windows.setdefault(name, _Window(self._minute))
 
     async def _refill(self, name: str, window: _Window, limit: int, *, is_new_anonymous: bool) -> None:
         if is_new_anonymous:
-            window.left = window.untold = 1
+            window.left = window.unwritten = 1
             return
         portion = max(1, min(limit // SHARE, (limit - window.taken) // 2))
-        told, window.untold = portion + window.untold, 0
-        taken = None if window.alone else await self._take_portion(name, window.minute, told)
+        written, window.unwritten = portion + window.unwritten, 0
+        taken = None if window.is_local else await self._take_portion(name, window.minute, written)
         if taken is None:
-            # What is not known to be taken by others is ours until the minute ends.
-            window.alone, window.left, window.taken = True, limit - window.taken, limit
+            # Without PostgreSQL, the process grants the whole rest of the minute.
+            window.is_local, window.left, window.taken = True, limit - window.taken, limit
             return
         window.left = max(0, min(portion, limit - (taken - portion)))
         window.taken = taken
 
     async def _take_portion(self, name: str, minute: int, portion: int) -> int | None:
-        """How many all have taken with this portion; None when PostgreSQL does not answer soon.
+        """Return how many requests all processes have taken, with this portion; None if PostgreSQL is late.
 
-        The question is not called off when it is late: that would take as long as the answer.
+        A late query is not cancelled: that would take as long as its result.
         """
-        if self._is_alone():
+        if self._is_local():
             return None
-        task = asyncio.create_task(self._ask(name, minute, portion))
+        task = asyncio.create_task(self._write_portion(name, minute, portion))
         await asyncio.wait([task], timeout=self._wait_seconds)
         if not task.done():
             self._late.add(task)
-            task.add_done_callback(self._arrived_late)
-            self._go_alone("no answer in time")
+            task.add_done_callback(self._discard_late)
+            self._count_locally("no answer in time")
             return None
         try:
             taken = task.result()
         except ToolscriptError as error:
-            self._go_alone(error.message)
+            self._count_locally(error.message)
             return None
-        if self._alone_since is not None:
-            self._alone_since = None
-            logger.info("requests are counted by all processes again", extra={"part": "request_budget"})
+        if self._local_since is not None:
+            self._local_since = None
+            logger.info("processes share the request count again", extra={"part": "request_budget"})
         return taken
 
-    async def _ask(self, name: str, minute: int, portion: int) -> int:
+    async def _write_portion(self, name: str, minute: int, portion: int) -> int:
         async with connection(self._pool) as conn:
             row = await (await conn.execute(_TAKE, (name, minute, portion))).fetchone()
         return cast("int", row[0]) if row else portion
 
-    def _arrived_late(self, task: asyncio.Task[int]) -> None:
+    def _discard_late(self, task: asyncio.Task[int]) -> None:
         self._late.discard(task)
         if not task.cancelled():
             task.exception()
 
-    def _is_alone(self) -> bool:
-        since = self._alone_since
-        return bool(self._late) or (since is not None and 0 <= self._now() - since < ALONE_SECONDS)
+    def _is_local(self) -> bool:
+        since = self._local_since
+        return bool(self._late) or (since is not None and 0 <= self._now() - since < LOCAL_SECONDS)
 
-    def _go_alone(self, reason: str) -> None:
-        if self._alone_since is None:
+    def _count_locally(self, reason: str) -> None:
+        if self._local_since is None:
             facts = {"part": "request_budget", "reason": reason}
-            logger.warning("each process counts requests for itself", extra=facts)
-        self._alone_since = self._now()
+            logger.warning("each process counts requests on its own", extra=facts)
+        self._local_since = self._now()
 
-    async def _forget_before(self, minute: int) -> None:
+    async def _delete_before(self, minute: int) -> None:
         try:
             for _ in range(MAX_BATCHES):
                 async with connection(self._pool) as conn:
-                    if (await conn.execute(_FORGET, (minute, BATCH))).rowcount < BATCH:
+                    if (await conn.execute(_DELETE, (minute, BATCH))).rowcount < BATCH:
                         return
         except ToolscriptError as error:
-            logger.debug("old minutes stay for now", extra={"part": "request_budget", "reason": error.message})
+            logger.debug(
+                "old minutes are not deleted yet", extra={"part": "request_budget", "reason": error.message}
+            )
 
-    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+    def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-def _is_new(who: Tenant | Anonymous, window: _Window) -> bool:
-    return isinstance(who, Anonymous) and not window.used and not window.taken
+def _is_new(client: Tenant | Anonymous, window: _Window) -> bool:
+    return isinstance(client, Anonymous) and not window.used and not window.taken

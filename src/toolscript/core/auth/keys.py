@@ -1,4 +1,4 @@
-"""Keys that verify tokens: where they come from, which are accepted, and the ring of those in use."""
+"""Keys that verify tokens: their sources, the accepted types, and the cached key set."""
 
 import asyncio
 import ipaddress
@@ -22,14 +22,14 @@ from toolscript.core.errors import SetupError, Unavailable
 
 MAX_KEY_SET_BYTES = 256 * 1024
 TIMEOUT_SECONDS = 5.0
-# Not compressed: a little could become very much.
+# Uncompressed: a small compressed body could expand to a huge one.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 _UNREADABLE = "is TOOLSCRIPT_JWT_KEYS right?"
 _TOO_LARGE = f"the key set is larger than {MAX_KEY_SET_BYTES >> 10} KiB"
 MAX_TOKEN_BYTES = 8 * 1024
 
-# The type of key and the curve that each needs. The last two are old and new names of the same.
-FITS: Mapping[str, tuple[str, str]] = {
+# Key type and curve of each algorithm. The last two are the old and the new name of one algorithm.
+KEY_TYPES: Mapping[str, tuple[str, str]] = {
     "RS256": ("RSA", ""),
     "ES256": ("EC", "P-256"),
     "EdDSA": ("OKP", "Ed25519"),
@@ -42,19 +42,19 @@ _PUBLIC = ("kty", "n", "e", "crv", "x", "y")
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
 _MALFORMED = 'it must be {"keys": [...]} with public keys'
 
-# How long known keys stay in use when nobody can say whether they still hold.
+# How long cached keys stay in use while the key set cannot be read.
 MAX_SECONDS = 24 * 3600.0
-# Without any key nobody is answered, and so its issuer is asked more often than otherwise.
+# Without any key every request fails, so the key set is read more often.
 MAX_PAUSE_WITHOUT_KEYS = 2.0
 MIN_PAUSE = 1.0
-HINT = "try again; whoever runs this service finds the key set named by TOOLSCRIPT_JWT_KEYS"
+HINT = "try again; administrators: check the key set of TOOLSCRIPT_JWT_KEYS"
 
 logger = logging.getLogger(__name__)
 
 
 class KeySource(Protocol):
-    """`fresh_seconds`: how long what was read is as good as new. `grace_seconds`: how much longer it is used while
-    it is read again. `pause_seconds`: between two wishes for more.
+    """Source of a key set. `fresh_seconds`: how long a read is fresh. `grace_seconds`: how much longer it is used
+    during the next read. `pause_seconds`: minimum time between two refreshes for unknown keys.
     """
 
     @property
@@ -67,7 +67,7 @@ class KeySource(Protocol):
 
 
 class KeyFile:
-    """Looked at again every second in which somebody asks: whoever replaces a key waits no longer."""
+    """Key set in a file, read at most once a second, so that a new key is used within a second."""
 
     fresh_seconds = 1.0
     grace_seconds = 10.0
@@ -91,7 +91,7 @@ class KeyFile:
 
 
 class KeyAddress:
-    """Goes where it was sent and nowhere else: who can redirect it could choose the keys."""
+    """Key set at a URL. Redirects are rejected: a redirect could replace the keys."""
 
     fresh_seconds = 600.0
     grace_seconds = 60.0
@@ -100,7 +100,7 @@ class KeyAddress:
     def __init__(self, url: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._url = url
         self._timeout_seconds = timeout_seconds
-        self._is_here = _require_safe(url)
+        self._is_local = _require_safe(url)
 
     async def read(self) -> bytes:
         try:
@@ -109,29 +109,31 @@ class KeyAddress:
         except TimeoutError:
             raise Unavailable("the key set: no answer in time", hint=_UNREADABLE) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            # Its message may quote the address, and an address may hold a password.
+            # The error's message may quote the URL, which may contain a password.
             raise Unavailable(f"the key set cannot be fetched: {type(error).__name__}", hint=_UNREADABLE) from None
 
     def _client(self) -> httpx2.AsyncClient:
-        """What is on this machine is not asked for through the proxy that leads out of it."""
+        """Create the HTTP client; a local address is not requested through a proxy."""
         return httpx2.AsyncClient(
             timeout=self._timeout_seconds,
-            trust_env=not self._is_here,
+            trust_env=not self._is_local,
             verify=not self._url.lower().startswith("http:"),
         )
 
     async def _fetch(self) -> bytes:
-        # Reading whom to trust takes so long that requests would notice.
+        # Loading the CA certificates blocks long enough to delay requests: do it in a thread.
         async with (
             await asyncio.to_thread(self._client) as client,
-            client.stream("GET", self._url, headers=_HEADERS) as answer,
+            client.stream("GET", self._url, headers=_HEADERS) as response,
         ):
-            if answer.is_redirect:
+            if response.is_redirect:
                 raise Unavailable("the key set has moved", hint="set TOOLSCRIPT_JWT_KEYS to its own address")
-            if answer.status_code != 200:
-                raise Unavailable(f"the key set cannot be fetched: status {answer.status_code}", hint=_UNREADABLE)
+            if response.status_code != 200:
+                raise Unavailable(
+                    f"the key set cannot be fetched: status {response.status_code}", hint=_UNREADABLE
+                )
             data = bytearray()
-            async for part in answer.aiter_raw():
+            async for part in response.aiter_raw():
                 data += part
                 if len(data) > MAX_KEY_SET_BYTES:
                     raise Unavailable(_TOO_LARGE, hint=_UNREADABLE)
@@ -139,25 +141,25 @@ class KeyAddress:
 
 
 def key_source(place: str) -> KeySource:
-    """A file, unless it is written as an address."""
+    """Return the source: a URL if it has a scheme, otherwise a file."""
     if "://" not in place:
         return KeyFile(Path(place).expanduser())
     return KeyAddress(place)
 
 
 def _require_safe(url: str) -> bool:
-    """Whether the address is on this machine, the one place that may be asked without encryption."""
+    """Return whether the URL is on this machine; raise SetupError for http:// anywhere else."""
     try:
         split = urlsplit(url)
         scheme, host = split.scheme.lower(), split.hostname or ""
-        is_here = _is_loopback(host)
+        is_local = _is_loopback(host)
     except ValueError:
-        scheme, host, is_here = "", "", False
+        scheme, host, is_local = "", "", False
     if not host or scheme not in ("http", "https"):
         raise SetupError("TOOLSCRIPT_JWT_KEYS is neither a file nor an https address", hint=_UNREADABLE)
-    if scheme == "http" and not is_here:
-        raise SetupError("TOOLSCRIPT_JWT_KEYS: keys are fetched over https alone", hint="write https://...")
-    return is_here
+    if scheme == "http" and not is_local:
+        raise SetupError("TOOLSCRIPT_JWT_KEYS: keys are fetched only over https", hint="write https://...")
+    return is_local
 
 
 def _is_loopback(host: str) -> bool:
@@ -169,17 +171,21 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def fitting(key_type: object, curve: object, own: object) -> frozenset[str]:
-    """Names of algorithms for a key of this type, which may name its `own`."""
-    suited = {name for name, fit in FITS.items() if fit == (key_type, curve or "")}
-    return frozenset(suited) if own is None or (isinstance(own, str) and own in suited) else frozenset()
+def algorithms_for(key_type: object, curve: object, declared: object) -> frozenset[str]:
+    """Return the algorithms for a key of this type, restricted to the one that the key declares, if any."""
+    suitable = {name for name, fit in KEY_TYPES.items() if fit == (key_type, curve or "")}
+    return (
+        frozenset(suitable)
+        if declared is None or (isinstance(declared, str) and declared in suitable)
+        else frozenset()
+    )
 
 
 def _registry() -> JWSRegistry:
-    """Knows no algorithm but ours, so that no header can ask for another."""
-    registry = JWSRegistry(algorithms=list(FITS), strict_check_header=False)
-    known = JWSRegistry.algorithms
-    registry.algorithms = {name: known[name] for name in FITS} | {"EdDSA": known["Ed25519"]}
+    """Return a registry of only the accepted algorithms, so that no token header can select another."""
+    registry = JWSRegistry(algorithms=list(KEY_TYPES), strict_check_header=False)
+    all_algorithms = JWSRegistry.algorithms
+    registry.algorithms = {name: all_algorithms[name] for name in KEY_TYPES} | {"EdDSA": all_algorithms["Ed25519"]}
     registry.max_header_length = registry.max_payload_length = registry.max_signature_length = MAX_TOKEN_BYTES
     return registry
 
@@ -189,7 +195,7 @@ SIGNATURES = _registry()
 
 @dataclass(frozen=True)
 class VerifyingKey:
-    """A public key. `algorithms` are those it may be used with, by its type and by its own word."""
+    """Public key. `algorithms` are those that its type and its declaration allow."""
 
     kid: str | None
     algorithms: frozenset[str]
@@ -198,36 +204,36 @@ class VerifyingKey:
 
 @dataclass(frozen=True)
 class KeySet:
-    """`private`: how many keys were there that nobody should ever have been shown."""
+    """Key set. `private` is the number of private keys in it, which must not be published."""
 
     keys: tuple[VerifyingKey, ...]
     private: int = 0
 
-    def fitting(self, algorithm: str, kid: str | None) -> list[VerifyingKey]:
-        """Those of this name; where none is named, all that could have signed."""
+    def matching(self, algorithm: str, kid: str | None) -> list[VerifyingKey]:
+        """Return the keys for an algorithm with this `kid`; without a `kid`, all keys for the algorithm."""
         fit = [key for key in self.keys if algorithm in key.algorithms]
         return fit if kid is None else [key for key in fit if key.kid == kid]
 
 
 def read_key_set(data: bytes) -> KeySet:
-    """Refused when it is no key set; a key in it that cannot be used is passed over."""
+    """Parse a key set; raise Unavailable if it is malformed. Unusable keys are skipped."""
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
         raise Unavailable("the key set is not JSON", hint=_MALFORMED) from None
-    keys = found.get("keys") if isinstance(found, dict) else None
+    keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list):
         raise Unavailable("the key set has no list `keys`", hint=_MALFORMED)
     if len(keys) > MAX_KEYS:
         raise Unavailable(f"the key set has more than {MAX_KEYS} keys", hint=_MALFORMED)
-    objects = [one for one in keys if isinstance(one, dict)]
-    public = [one for one in objects if not _PRIVATE & one.keys()]
-    usable = [key for one in public if (key := _verifying_key(one)) is not None]
+    objects = [entry for entry in keys if isinstance(entry, dict)]
+    public = [entry for entry in objects if not _PRIVATE & entry.keys()]
+    usable = [key for entry in public if (key := _verifying_key(entry)) is not None]
     return KeySet(tuple(usable), private=len(objects) - len(public))
 
 
 def _verifying_key(data: Mapping[str, object]) -> VerifyingKey | None:
-    kid, algorithms = data.get("kid"), fitting(data.get("kty"), data.get("crv"), data.get("alg"))
+    kid, algorithms = data.get("kid"), algorithms_for(data.get("kty"), data.get("crv"), data.get("alg"))
     operations = data.get("key_ops", ["verify"])
     is_for_signatures = data.get("use", "sig") == "sig" and isinstance(operations, list) and "verify" in operations
     if not algorithms or not is_for_signatures or not (kid is None or isinstance(kid, str)):
@@ -242,40 +248,40 @@ def _verifying_key(data: Mapping[str, object]) -> VerifyingKey | None:
 
 
 def _is_sound_rsa(modulus: str) -> bool:
-    """Smaller ones can be broken; larger ones would make every request slow."""
+    """Return whether the key size is acceptable: smaller keys are weak, larger ones slow down every request."""
     return MIN_RSA_BITS <= base64_to_int(modulus).bit_length() <= MAX_RSA_BITS
 
 
 class KeyRing:
-    """`now` is a clock that never goes back."""
+    """Cached key set that refreshes itself. `now` is a monotonic clock."""
 
     def __init__(self, source: KeySource, now: Callable[[], float] = time.monotonic) -> None:
         self._source = source
         self._now = now
         self._data = b""
         self._keys: KeySet | None = None
-        self._read_at = self._looked_at = self._failed_at = -math.inf
+        self._read_at = self._refreshed_at = self._failed_at = -math.inf
         self._failure = ""
         self._reading: asyncio.Task[None] | None = None
 
     async def keys(self) -> KeySet:
-        """Those in force. Unavailable when there have never been any, or not for too long."""
+        """Return the current keys; raise Unavailable if none were ever read, or the last read is too old."""
         overdue = self._now() - self._read_at - self._source.fresh_seconds
-        if overdue >= 0 and self._may_try():
-            reading = self._read_once()
-            # Where many ask, nobody waits; nor for an issuer that was away a moment ago, while there are keys.
-            if self._known() is None or (overdue >= self._source.grace_seconds and not self._failure):
+        if overdue >= 0 and self._may_read():
+            reading = self._start_read()
+            # Within the grace period, or after a failed read, requests use cached keys and do not wait.
+            if self._cached() is None or (overdue >= self._source.grace_seconds and not self._failure):
                 await asyncio.shield(reading)
-        known = self._known()
-        if known is None:
+        cached = self._cached()
+        if cached is None:
             raise Unavailable(self._failure, hint=HINT)
-        return known
+        return cached
 
-    async def look_again(self) -> KeySet:
-        """For a token whose key is not there: it may be new. Whoever sends nonsense cannot ask for this often."""
-        if self._now() - self._looked_at >= self._source.pause_seconds:
-            self._looked_at = self._now()
-            await asyncio.shield(self._read_once())
+    async def refresh(self) -> KeySet:
+        """Read the key set again for an unknown key, which may be new; rate limited against invalid tokens."""
+        if self._now() - self._refreshed_at >= self._source.pause_seconds:
+            self._refreshed_at = self._now()
+            await asyncio.shield(self._start_read())
         elif self._reading is not None and not self._reading.done():
             await asyncio.shield(self._reading)
         return await self.keys()
@@ -285,36 +291,34 @@ class KeyRing:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
 
-    def _known(self) -> KeySet | None:
+    def _cached(self) -> KeySet | None:
         return self._keys if self._now() - self._read_at < MAX_SECONDS else None
 
-    def _may_try(self) -> bool:
+    def _may_read(self) -> bool:
         pause = max(self._source.pause_seconds, MIN_PAUSE)
-        if self._known() is None:
+        if self._cached() is None:
             pause = min(pause, MAX_PAUSE_WITHOUT_KEYS)
         return not self._failure or self._now() - self._failed_at >= pause
 
-    def _read_once(self) -> asyncio.Task[None]:
+    def _start_read(self) -> asyncio.Task[None]:
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read())
         return self._reading
 
     async def _read(self) -> None:
         try:
-            self._take(await self._source.read())
+            self._update(await self._source.read())
         except Unavailable as error:
             if not self._failure:
-                logger.warning(
-                    "keys of tokens cannot be read", extra={"part": "jwt_keys", "reason": error.message}
-                )
+                logger.warning("the key set cannot be read", extra={"part": "jwt_keys", "reason": error.message})
             self._failure, self._failed_at = error.message, self._now()
 
-    def _take(self, data: bytes) -> None:
+    def _update(self, data: bytes) -> None:
         if self._keys is None or data != self._data:
             self._keys, self._data = read_key_set(data), data
             if self._keys.private:
-                reason = f"{self._keys.private} private: whoever can read them can sign; left out, replace them"
-                logger.warning("a key set shows private keys", extra={"part": "jwt_keys", "reason": reason})
+                reason = f"{self._keys.private} private: anyone who reads them can sign; ignored, replace them"
+                logger.warning("a key set contains private keys", extra={"part": "jwt_keys", "reason": reason})
         if self._failure:
-            logger.info("keys of tokens are read again", extra={"part": "jwt_keys"})
+            logger.info("the key set can be read again", extra={"part": "jwt_keys"})
         self._failure, self._read_at = "", self._now()

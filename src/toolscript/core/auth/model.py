@@ -1,4 +1,4 @@
-"""Tenants, plans, scopes and callers, and the ports that authenticate and count them."""
+"""Tenants, plans, scopes and principals, and the ports that authenticate and count them."""
 
 import re
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
 @dataclass(frozen=True)
 class Tenant:
-    """Whose documents they are. The name comes from a verified token, or from whoever runs the installation."""
+    """Owner of documents. The name comes from a verified token, or from the administrator."""
 
     name: str
 
     def __post_init__(self) -> None:
         if not _TENANT.fullmatch(self.name):
             raise Unauthorized(
-                "the tenant's name is none",
+                "the tenant's name is not valid",
                 hint="1 to 128 letters, digits and ._:@-, the first a letter or a digit",
             )
 
@@ -30,9 +30,9 @@ class Tenant:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a tenant may do. None: as much as the installation can.
+    """Limits of a tenant. None: no limit.
 
-    `metadata_fields` are those that may be asked for and filtered by.
+    `metadata_fields` are the fields that a tenant may request and filter by.
     """
 
     name: str
@@ -50,7 +50,7 @@ UNLIMITED = Plan("unlimited")
 
 
 class Scope(StrEnum):
-    """What somebody may do, as a token's `scope` names it."""
+    """Permission, as named in the `scope` claim of a token."""
 
     KNOWLEDGE_READ = "knowledge:read"
     TOOLS_READ = "tools:read"
@@ -60,9 +60,9 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True)
 class Principal:
-    """`scopes` None: the token says nothing of scopes, and its caller may do whatever its tenant may.
+    """Authenticated client. `scopes` None: the token has no scope claim and allows all that its tenant may do.
 
-    Not every issuer knows scopes. A token that has the claim, were it empty, allows what is in it and no more.
+    Not every issuer supports scopes. A token with the claim, even an empty one, allows only the scopes in it.
     """
 
     tenant: Tenant
@@ -76,7 +76,7 @@ class Principal:
 
 @dataclass(frozen=True)
 class Identity:
-    """Whoever asks, with a token or without: what it may do, and on whose behalf if a token says so."""
+    """Client with or without a token: its scopes, and its principal if it has a token."""
 
     scopes: frozenset[Scope]
     principal: Principal | None = None
@@ -87,19 +87,19 @@ class Identity:
 
 @dataclass(frozen=True)
 class Anonymous:
-    """Somebody without a token. All that is known is where it asks from, and only its requests are counted."""
+    """Client without a token, identified by its address; only its requests are counted."""
 
     address: str
 
     @property
     def name(self) -> str:
-        """One that no tenant can have."""
+        """Name for the rate limit, which no tenant can have."""
         return f"~{self.address}"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How many requests of a minute are left. `limit` None: there is none."""
+    """Remaining requests of a minute. `limit` None: no limit."""
 
     limit: int | None = None
     remaining: int = 0
@@ -109,21 +109,21 @@ class Budget:
 
 @dataclass(frozen=True)
 class KnownTenant:
-    """A tenant that has written. `since` is when it first did, in ISO 8601."""
+    """Tenant that has written. `since` is the time of its first write, in ISO 8601."""
 
     tenant: Tenant
     since: str
 
 
 class TokenVerifier(Protocol):
-    """Who shows this token?"""
+    """Verifies tokens."""
 
     async def verify(self, token: str) -> Principal:
-        """The caller; Unauthorized for every token that is not certainly right."""
+        """Return the principal; raise Unauthorized for every token that is not certainly valid."""
 
 
 class RequestBudget(Protocol):
-    """How many requests a tenant, or an address without a token, still has in this minute."""
+    """Requests per minute of a tenant or an anonymous client."""
 
-    async def take(self, who: Tenant | Anonymous, plan: Plan) -> Budget:
-        """Takes one, if one is left."""
+    async def take(self, client: Tenant | Anonymous, plan: Plan) -> Budget:
+        """Take one request, if one is left."""

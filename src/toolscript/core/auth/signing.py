@@ -1,4 +1,4 @@
-"""Keys and tokens of one's own, for trying things out and for whoever has no issuer."""
+"""Local keys and tokens, for trials and for installations without a token issuer."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import JWKRegistry, Key, OKPKey
 
-from toolscript.core.auth.keys import SIGNATURES, fitting
+from toolscript.core.auth.keys import SIGNATURES, algorithms_for
 from toolscript.core.auth.model import Tenant
 from toolscript.core.auth.tokens import TokenRules
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
@@ -24,7 +24,7 @@ _KEY_HINT = "`toolscript tenants keys DIR` makes one"
 
 @dataclass(frozen=True)
 class KeyFiles:
-    """`private` signs, and is for nobody else to see; `public` is what TOOLSCRIPT_JWT_KEYS names."""
+    """`private` signs tokens and stays secret; `public` is the file for TOOLSCRIPT_JWT_KEYS."""
 
     private: Path
     public: Path
@@ -32,7 +32,7 @@ class KeyFiles:
 
 
 def make_keys(folder: Path) -> KeyFiles:
-    """A new pair of keys. Never replaces one that is there: tokens may have been signed with it."""
+    """Create a key pair. Existing keys are never replaced: tokens may have been signed with them."""
     key = OKPKey.generate_key("Ed25519", auto_kid=True)
     files = KeyFiles(folder / PRIVATE_NAME, folder / PUBLIC_NAME, str(key.kid))
     facts = {"alg": "EdDSA", "use": "sig"}
@@ -45,7 +45,7 @@ def make_keys(folder: Path) -> KeyFiles:
             files.private.unlink()
             raise
     except FileExistsError as error:
-        raise Conflict(f"{error.filename} is there already", hint="choose another folder") from None
+        raise Conflict(f"{error.filename} exists already", hint="choose another folder") from None
     except OSError as error:
         raise InvalidRequest(f"cannot write to {folder}: {error.strerror}", hint="choose another folder") from None
     return files
@@ -69,17 +69,22 @@ def sign_token(
     hours: float = 1.0,
     now: Callable[[], float] = time.time,
 ) -> str:
-    """A token that whoever follows the same rules and knows the public key takes for this tenant's.
+    """Return a token of this tenant, valid for services with the same rules and the public key.
 
-    Without `scopes` it says nothing of them, and allows all that the tenant may do.
+    Without `scopes` the token has no scope claim and allows all that the tenant may do.
     """
     if not 0 < hours <= MAX_HOURS:
-        raise InvalidRequest("a token holds for more than 0 hours, and for a year at the most")
+        raise InvalidRequest("a token is valid for more than 0 hours and at most a year")
     if not rules.issuer:
         raise InvalidRequest("a token needs an issuer", hint="the same as TOOLSCRIPT_JWT_ISSUER")
     key, kid = _signing_key(key_file)
-    at = int(now())
-    claims: dict[str, Any] = {"iss": rules.issuer, "aud": rules.audience, "iat": at, "exp": at + int(hours * 3600)}
+    issued_at = int(now())
+    claims: dict[str, Any] = {
+        "iss": rules.issuer,
+        "aud": rules.audience,
+        "iat": issued_at,
+        "exp": issued_at + int(hours * 3600),
+    }
     claims |= {rules.tenant_claim: tenant.name}
     claims |= ({rules.plan_claim: plan} if plan else {}) | ({"sub": subject} if subject else {})
     claims |= {"scope": " ".join(scopes)} if scopes else {}
@@ -89,24 +94,24 @@ def sign_token(
 
 def _signing_key(path: Path) -> tuple[Key, str]:
     try:
-        found = json.loads(path.read_text("utf-8"))
-        kid = str(found.get("kid", ""))
-        # What it says of its use is for those who verify.
+        document = json.loads(path.read_text("utf-8"))
+        kid = str(document.get("kid", ""))
+        # The declared use applies to verification only.
         key = JWKRegistry.import_key(
-            {name: found[name] for name in found if name not in ("alg", "use", "key_ops")}
+            {name: document[name] for name in document if name not in ("alg", "use", "key_ops")}
         )
     except OSError as error:
         raise NotFound(f"cannot read {path}: {error.strerror}", hint=_KEY_HINT) from None
     except (ValueError, TypeError, AttributeError, KeyError, JoseError):
-        # Not why: the reason could quote the key.
-        raise InvalidRequest(f"{path} holds no private key in JSON (a JWK)", hint=_KEY_HINT) from None
+        # Without the cause: it could quote the key.
+        raise InvalidRequest(f"{path} is not a private key in JSON (a JWK)", hint=_KEY_HINT) from None
     if not key.is_private or key.key_type == "oct":
-        raise InvalidRequest(f"{path} holds no private key to sign with", hint=_KEY_HINT)
+        raise InvalidRequest(f"{path} is not a private key for signatures", hint=_KEY_HINT)
     return key, kid
 
 
 def _algorithm(key: Key, path: Path) -> str:
     for name in ("EdDSA", "ES256", "RS256"):
-        if name in fitting(key.key_type, getattr(key, "curve_name", ""), None):
+        if name in algorithms_for(key.key_type, getattr(key, "curve_name", ""), None):
             return name
-    raise InvalidRequest(f"{path} holds a key of a kind that is not accepted", hint=_KEY_HINT)
+    raise InvalidRequest(f"{path} is a key of a type that is not accepted", hint=_KEY_HINT)

@@ -1,4 +1,4 @@
-"""Authentication by JSON Web Tokens: signature, claims, and a cache of tokens that were verified."""
+"""Authentication by JSON Web Tokens: signature, claims, and a cache of verified tokens."""
 
 import hashlib
 import json
@@ -12,29 +12,29 @@ from joserfc import jws
 from joserfc.errors import ClaimError, ExpiredTokenError, JoseError, MissingClaimError
 from joserfc.jwt import JWTClaimsRegistry
 
-from toolscript.core.auth.keys import FITS, HINT, MAX_TOKEN_BYTES, SIGNATURES, KeyRing, KeySet, VerifyingKey
+from toolscript.core.auth.keys import HINT, KEY_TYPES, MAX_TOKEN_BYTES, SIGNATURES, KeyRing, KeySet, VerifyingKey
 from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.errors import Unauthorized, Unavailable
 
-# As the standard has it, and as issuers have it that came before.
+# The standard claim (RFC 8693), and those of older issuers.
 SCOPE_CLAIMS = ("scope", "scp", "scopes")
 
 MAX_TOKENS = 10_000
-# A key that is taken away matters this much later at the most.
+# A removed key stops verifying after at most this time.
 MAX_SECONDS = 60.0
 
 TYPES = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+jwt"})
-_SHAPE = "a signed JSON Web Token has three parts with dots between them"
-_KEYS = "is it signed by the issuer that is asked for, with a key that is in its key set now?"
+_SHAPE = "a signed JSON Web Token has three parts, separated by dots"
+_KEYS = "is it signed by the configured issuer, with a key of its current key set?"
 
 
-# How far the clocks of issuer and service may be apart: those that a time server sets are apart by less.
+# Allowed clock difference between issuer and service; clocks synchronized by NTP differ by less.
 LEEWAY_SECONDS = 30
 
 
 @dataclass(frozen=True)
 class TokenRules:
-    """Who must have issued a token, for whom, and which claims name the tenant and its plan."""
+    """Required issuer and audience of a token, and the claims that name the tenant and its plan."""
 
     issuer: str
     audience: str = "toolscript"
@@ -44,7 +44,7 @@ class TokenRules:
 
 
 class ClaimReader:
-    """A plan that nobody knows, or none, is the default one."""
+    """Reads and validates claims. A missing or unknown plan is the default plan."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ClaimReader:
         )
 
     def read(self, payload: bytes) -> tuple[Principal, float]:
-        """The caller, and until when the token holds."""
+        """Return the principal, and the time when the token expires."""
         claims = _claims(payload)
         try:
             self._registry.validate(claims)
@@ -84,7 +84,7 @@ class ClaimReader:
         name = claims.get(self._rules.tenant_claim)
         if not isinstance(name, str):
             claim = f"its claim `{self._rules.tenant_claim}`"
-            raise Unauthorized("the token names no tenant", hint=f"{claim} must be the tenant's name, a text")
+            raise Unauthorized("the token names no tenant", hint=f"{claim} must be the tenant's name, a string")
         return Tenant(name)
 
     def _refusal(self, error: ClaimError) -> Unauthorized:
@@ -94,11 +94,11 @@ class ClaimReader:
             return Unauthorized("the token has expired", hint="get a new one from its issuer")
         claim = error.claim
         message, hint = {
-            "iss": ("the token was issued by somebody else", f"its iss must be {self._rules.issuer}"),
-            "aud": ("the token was issued for somebody else", f"its aud must hold {self._rules.audience}"),
-            "nbf": ("the token is not valid yet", "its nbf must be a time in seconds that has come"),
-            "iat": ("the token was issued in the future", "its iat must be a time in seconds that has come"),
-        }.get(claim, (f"the token's {claim} cannot be understood", "times are numbers, all else is text"))
+            "iss": ("the token was issued by another issuer", f"its iss must be {self._rules.issuer}"),
+            "aud": ("the token was issued for another audience", f"its aud must contain {self._rules.audience}"),
+            "nbf": ("the token is not valid yet", "its nbf must be a time in seconds in the past"),
+            "iat": ("the token was issued in the future", "its iat must be a time in seconds in the past"),
+        }.get(claim, (f"the token's {claim} cannot be understood", "times must be numbers, other claims strings"))
         return Unauthorized(message, hint=hint)
 
 
@@ -108,21 +108,21 @@ def _claims(payload: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         claims = None
     if not isinstance(claims, dict):
-        raise Unauthorized("the token's payload is no JSON object", hint="tokens inside of tokens are not read")
+        raise Unauthorized("the token's payload is not a JSON object", hint="nested tokens are not supported")
     return claims
 
 
 def _scopes(claims: Mapping[str, object]) -> frozenset[str] | None:
-    """None where the token has no such claim. One that cannot be understood allows nothing."""
-    said = [claims[name] for name in SCOPE_CLAIMS if name in claims]
-    return frozenset[str]().union(*map(_words, said)) if said else None
+    """Return the scopes; None without such a claim. A malformed claim allows nothing."""
+    values = [claims[name] for name in SCOPE_CLAIMS if name in claims]
+    return frozenset[str]().union(*map(_scope_names, values)) if values else None
 
 
-def _words(value: object) -> frozenset[str]:
-    """One text with spaces between, or a list, as issuers like it."""
+def _scope_names(value: object) -> frozenset[str]:
+    """Return the scopes of a claim: a string separated by spaces, or a list, depending on the issuer."""
     if isinstance(value, str):
         return frozenset(value.split())
-    return frozenset(one for one in value if isinstance(one, str)) if isinstance(value, list) else frozenset()
+    return frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()
 
 
 class TokenCache:
@@ -133,26 +133,26 @@ class TokenCache:
     def __len__(self) -> int:
         return len(self._verifier)
 
-    def recall(self, digest: bytes, now: float) -> Principal | None:
-        found = self._verifier.get(digest)
-        if found is None:
+    def get(self, digest: bytes, now: float) -> Principal | None:
+        entry = self._verifier.get(digest)
+        if entry is None:
             return None
-        principal, until = found
-        # A clock that was set back must not make it last longer.
+        principal, until = entry
+        # A clock that is set back must not extend the lifetime.
         if not until - MAX_SECONDS <= now < until:
             del self._verifier[digest]
             return None
         self._verifier.move_to_end(digest)
         return principal
 
-    def remember(self, digest: bytes, principal: Principal, now: float, expires: float) -> None:
+    def put(self, digest: bytes, principal: Principal, now: float, expires: float) -> None:
         self._verifier[digest] = principal, min(expires, now + MAX_SECONDS)
         if len(self._verifier) > self._maximum:
             self._verifier.popitem(last=False)
 
 
 class JwtVerifier:
-    """What a header says about keys (`jku`, `x5u`, `jwk`, `x5c`) is never looked at: the key set alone counts."""
+    """Verifies JWTs with the key set only; key headers of a token (`jku`, `x5u`, `jwk`, `x5c`) are ignored."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class JwtVerifier:
     ) -> None:
         self._keys = keys
         self._claims = ClaimReader(rules, plans, default_plan, now)
-        self._remembered = TokenCache()
+        self._cache = TokenCache()
         self._now = now
 
     async def verify(self, token: str) -> Principal:
@@ -173,68 +173,68 @@ class JwtVerifier:
             raise Unauthorized(f"a token is at most {MAX_TOKEN_BYTES >> 10} KiB")
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         now = self._now()
-        known = self._remembered.recall(digest, now)
-        if known is not None:
-            return known
-        signed = _parts(token)
-        _require_right(signed, await self._candidates(signed))
+        cached = self._cache.get(digest, now)
+        if cached is not None:
+            return cached
+        signed = _parse(token)
+        _require_valid_signature(signed, await self._candidates(signed))
         principal, expires = self._claims.read(signed.payload)
-        self._remembered.remember(digest, principal, now, expires)
+        self._cache.put(digest, principal, now, expires)
         return principal
 
     async def _candidates(self, signed: jws.CompactSignature) -> list[VerifyingKey]:
         algorithm, kid = _header(signed)
         keys = await self._keys.keys()
-        if not keys.fitting(algorithm, kid):
-            keys = await self._keys.look_again()
-        return _chosen(keys, algorithm, kid)
+        if not keys.matching(algorithm, kid):
+            keys = await self._keys.refresh()
+        return _select_keys(keys, algorithm, kid)
 
 
-def _parts(token: str) -> jws.CompactSignature:
+def _parse(token: str) -> jws.CompactSignature:
     parts = token.count(".") + 1
     if parts == 5:
         raise Unauthorized("this token has five parts, as encrypted ones have", hint=_SHAPE)
     try:
         return jws.extract_compact(token.encode("ascii"), registry=SIGNATURES)
     except (JoseError, ValueError, TypeError, RecursionError):
-        what = "its header or payload cannot be read" if parts == 3 else f"it has {parts} parts"
-        raise Unauthorized(f"this is no token: {what}", hint=_SHAPE) from None
+        problem = "its header or payload cannot be read" if parts == 3 else f"it has {parts} parts"
+        raise Unauthorized(f"this is no token: {problem}", hint=_SHAPE) from None
 
 
 def _header(signed: jws.CompactSignature) -> tuple[str, str | None]:
-    """Which algorithm and which key the token says it was signed with."""
+    """Return the algorithm and the key id of the token's header."""
     header: object = signed.headers()
     if not isinstance(header, dict):
         raise Unauthorized("this is no token: its header is no object", hint=_SHAPE)
     algorithm, kid, type_ = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
-    if not isinstance(algorithm, str) or algorithm not in FITS:
+    if not isinstance(algorithm, str) or algorithm not in KEY_TYPES:
         raise Unauthorized(
-            "the token is signed in a way that is not accepted", hint=f"use one of {', '.join(FITS)}"
+            "the token is signed in a way that is not accepted", hint=f"use one of {', '.join(KEY_TYPES)}"
         )
     if "crit" in header:
-        raise Unauthorized("the token's header has `crit`", hint="no extension of tokens is understood here")
+        raise Unauthorized("the token's header has `crit`", hint="token extensions are not supported")
     if not isinstance(type_, str) or type_.lower() not in TYPES:
         raise Unauthorized("the token is of another kind", hint="its header's `typ` is JWT, at+jwt, or left out")
     if not (kid is None or isinstance(kid, str)):
-        raise Unauthorized("the token's `kid` is no text", hint=_KEYS)
+        raise Unauthorized("the token's `kid` is not a string", hint=_KEYS)
     return algorithm, kid
 
 
-def _chosen(keys: KeySet, algorithm: str, kid: str | None) -> list[VerifyingKey]:
+def _select_keys(keys: KeySet, algorithm: str, kid: str | None) -> list[VerifyingKey]:
     if not keys.keys:
-        raise Unavailable("there is no key that a token could be verified with", hint=HINT)
-    fitting = keys.fitting(algorithm, kid)
-    if not fitting:
+        raise Unavailable("there is no key to verify tokens with", hint=HINT)
+    matching = keys.matching(algorithm, kid)
+    if not matching:
         raise Unauthorized("no known key can have signed the token", hint=_KEYS)
-    if kid is None and len(fitting) > 1:
+    if kid is None and len(matching) > 1:
         raise Unauthorized("the token does not say which key signed it", hint="set `kid` in its header")
-    return fitting
+    return matching
 
 
-def _require_right(signed: jws.CompactSignature, keys: list[VerifyingKey]) -> None:
+def _require_valid_signature(signed: jws.CompactSignature, keys: list[VerifyingKey]) -> None:
     try:
         if any(jws.validate_compact(signed, key.key, registry=SIGNATURES) for key in keys):
             return
     except (JoseError, ValueError, TypeError):
         pass
-    raise Unauthorized("the token's signature is not right", hint=_KEYS)
+    raise Unauthorized("the token's signature is not valid", hint=_KEYS)

@@ -1,6 +1,6 @@
-"""A cross-encoder in this process, through fastembed: it reads query and passage together.
+"""A cross-encoder in this process, through fastembed: it scores query and passage together.
 
-On threads of its own, a few passages at a time: whoever gives up waits for no more than those.
+It runs on its own threads, a few passages at a time: a cancelled request waits for at most one such batch.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ SETTING = "TOOLSCRIPT_RERANK_MODEL"
 
 
 class CrossEncoder:
-    """`parallel` batches at once, `threads` cores for each. `downloads`: where named models are kept."""
+    """Reranks `parallel` batches at once on `threads` cores each. Models are stored in `downloads`."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class CrossEncoder:
 
     async def scores(self, query: str, passages: Sequence[str]) -> Sequence[float]:
         if self._places.locked():
-            raise Unavailable(f"{self._name} has too much to do", hint="try again in a moment")
+            raise Unavailable(f"{self._name} is overloaded", hint="try again in a moment")
         async with self._places:
-            found = [
-                score
+            logits = [
+                logit
                 for start in range(0, len(passages), BATCH)
-                for score in await self._run(query, passages[start : start + BATCH])
+                for logit in await self._run(query, passages[start : start + BATCH])
             ]
-        return [_probability(score) for score in found]
+        return [_probability(logit) for logit in logits]
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -64,23 +64,23 @@ class CrossEncoder:
     async def _run(self, query: str, passages: Sequence[str]) -> list[float]:
         loop = asyncio.get_running_loop()
         try:
-            work = loop.run_in_executor(self._pool, self._read, query, passages)
+            work = loop.run_in_executor(self._pool, self._rerank, query, passages)
         except RuntimeError as error:
             raise Unavailable(f"{self._name} has been shut down") from error
         scores = await work
         if len(scores) != len(passages) or not all(map(math.isfinite, scores)):
-            raise Rejected(f"{self._name} gave something that are no scores", hint=f"give another ({SETTING})")
+            raise Rejected(f"{self._name} returned invalid scores", hint=f"set another model ({SETTING})")
         return scores
 
-    def _read(self, query: str, passages: Sequence[str]) -> list[float]:
+    def _rerank(self, query: str, passages: Sequence[str]) -> list[float]:
         try:
             return list(self._encoder.rerank(_encodable(query), list(map(_encodable, passages)), BATCH))
         except Exception as error:
-            raise Rejected(f"{self._name} failed: {error}"[:500], hint=f"give another ({SETTING})") from error
+            raise Rejected(f"{self._name} failed: {error}"[:500], hint=f"set another model ({SETTING})") from error
 
 
 def _encodable(text: str) -> str:
-    # A lone surrogate is legal in a JSON request, and the tokenizer takes none.
+    # A lone surrogate is legal in a JSON request, but the tokenizer rejects it.
     return text[:MAX_LETTERS].encode("utf-8", "replace").decode()
 
 
@@ -89,7 +89,7 @@ def _probability(logit: float) -> float:
 
 
 def _load(model: str, threads: int | None, device: Device, downloads: Path | None) -> TextCrossEncoder:
-    # It reports each failed attempt on its own; what becomes of them is our message.
+    # fastembed logs every failed attempt; our error reports the outcome.
     fastembed_log.disable("fastembed")
     folder = Path(model).expanduser()
     try:
@@ -97,7 +97,7 @@ def _load(model: str, threads: int | None, device: Device, downloads: Path | Non
             encoder = _from_folder(folder.resolve(), threads, device)
         else:
             encoder = _by_name(model, threads, device, downloads)
-        # Any model can be loaded; only a cross-encoder has one number for a pair.
+        # Any model can be loaded; only a cross-encoder returns one number for a pair.
         list(encoder.rerank("query", ["passage"]))
         return encoder
     except SetupError:
@@ -105,7 +105,7 @@ def _load(model: str, threads: int | None, device: Device, downloads: Path | Non
     except Exception as error:
         raise ModelNotFound(
             f"the cross-encoder {model} cannot be loaded: {error}"[:500],
-            hint=f"give the folder of an ONNX cross-encoder, or a name that can be downloaded ({SETTING})",
+            hint=f"set the folder of an ONNX cross-encoder, or a name that can be downloaded ({SETTING})",
         ) from error
 
 
@@ -115,9 +115,9 @@ def _from_folder(folder: Path, threads: int | None, device: Device) -> TextCross
         raise ModelNotFound(
             f"{folder} holds no ONNX model", hint=f"expected one of {', '.join(MODEL_FILES)} in it ({SETTING})"
         )
-    # fastembed knows a folder by a name that was told to it, once.
+    # fastembed loads a folder by a name that is registered once.
     name = f"folder-{hashlib.sha256(f'{folder}:{file}'.encode()).hexdigest()}"
-    if name not in _known_names():
+    if name not in _model_names():
         TextCrossEncoder.add_custom_model(name, ModelSource(url="file:"), model_file=file)
     return TextCrossEncoder(
         name, threads=threads, providers=providers_for(device), specific_model_path=str(folder)
@@ -125,20 +125,20 @@ def _from_folder(folder: Path, threads: int | None, device: Device) -> TextCross
 
 
 def _by_name(name: str, threads: int | None, device: Device, downloads: Path | None) -> TextCrossEncoder:
-    known = [known_name for known_name in _known_names() if not known_name.startswith("folder-")]
-    if name not in known:
+    model_names = [model_name for model_name in _model_names() if not model_name.startswith("folder-")]
+    if name not in model_names:
         raise ModelUnknown(
-            f"the cross-encoder {name} cannot be loaded: nobody knows a model of this name",
-            hint=f"give the folder of an ONNX cross-encoder, or one of {', '.join(known)} ({SETTING})",
-            details={"known_models": known},
+            f"the cross-encoder {name} cannot be loaded: no model has this name",
+            hint=f"set the folder of an ONNX cross-encoder, or one of {', '.join(model_names)} ({SETTING})",
+            details={"known_models": model_names},
         )
-    where, providers = str(downloads) if downloads else None, providers_for(device)
+    folder, providers = str(downloads) if downloads else None, providers_for(device)
     try:
-        return TextCrossEncoder(name, where, threads, providers, local_files_only=True)
+        return TextCrossEncoder(name, folder, threads, providers, local_files_only=True)
     except ValueError:
         require_network(f"the cross-encoder {name}", SETTING)
-        return TextCrossEncoder(name, where, threads, providers)
+        return TextCrossEncoder(name, folder, threads, providers)
 
 
-def _known_names() -> list[str]:
+def _model_names() -> list[str]:
     return sorted(str(described["model"]) for described in TextCrossEncoder.list_supported_models())

@@ -1,4 +1,4 @@
-"""A model from the hub, file by file: resumed where it broke off, and checked against the hash the hub names."""
+"""Download a model from the hub, file by file: resumable, and checked against the hub's hash."""
 
 import errno
 import hashlib
@@ -16,15 +16,15 @@ from toolscript.core.errors import ModelNotFound
 from toolscript.core.values import OnProgress, Progress
 
 REACH_SECONDS = 5.0
-OF_THIS_DISK = (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.ENAMETOOLONG)
-NEEDED = ("config.json", "tokenizer.json", "tokenizer_config.json")
-USED_IF_THERE = ("special_tokens_map.json", "preprocessor_config.json")
+DISK_ERRORS = (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.ENAMETOOLONG)
+REQUIRED = ("config.json", "tokenizer.json", "tokenizer_config.json")
+OPTIONAL = ("special_tokens_map.json", "preprocessor_config.json")
 
 
 def download(model: str, described: Mapping[str, Any], folder: Path, on_progress: OnProgress) -> None:
-    """Into the hub's own layout under `folder`, where fastembed finds it."""
+    """Download into the hub's own layout under `folder`, where fastembed looks for it."""
     refusals, source = Refusals(folder), str(described["sources"]["hf"])
-    where = f"the embedding model {model} is not on this machine, and {constants.ENDPOINT}"
+    problem = f"the embedding model {model} is not on this machine, and {constants.ENDPOINT}"
     try:
         status = _status_of(source)
         if status < 400:
@@ -32,46 +32,48 @@ def download(model: str, described: Mapping[str, Any], folder: Path, on_progress
     except ModelNotFound as error:
         raise refusals.add(model, error.message, UNREACHABLE_SECONDS) from error
     except (httpx.HTTPError, OSError) as error:
-        if isinstance(error, OSError) and error.errno in OF_THIS_DISK:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             raise ModelNotFound(
-                f"the embedding model {model} cannot be kept in {folder}: {error.strerror}",
+                f"the embedding model {model} cannot be stored in {folder}: {error.strerror}",
                 hint="make room there, or choose another folder with --data-dir",
             ) from error
-        raise refusals.add(model, f"{where} cannot be reached", UNREACHABLE_SECONDS) from error
+        raise refusals.add(model, f"{problem} cannot be reached", UNREACHABLE_SECONDS) from error
     if status >= 400:
-        raise refusals.add(model, f"{where} refused it (HTTP {status})", REFUSED_SECONDS)
+        raise refusals.add(model, f"{problem} refused it (HTTP {status})", REFUSED_SECONDS)
     refusals.forget()
 
 
 def _download_files(source: str, described: Mapping[str, Any], folder: Path, on_progress: OnProgress) -> None:
-    for name in (*NEEDED, *USED_IF_THERE, described["model_file"], *described.get("additional_files", ())):
+    for name in (*REQUIRED, *OPTIONAL, described["model_file"], *described.get("additional_files", ())):
         _download_file(source, name, folder, on_progress)
 
 
 def _status_of(source: str) -> int:
-    """Asked once and before all else: the hub's own library asks again and again before it gives up."""
-    url = hf_hub_url(source, NEEDED[0])
-    answer = get_session().head(url, headers=build_hf_headers(), timeout=REACH_SECONDS, follow_redirects=True)
-    return answer.status_code
+    """Send a single request first: the hub's own library retries for long before it fails."""
+    url = hf_hub_url(source, REQUIRED[0])
+    response = get_session().head(url, headers=build_hf_headers(), timeout=REACH_SECONDS, follow_redirects=True)
+    return response.status_code
 
 
 def _download_file(source: str, name: str, folder: Path, on_progress: OnProgress) -> None:
-    shown = _bar_that_tells(f"downloading {name}, KiB", on_progress)
+    progress_bar = _progress_bar(f"downloading {name}, KiB", on_progress)
     try:
-        path = Path(hf_hub_download(source, name, cache_dir=folder, etag_timeout=REACH_SECONDS, tqdm_class=shown))
+        path = Path(
+            hf_hub_download(source, name, cache_dir=folder, etag_timeout=REACH_SECONDS, tqdm_class=progress_bar)
+        )
     except EntryNotFoundError:
-        if name in USED_IF_THERE:
+        if name in OPTIONAL:
             return
         raise
     blob = path.resolve()
-    if not _is_as_named(blob):
+    if not _matches_its_name(blob):
         path.unlink(missing_ok=True)
         blob.unlink(missing_ok=True)
-        raise ModelNotFound(f"{name} of {source} arrived damaged: its hash is not the one the hub names")
+        raise ModelNotFound(f"{name} of {source} arrived damaged: its hash differs from the hub's")
 
 
-def _bar_that_tells(label: str, on_progress: OnProgress) -> Any:
-    """The hub's library draws bars of its own; ours are drawn by whoever shows everything else."""
+def _progress_bar(label: str, on_progress: OnProgress) -> Any:
+    """Return a tqdm class that reports to `on_progress` instead of drawing a bar."""
 
     class Bar:
         def __init__(self, total: float | None = None, initial: float = 0, **_: object) -> None:
@@ -89,8 +91,8 @@ def _bar_that_tells(label: str, on_progress: OnProgress) -> Any:
     return Bar
 
 
-def _is_as_named(blob: Path) -> bool:
-    """The hub names a large file by its SHA-256, and a small one as git does."""
+def _matches_its_name(blob: Path) -> bool:
+    """Check the content: the hub names a large file by its SHA-256, and a small one by its git blob hash."""
     with blob.open("rb") as file:
         if len(blob.name) == 64:
             return hashlib.file_digest(file, "sha256").hexdigest() == blob.name

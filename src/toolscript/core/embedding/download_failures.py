@@ -1,6 +1,6 @@
-"""Downloads that did not work, remembered for a while: nobody wants to wait for the same refusal in every command.
+"""Failed downloads, cached for a while: not every command should wait for the same refusal.
 
-Light to import: whoever has been refused needs no model, and none of the libraries that run one.
+Light to import: a command that has no model needs none of the libraries that run one.
 """
 
 import json
@@ -12,29 +12,29 @@ from pathlib import Path
 
 from toolscript.core.errors import ModelNotFound
 
-# Names of the same weights as another library has them.
-OTHER_NAMES = {
+# Names of the same weights in another library.
+MODEL_ALIASES = {
     "Xenova/bge-small-en-v1.5": "BAAI/bge-small-en-v1.5",
     "Xenova/bge-base-en-v1.5": "BAAI/bge-base-en-v1.5",
     "Xenova/bge-large-en-v1.5": "BAAI/bge-large-en-v1.5",
     "Xenova/all-MiniLM-L6-v2": "sentence-transformers/all-MiniLM-L6-v2",
     "Xenova/multilingual-e5-large": "intfloat/multilingual-e5-large",
 }
-# A hub that says no will say it again; a network that is down may be up in a moment.
+# A refusal by the hub will repeat; a network that is down may soon be up.
 REFUSED_SECONDS, UNREACHABLE_SECONDS = 3600.0, 600.0
 HINT = "`toolscript doctor` tries again; or give the folder of an ONNX model (--model, TOOLSCRIPT_SEARCH_MODEL)"
 
 
 def model_folder(model: str) -> Path | None:
-    """The folder that is meant, if one is: a name never is, whatever lies in the folder of the moment."""
+    """Return the model folder if the value is a path. A name is no path, whatever the current folder contains."""
     folder = Path(model).expanduser()
-    is_a_path = folder.is_absolute() or model.startswith((".", "~"))
-    return folder if is_a_path and folder.is_dir() else None
+    is_path = folder.is_absolute() or model.startswith((".", "~"))
+    return folder if is_path and folder.is_dir() else None
 
 
 @dataclass(frozen=True)
 class Refusals:
-    """In the folder that models are downloaded to."""
+    """The cached refusals, in the folder of downloaded models."""
 
     folder: Path
 
@@ -43,23 +43,23 @@ class Refusals:
         return self.folder / "refused.json"
 
     def check(self, model: str) -> None:
-        """Raises what was raised before, while it is worth believing."""
-        told = self._all().get(model)
-        if isinstance(told, Mapping):
+        """Raise the cached error while it has not expired."""
+        refusal = self._all().get(model)
+        if isinstance(refusal, Mapping):
             with suppress(KeyError, TypeError, ValueError):
-                age, maximum = time.time() - float(told["at"]), float(told["seconds"])
+                age, maximum = time.time() - float(refusal["at"]), float(refusal["seconds"])
                 if 0 <= age < maximum:
                     minutes = max(1, round((maximum - age) / 60))
-                    message = f"{told['message']}; it is tried again in {minutes} min"
+                    message = f"{refusal['message']}; next attempt in {minutes} min"
                     raise ModelNotFound(message, hint=HINT, details={"remembered": True})
 
     def add(self, model: str, message: str, seconds: float) -> ModelNotFound:
-        """Written down, and the error to raise. Where nothing can be written the next one waits as long."""
-        told = {**self._all(), model: {"message": message, "at": time.time(), "seconds": seconds}}
+        """Cache a refusal and return the error to raise. If the file cannot be written, the next try waits too."""
+        refusals = {**self._all(), model: {"message": message, "at": time.time(), "seconds": seconds}}
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             new = self._file.with_suffix(".new")
-            new.write_text(json.dumps(told), "utf-8")
+            new.write_text(json.dumps(refusals), "utf-8")
             new.replace(self._file)
         return ModelNotFound(message, hint=HINT)
 
@@ -69,7 +69,7 @@ class Refusals:
 
     def _all(self) -> dict[str, object]:
         try:
-            told = json.loads(self._file.read_text("utf-8"))
-            return told if isinstance(told, dict) else {}
+            refusals = json.loads(self._file.read_text("utf-8"))
+            return refusals if isinstance(refusals, dict) else {}
         except (OSError, ValueError, RecursionError):
             return {}

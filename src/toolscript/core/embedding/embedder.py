@@ -1,7 +1,7 @@
-"""A local model behind the port: on threads of its own, never more work than it can take.
+"""A local embedding model behind the port: it runs on its own threads, with a limit on waiting work.
 
-A request asks for several short texts at the same moment. They go to one thread together, one after the other: to
-cross to a thread and back costs a fifth of what a text does, and a padded batch more than its texts alone.
+A request embeds several short texts at once. They go to one thread together, one after the other: crossing to a
+thread and back costs a fifth of embedding a text, and a padded batch costs more than its texts one by one.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class _PendingText:
 
 
 class LocalEmbedder:
-    """`parallel` texts or batches at once, `threads` cores for each. `downloads`: where named models are kept."""
+    """Embeds `parallel` texts or batches at once on `threads` cores each. Models are stored in `downloads`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LocalEmbedder:
         self._card = loaded.card
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="embed")
         self._places = asyncio.Semaphore(max_waiting)
-        self._asked: list[_PendingText] = []
+        self._pending: list[_PendingText] = []
         self._counter: TokenCounter | None = None
 
     @property
@@ -57,20 +57,20 @@ class LocalEmbedder:
 
     async def embed_query(self, text: str) -> Vector:
         async with self._place():
-            vector = await self._soon(self._card.query_prefix + text)
+            vector = await self._embed_soon(self._card.query_prefix + text)
         return np.asarray(checked_vectors(vector[np.newaxis], 1, self._card)[0])
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Texts of like length go together: a batch costs as much as its longest text."""
-        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
+        """Embed texts of similar length together: a batch costs as much as its longest text."""
+        order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
         vectors = np.empty((len(texts), self._card.dimensions), dtype=np.float32)
         for start in range(0, len(order), BATCH):
             batch = order[start : start + BATCH]
-            vectors[batch] = await self._run([self._card.passage_prefix + texts[at] for at in batch])
+            vectors[batch] = await self._run([self._card.passage_prefix + texts[position] for position in batch])
         return vectors
 
     def count_tokens(self, text: str) -> int:
-        """At once and on the caller's own thread: a tokenizer is no model."""
+        """Count on the caller's own thread: the tokenizer is fast and does not run the model."""
         self._counter = self._counter or self._engine.token_counter()
         return self._counter(text)
 
@@ -89,23 +89,23 @@ class LocalEmbedder:
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
         if self._places.locked():
-            raise EmbedderUnavailable(f"{self._card.name} has too much to do", hint="try again in a moment")
+            raise EmbedderUnavailable(f"{self._card.name} is overloaded", hint="try again in a moment")
         async with self._places:
             yield
 
     def _shut_down(self) -> EmbedderUnavailable:
         return EmbedderUnavailable(f"{self._card.name} has been shut down")
 
-    def _soon(self, text: str) -> "asyncio.Future[Vector]":
+    def _embed_soon(self, text: str) -> "asyncio.Future[Vector]":
         loop = asyncio.get_running_loop()
         pending_text = _PendingText(text, loop.create_future())
-        if not self._asked:
+        if not self._pending:
             loop.call_soon(self._send_all)
-        self._asked.append(pending_text)
+        self._pending.append(pending_text)
         return pending_text.vector
 
     def _send_all(self) -> None:
-        waiting, self._asked = self._asked, []
+        waiting, self._pending = self._pending, []
         for start in range(0, len(waiting), TOGETHER):
             self._send(waiting[start : start + TOGETHER])
 
@@ -116,23 +116,23 @@ class LocalEmbedder:
         except RuntimeError:
             _settle(together, [self._shut_down()] * len(together))
             return
-        work.add_done_callback(lambda done: _tell(loop, together, done))
+        work.add_done_callback(lambda done: _deliver(loop, together, done))
 
     def _embed_each(self, together: list[_PendingText]) -> list[Vector | Exception]:
-        """What nobody waits for any more is left out."""
+        """Embed each text, except those whose request was cancelled."""
         return [
-            EmbedderUnavailable("nobody waits for it") if text.vector.cancelled() else self._or_error(text.text)
+            EmbedderUnavailable("cancelled") if text.vector.cancelled() else self._embed_or_error(text.text)
             for text in together
         ]
 
-    def _or_error(self, text: str) -> Vector | Exception:
+    def _embed_or_error(self, text: str) -> Vector | Exception:
         try:
             return np.asarray(self._embed([text])[0])
         except EmbedderRejected as error:
             return error
 
     def _embed(self, texts: list[str]) -> Matrix:
-        # A lone surrogate is legal in a JSON request, and the tokenizer takes none.
+        # A lone surrogate is legal in a JSON request, but the tokenizer rejects it.
         encodable = [text.encode("utf-8", "replace").decode() for text in texts]
         try:
             return self._engine.embed(encodable)
@@ -140,30 +140,30 @@ class LocalEmbedder:
             raise EmbedderRejected(f"{self._card.name} failed: {error}") from error
 
 
-def _tell(
+def _deliver(
     loop: asyncio.AbstractEventLoop, together: list[_PendingText], done: "Future[list[Vector | Exception]]"
 ) -> None:
-    answers: list[Vector | Exception]
-    answers = [EmbedderUnavailable("shut down")] * len(together) if done.cancelled() else done.result()
-    # A program that has ended its loop waits for no answer.
+    results: list[Vector | Exception]
+    results = [EmbedderUnavailable("shut down")] * len(together) if done.cancelled() else done.result()
+    # Once the loop is closed, the result has no receiver.
     if not loop.is_closed():
-        loop.call_soon_threadsafe(_settle, together, answers)
+        loop.call_soon_threadsafe(_settle, together, results)
 
 
-def _settle(together: list[_PendingText], answers: Sequence[Vector | Exception]) -> None:
-    for text, answer in zip(together, answers, strict=True):
+def _settle(together: list[_PendingText], results: Sequence[Vector | Exception]) -> None:
+    for text, result in zip(together, results, strict=True):
         if text.vector.done():
             continue
-        if isinstance(answer, Exception):
-            text.vector.set_exception(answer)
+        if isinstance(result, Exception):
+            text.vector.set_exception(result)
         else:
-            text.vector.set_result(answer)
+            text.vector.set_result(result)
 
 
 def _load(
     model: str, threads: int | None, device: Device, downloads: Path | None, on_progress: OnProgress
 ) -> Loaded:
-    # Imported when it is known which one is needed: fastembed takes two seconds to import.
+    # Imported only when needed: fastembed takes two seconds to import.
     folder = model_folder(model)
     try:
         if folder is not None:

@@ -1,4 +1,4 @@
-"""A loaded model, whichever way it was loaded: its device, its prefixes and how it counts tokens."""
+"""A loaded model: its device, its prefixes and its token counter."""
 
 import hashlib
 import logging
@@ -21,7 +21,7 @@ GPU_PROVIDERS = (
 )
 CPU_PROVIDER = "CPUExecutionProvider"
 
-# What a model family wants to see before a query and before a passage.
+# The prefixes that a model family expects before a query and before a passage.
 PREFIXES = {
     "bge-": ("Represent this sentence for searching relevant passages: ", ""),
     "e5-": ("query: ", "passage: "),
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class TokenCounter:
-    """Of a tokenizer that cuts and fills what it is given: with a copy that does neither."""
+    """Counts tokens with a copy of the tokenizer that neither truncates nor pads."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
@@ -39,7 +39,7 @@ class TokenCounter:
         self._tokenizer.no_padding()
 
     def __call__(self, text: str) -> int:
-        """Without those that the model wants around every text."""
+        """Return the number of tokens, without the special tokens."""
         encodable = text.encode("utf-8", "replace").decode()
         return len(self._tokenizer.encode(encodable, add_special_tokens=False).ids)
 
@@ -62,14 +62,14 @@ class Loaded:
 
 
 def providers_for(device: Device) -> list[str]:
-    """What ONNX may run on, best first. A GPU that was asked for and is not there is an error."""
+    """Return the ONNX execution providers, best first. Raise if a GPU is required and there is none."""
     from onnxruntime import get_available_providers
 
     available = get_available_providers()
-    gpus = [one for one in GPU_PROVIDERS if one in available]
+    gpus = [provider for provider in GPU_PROVIDERS if provider in available]
     if device is Device.GPU and not gpus:
         raise SetupError(
-            "a GPU was asked for and ONNX Runtime sees none",
+            "a GPU is required, but ONNX Runtime finds none",
             hint="install onnxruntime-gpu, or set TOOLSCRIPT_SEARCH_DEVICE=auto",
             details={"available": available},
         )

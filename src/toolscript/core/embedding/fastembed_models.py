@@ -1,4 +1,4 @@
-"""Models by name, as fastembed knows and downloads them."""
+"""Models by name, from fastembed's list."""
 
 import urllib.error
 import urllib.request
@@ -12,7 +12,7 @@ from huggingface_hub.constants import ENDPOINT
 from loguru import logger as fastembed_log
 
 from toolscript.core.embedding.download import REACH_SECONDS, download
-from toolscript.core.embedding.download_failures import OTHER_NAMES
+from toolscript.core.embedding.download_failures import MODEL_ALIASES
 from toolscript.core.embedding.engine import Device, Loaded, TokenCounter, digest_of, prefixes_of, providers_for
 from toolscript.core.errors import ModelNotFound, ModelUnknown
 from toolscript.core.retrieval.model import Matrix, ModelCard
@@ -33,8 +33,8 @@ class NamedEngine:
 def load_named(
     name: str, threads: int | None, device: Device, downloads: Path | None, on_progress: OnProgress
 ) -> Loaded:
-    """From this machine when it is there, else downloaded."""
-    # It reports each failed attempt on its own; what becomes of them is our message.
+    """Load the model from this machine, or download it first."""
+    # fastembed logs every failed attempt; our error reports the outcome.
     fastembed_log.disable("fastembed")
     model = known_name(name)
     folder = str(downloads) if downloads else None
@@ -52,7 +52,7 @@ def load_named(
 
 
 def download_model(model: str, downloads: Path | None, on_progress: OnProgress) -> None:
-    """Not by fastembed: it waits 39 s before it says that it was refused, and does not check what it gets."""
+    """Download without fastembed, which waits 39 s before it reports a refusal and does not check the files."""
     described = next(
         supported_model
         for supported_model in TextEmbedding.list_supported_models()
@@ -66,19 +66,19 @@ def download_model(model: str, downloads: Path | None, on_progress: OnProgress) 
 
 
 def known_name(name: str) -> str:
-    known = sorted(str(described["model"]) for described in TextEmbedding.list_supported_models())
-    model = OTHER_NAMES.get(name, name)
-    if model in known:
+    model_names = sorted(str(described["model"]) for described in TextEmbedding.list_supported_models())
+    model = MODEL_ALIASES.get(name, name)
+    if model in model_names:
         return model
     raise ModelUnknown(
-        f"the embedding model {name} cannot be loaded: nobody knows a model of this name",
-        hint=f"give the folder of an ONNX model, or one of {', '.join([*OTHER_NAMES, *known])}",
-        details={"known_models": known},
+        f"the embedding model {name} cannot be loaded: no model has this name",
+        hint=f"give the folder of an ONNX model, or one of {', '.join([*MODEL_ALIASES, *model_names])}",
+        details={"known_models": model_names},
     )
 
 
-def require_network(what: str, said_with: str) -> None:
-    """fastembed waits 39 s in all before it gives up; a person asks for an answer now."""
+def require_network(what: str, option: str) -> None:
+    """Raise at once if the hub cannot be reached; fastembed would wait 39 s."""
     try:
         with urllib.request.urlopen(ENDPOINT, timeout=REACH_SECONDS):  # noqa: S310 - the library's own address
             return
@@ -87,7 +87,7 @@ def require_network(what: str, said_with: str) -> None:
     except OSError as error:
         raise ModelNotFound(
             f"{what} is not on this machine and cannot be downloaded: {ENDPOINT} cannot be reached",
-            hint=f"connect to the network once, or give the folder of an ONNX model ({said_with})",
+            hint=f"connect to the network once, or give the folder of an ONNX model ({option})",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Vectors of items, each text embedded once and recalled ever after."""
+"""Vectors of items; each text is embedded once and cached."""
 
 import hashlib
 import json
@@ -13,26 +13,26 @@ from toolscript.core.retrieval.ports import Embedder, VectorCache
 
 
 def vector_hash(item: Item) -> str:
-    """Changes when anything that is embedded of an item does, or how."""
+    """Return a hash that changes with the embedded text of an item, or with how it is embedded."""
     parts = (ITEM_TEXT_VERSION, item.server, item.name, item.description, item.input_schema, item.output_schema)
     return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 async def embed_items(embedder: Embedder, items: Sequence[Item]) -> Matrix:
-    """A unit vector each, mixed from its views; a text that several share is embedded once."""
+    """Return a unit vector for each item, the weighted sum of its views; a shared text is embedded once."""
     views = [embedded_views(item) for item in items]
-    texts = list(dict.fromkeys(text for of_item in views for _, text in of_item))
+    texts = list(dict.fromkeys(text for item_views in views for _, text in item_views))
     if not texts:
         return np.zeros((0, embedder.model.dimensions), dtype=np.float32)
-    embedded = dict(zip(texts, await embedder.embed_passages(texts), strict=True))
+    embedded = dict(zip(texts, await embedder.embed_texts(texts), strict=True))
     mixed = np.array([np.sum([share * embedded[text] for share, text in view], axis=0) for view in views])
     return checked_vectors(mixed, len(items), embedder.model)
 
 
 class ItemVectors:
-    """What is known for the items in use; `memory` knows it at the next start too, or is None.
+    """The vectors of the items in use. `cache` keeps them for the next start; None means no cache.
 
-    `known` is what another memory's vectors knew already.
+    `known` are vectors that another instance has already.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ItemVectors:
             self._known |= self._cache.recall(missing)
 
     def matrix(self, hashes: Sequence[str]) -> Matrix:
-        """A row each; zeros where nothing has been embedded yet."""
+        """Return a row for each hash; zeros where nothing has been embedded yet."""
         rows = np.zeros((len(hashes), self._embedder.model.dimensions), dtype=np.float32)
         for row, key in enumerate(hashes):
             if key in self._known:
@@ -67,13 +67,13 @@ class ItemVectors:
         self._known |= dict(zip(missing, vectors, strict=True))
 
     def keep(self, items: Sequence[Item], hashes: Sequence[str], absent: Collection[str] = ()) -> None:
-        """Forgets what belongs to no item any more; the memory does so too, but for servers that are absent."""
+        """Drop vectors that belong to no item any more; the cache keeps those of absent servers."""
         kept = set(hashes)
         self._known = {key: vector for key, vector in self._known.items() if key in kept}
         if self._cache is not None:
             pairs = zip(items, hashes, strict=True)
-            known = {_name(item): (key, self._known[key]) for item, key in pairs if key in self._known}
-            self._cache.remember(known, absent)
+            vectors = {_name(item): (key, self._known[key]) for item, key in pairs if key in self._known}
+            self._cache.remember(vectors, absent)
 
 
 def _name(item: Item) -> str:

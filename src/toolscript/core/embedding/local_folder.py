@@ -1,5 +1,5 @@
 """A sentence-transformers model as ONNX in a folder, run with ONNX Runtime alone: it loads in a quarter of the
-time that fastembed takes to be imported."""
+time that importing fastembed takes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from toolscript.core.errors import ModelNotFound
 from toolscript.core.retrieval.model import Matrix, ModelCard
 
 MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "model_quantized.onnx")
-# Where a tokenizer does not say it, as most sentence models have it.
+# The default of most sentence models, for a tokenizer without a maximum length.
 DEFAULT_LENGTH, MAX_LENGTH = 512, 8192
 
 CLS, MEAN = "cls", "mean"
@@ -25,32 +25,32 @@ CLS, MEAN = "cls", "mean"
 class FolderEngine:
     def __init__(self, folder: Path, file: str, *, pooling: str, threads: int | None, device: Device) -> None:
         options = SessionOptions()
-        # Threads that wait by running in circles take the time of whatever comes after the model.
+        # Spinning threads take CPU time from the work that follows the model.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         if threads:
             options.intra_op_num_threads = options.inter_op_num_threads = threads
         self._session = InferenceSession(str(folder / file), options, providers=providers_for(device))
-        self._inputs = {field_input.name for field_input in self._session.get_inputs()}
+        self._inputs = {model_input.name for model_input in self._session.get_inputs()}
         self._tokenizer = _tokenizer(folder)
         self._pooling = pooling
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        encoded = self._tokenizer.encode_batch(list(texts))
-        given = {
-            "input_ids": np.array([one.ids for one in encoded], dtype=np.int64),
-            "attention_mask": np.array([one.attention_mask for one in encoded], dtype=np.int64),
-            "token_type_ids": np.array([one.type_ids for one in encoded], dtype=np.int64),
+        encodings = self._tokenizer.encode_batch(list(texts))
+        arrays = {
+            "input_ids": np.array([encoding.ids for encoding in encodings], dtype=np.int64),
+            "attention_mask": np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64),
+            "token_type_ids": np.array([encoding.type_ids for encoding in encodings], dtype=np.int64),
         }
-        asked = {name: array for name, array in given.items() if name in self._inputs}
-        output = np.asarray(self._session.run(None, asked)[0])
-        return _pooled(output, given["attention_mask"], self._pooling)
+        inputs = {name: array for name, array in arrays.items() if name in self._inputs}
+        output = np.asarray(self._session.run(None, inputs)[0])
+        return _pool(output, arrays["attention_mask"], self._pooling)
 
     def token_counter(self) -> TokenCounter:
         return TokenCounter(self._tokenizer)
 
 
 def load_folder(folder: Path, threads: int | None, device: Device) -> Loaded:
-    """Its name is the folder's own: paths differ between machines."""
+    """Load a model, named after its folder: full paths differ between machines."""
     file = next((name for name in MODEL_FILES if (folder / name).is_file()), None)
     if file is None:
         raise ModelNotFound(
@@ -63,8 +63,8 @@ def load_folder(folder: Path, threads: int | None, device: Device) -> Loaded:
     return Loaded(engine, card)
 
 
-def _pooled(output: NDArray[np.float32], mask: NDArray[np.int64], pooling: str) -> Matrix:
-    """One vector per text: of its first token, or the mean of those that are not padding."""
+def _pool(output: NDArray[np.float32], mask: NDArray[np.int64], pooling: str) -> Matrix:
+    """Return a vector per text: that of its first token, or the mean without padding."""
     if output.ndim == 2:
         return output.astype(np.float32)
     if pooling == CLS:
@@ -77,17 +77,17 @@ def _tokenizer(folder: Path) -> Tokenizer:
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     config = _read(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
     limits = [config.get(key) for key in ("model_max_length", "max_length")]
-    known = [int(one) for one in limits if isinstance(one, int | float) and 0 < one <= MAX_LENGTH]
-    tokenizer.enable_truncation(max_length=min(known, default=DEFAULT_LENGTH))
+    usable = [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit <= MAX_LENGTH]
+    tokenizer.enable_truncation(max_length=min(usable, default=DEFAULT_LENGTH))
     token = str(config.get("pad_token") or "[PAD]")
     tokenizer.enable_padding(pad_id=tokenizer.token_to_id(token) or 0, pad_token=token)
     return tokenizer
 
 
 def _pooling(folder: Path) -> str:
-    described = folder / "1_Pooling" / "config.json"
-    if described.is_file():
-        return CLS if _read(described).get("pooling_mode_cls_token") else MEAN
+    config = folder / "1_Pooling" / "config.json"
+    if config.is_file():
+        return CLS if _read(config).get("pooling_mode_cls_token") else MEAN
     return CLS if "bge-" in folder.name.lower() else MEAN
 
 

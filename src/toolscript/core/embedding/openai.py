@@ -25,13 +25,13 @@ TRANSLATIONS: tuple[tuple[type[Exception], type[ToolscriptError], str], ...] = (
     (openai.PermissionDeniedError, SetupError, _KEY),
     (openai.NotFoundError, SetupError, "does the endpoint have this model? See TOOLSCRIPT_EMBEDDING_MODEL"),
     (openai.OpenAIError, EmbedderRejected, ""),
-    # The client hands up its JSON reader's own error.
+    # The client raises its JSON parser's own error.
     (ValueError, EmbedderRejected, _URL),
 )
 
 
 class OpenAIEmbedder:
-    """`headers` are asked for with every request: of which trace it is a part."""
+    """Embeds through an endpoint. `headers` is called for every request: it returns the trace context."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class OpenAIEmbedder:
         vectors = await self._embed([self._card.query_prefix + text])
         return np.asarray(vectors[0])
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
         prefixed = [self._card.passage_prefix + text for text in texts]
         batches = [prefixed[start : start + BATCH] for start in range(0, len(prefixed), BATCH)]
         vectors = [await self._embed(batch) for batch in batches]
@@ -68,27 +68,27 @@ class OpenAIEmbedder:
 
     async def _embed(self, texts: list[str]) -> Matrix:
         with translated():
-            answer = await self._client.embeddings.create(
+            response = await self._client.embeddings.create(
                 model=self._card.name,
                 input=[_encodable(text) for text in texts],
                 encoding_format="float",
                 extra_headers=self._headers(),
             )
-        return checked_vectors(_matrix(answer), len(texts), self._card)
+        return checked_vectors(_matrix(response), len(texts), self._card)
 
 
 def _encodable(text: str) -> str:
-    # A lone surrogate is legal in a JSON request and has no bytes to be sent as.
+    # A lone surrogate is legal in a JSON request, but has no UTF-8 encoding.
     return text.encode("utf-8", "replace").decode()
 
 
-def _matrix(answer: CreateEmbeddingResponse) -> Matrix:
-    """The client checks nothing of what it was sent, and the protocol lets the vectors come in any order."""
+def _matrix(response: CreateEmbeddingResponse) -> Matrix:
+    """Validate the response, which the client does not, and sort the vectors: they may come in any order."""
     try:
-        rows = [given.embedding for given in sorted(answer.data or [], key=lambda given: given.index)]
+        rows = [entry.embedding for entry in sorted(response.data or [], key=lambda entry: entry.index)]
         return np.array(rows, dtype=np.float32)
     except (AttributeError, TypeError, ValueError) as error:
-        raise EmbedderRejected(f"the endpoint gave something that is not a list of vectors: {error}") from error
+        raise EmbedderRejected(f"the endpoint did not return a list of vectors: {error}") from error
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (openai.OpenAIError, ValueError) as error:
-        for cause, meaning, hint in TRANSLATIONS:
+        for cause, error_class, hint in TRANSLATIONS:
             if isinstance(error, cause):
-                raise meaning(f"embedding endpoint: {error}", hint=hint) from error
+                raise error_class(f"embedding endpoint: {error}", hint=hint) from error
         raise

@@ -1,15 +1,15 @@
-"""What a language model is asked for, and what it costs."""
+"""The port of language models, their token usage and its cost."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 from toolscript.core.items import JsonObject
 
-PER = 1_000_000
+TOKENS_PER_PRICE = 1_000_000
 
 
 def object_with(**properties: JsonObject) -> JsonObject:
-    """All of these, and nothing else."""
+    """Return the JSON schema of an object with exactly these properties, all required."""
     return {
         "type": "object",
         "properties": properties,
@@ -20,7 +20,7 @@ def object_with(**properties: JsonObject) -> JsonObject:
 
 @dataclass(frozen=True)
 class TextUsage:
-    """`failed` are those of the calls that gave no usable answer; tokens as the endpoint counts them."""
+    """Calls and tokens. `failed` calls gave no usable response; the endpoint counts the tokens."""
 
     calls: int = 0
     failed: int = 0
@@ -47,16 +47,16 @@ class Spending:
 
 
 def cost(usage: TextUsage, price_in: float, price_out: float) -> float:
-    """In the currency of the prices, which are for a million tokens each."""
-    return (usage.prompt_tokens * price_in + usage.completion_tokens * price_out) / PER
+    """Return the cost in the currency of the prices, which are per million tokens."""
+    return (usage.prompt_tokens * price_in + usage.completion_tokens * price_out) / TOKENS_PER_PRICE
 
 
 class TextModel(Protocol):
-    """A language model: instructions and data in, an object out. The data is fenced as data."""
+    """A language model: instructions and data in, a JSON object out. The data is fenced as data."""
 
     @property
     def usage(self) -> TextUsage:
-        """What has been asked so far, and how many tokens that took."""
+        """The calls so far, and their tokens."""
 
     async def reply(self, instructions: str, data: str, schema: JsonObject) -> JsonObject:
-        """What the model answers, an object with what the JSON schema requires; refused when it is none."""
+        """Return the model's response, an object with all required properties; raise Rejected if it is none."""

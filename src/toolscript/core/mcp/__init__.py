@@ -1,1 +1,1 @@
-"""What every MCP server of ours shares: the endpoint, arguments, answers and tool definitions."""
+"""Shared parts of the MCP servers: endpoint, arguments, answers and tool definitions."""

@@ -1,4 +1,4 @@
-"""How answers read: short lines for a model, and the same facts as data for a program."""
+"""Results of tools: short text for a model, and the same facts as structured content for programs."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ def compact_json(value: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text in one line, cut at a word."""
+    """Return the text in one line, cut at a word."""
     line = " ".join(text.split())
     if len(line) <= MAX_DESCRIPTION:
         return line
@@ -40,19 +40,19 @@ def one_line(text: str) -> str:
 
 
 def result(text: str, data: JsonObject) -> CallResult:
-    """Names and texts of servers stand in it, and what was asked for: whoever reads it sees all there is."""
+    """Return a result with invisible characters made visible: it quotes servers' texts and queries."""
     return CallResult(({"type": "text", "text": visible(text)},), visible_json(data))
 
 
 def model_result(text: str, answer: "BaseModel") -> CallResult:
-    """The facts are those that HTTP answers with, from the same model."""
+    """Return a result whose structured content is the model that HTTP responds with."""
     return result(text, answer.model_dump(mode="json", exclude_unset=True))
 
 
 async def answered(
     answer: Callable[[], Awaitable[CallResult]], but_for: tuple[type[ToolscriptError], ...] = ()
 ) -> CallResult:
-    """`but_for` are errors that whoever asks answers differently."""
+    """Run a tool call; errors become results, except those in `but_for`, which the caller handles."""
     try:
         return await answer()
     except but_for:

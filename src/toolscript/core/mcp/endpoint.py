@@ -1,4 +1,4 @@
-"""MCP in every version that clients use: over HTTP without sessions, and over stdio."""
+"""MCP servers in all protocol versions in use: over stateless HTTP and over stdio."""
 
 import asyncio
 import os
@@ -25,11 +25,11 @@ from toolscript.core.errors import InvalidRequest, envelope_of
 from toolscript.core.mcp.answers import compact_json, failed
 from toolscript.core.mcp_client.model import CallResult
 
-AT_ONCE = 64 * 1024
-WAITING_LINES = 64
+READ_BYTES = 64 * 1024
+MAX_QUEUED_LINES = 64
 
-# From this version on, what a model can put right is an answer for the model and not an error of the protocol.
-WRONG_ARGUMENTS_ARE_ANSWERS = "2025-11-25"
+# From this version on, invalid arguments are a tool result, which the model can correct, not a protocol error.
+ARGUMENT_ERRORS_ARE_RESULTS = "2025-11-25"
 BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
 HOUR_MS = 60 * 60 * 1000
 
@@ -41,11 +41,11 @@ CallTool = Callable[[Context, CallToolRequestParams], Awaitable[dict[str, Any]]]
 
 
 class InputLines:
-    """An asynchronous iterator over the lines of a file descriptor. Starts to read when it is first asked."""
+    """An asynchronous iterator over the lines of a file descriptor. Reading starts with the first iteration."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue(WAITING_LINES)
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue(MAX_QUEUED_LINES)
         self._started = False
 
     def __aiter__(self) -> "InputLines":
@@ -63,15 +63,15 @@ class InputLines:
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         rest = b""
-        while piece := os.read(self._descriptor, AT_ONCE):
-            *lines, rest = (rest + piece).split(b"\n")
-            if not all(self._hand_over(line, loop) for line in lines):
+        while data := os.read(self._descriptor, READ_BYTES):
+            *lines, rest = (rest + data).split(b"\n")
+            if not all(self._enqueue(line, loop) for line in lines):
                 return
-        if not rest or self._hand_over(rest, loop):
-            self._hand_over(None, loop)
+        if not rest or self._enqueue(rest, loop):
+            self._enqueue(None, loop)
 
-    def _hand_over(self, line: bytes | None, loop: asyncio.AbstractEventLoop) -> bool:
-        """Waits until there is room; False when nobody reads any more."""
+    def _enqueue(self, line: bytes | None, loop: asyncio.AbstractEventLoop) -> bool:
+        """Block until the queue has room; return False if the event loop has stopped reading."""
         text = None if line is None else line.decode("utf-8", "replace")
         put = self._lines.put(text)
         try:
@@ -84,7 +84,7 @@ class InputLines:
 
 @contextmanager
 def claimed_input() -> Iterator[int]:
-    """A descriptor of our own for what arrives on stdin; meanwhile children find nothing there to take away."""
+    """Yield a duplicate of stdin, and replace stdin by /dev/null, so that child processes cannot read it."""
     wire = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -96,28 +96,28 @@ def claimed_input() -> Iterator[int]:
         os.dup2(wire, 0)
 
 
-def only_hosts(hosts: Sequence[str], schemes: Sequence[str] = ("http",)) -> TransportSecuritySettings:
-    """Lets in who asks by one of these names, whatever the port, and pages from there: no others are ours."""
-    named = [f"{host}{port}" for host in hosts for port in ("", ":*")]
+def allow_hosts(hosts: Sequence[str], schemes: Sequence[str] = ("http",)) -> TransportSecuritySettings:
+    """Return settings that accept these Host names, on any port, and the origins of the same hosts."""
+    names = [f"{host}{port}" for host in hosts for port in ("", ":*")]
     return TransportSecuritySettings(
-        allowed_hosts=named, allowed_origins=[f"{scheme}://{one}" for scheme in schemes for one in named]
+        allowed_hosts=names, allowed_origins=[f"{scheme}://{name}" for scheme in schemes for name in names]
     )
 
 
-LOOPBACK_ONLY = only_hosts(LOOPBACK_HOSTS)
+LOOPBACK_ONLY = allow_hosts(LOOPBACK_HOSTS)
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a server says of itself."""
+    """Self-description of a server."""
 
     version: str
     description: str
     instructions: str
 
 
-def server_of_tools(described: Described, lists: ListTools, calls: CallTool, listing: CacheHint) -> Server[Any]:
-    """`listing` is who may keep the list of tools, and for how long."""
+def create_tool_server(described: Described, lists: ListTools, calls: CallTool, listing: CacheHint) -> Server[Any]:
+    """Create a server of tools. `listing` is the cache hint of the tool list."""
     server: Server[Any] = Server(
         "toolscript",
         version=described.version,
@@ -125,7 +125,7 @@ def server_of_tools(described: Described, lists: ListTools, calls: CallTool, lis
         description=described.description,
         instructions=described.instructions,
         cache_hints={"tools/list": listing, "server/discover": CacheHint(HOUR_MS, "public")},
-        # No argument of ours is mirrored in a header; unasked, the SDK would list all tools again for each call.
+        # No argument is mirrored in a header; without this, the SDK would list all tools for each call.
         get_tool_input_schema=lambda _name: None,
         on_list_tools=lists,
     )
@@ -137,19 +137,19 @@ async def wire_answer(call: Awaitable[CallResult], protocol: str) -> dict[str, A
     try:
         result = await call
     except InvalidRequest as error:
-        result = _refused(error, protocol)
+        result = _argument_error(error, protocol)
     return wire_result(result, protocol)
 
 
-def _refused(error: InvalidRequest, protocol: str) -> CallResult:
-    if protocol < WRONG_ARGUMENTS_ARE_ANSWERS:
-        said = f"{error.message}. {error.hint}" if error.hint else error.message
-        raise MCPError(INVALID_PARAMS, said, envelope_of(error))
+def _argument_error(error: InvalidRequest, protocol: str) -> CallResult:
+    if protocol < ARGUMENT_ERRORS_ARE_RESULTS:
+        message = f"{error.message}. {error.hint}" if error.hint else error.message
+        raise MCPError(INVALID_PARAMS, message, envelope_of(error))
     return failed(error)
 
 
 def wire_result(result: CallResult, protocol: str) -> dict[str, Any]:
-    """The tool's own answer. Only what a version cannot carry is put differently."""
+    """Return a tool's result on the wire, converted only where the protocol version requires it."""
     content = [_block(block) for block in result.content]
     wire: dict[str, Any] = {"content": content, "isError": result.is_error, "resultType": "complete"}
     data = result.structured_content
@@ -167,7 +167,7 @@ def _block(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class PostOnly:
-    """An app that a route can hold. Nothing is ever sent unasked and there is no session to end."""
+    """ASGI app for a route. Only POST is accepted: there are no server events and no sessions."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -176,7 +176,7 @@ class PostOnly:
         if scope.get("method") != "POST":
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
-        # Space around a value is no part of it (RFC 9110, 5.5), and not every HTTP parser takes it off.
+        # Whitespace around a header value is not part of it (RFC 9110, 5.5), but not every HTTP parser strips it.
         headers = [(name, value.strip()) for name, value in scope["headers"]]
         await self._app({**scope, "headers": headers}, receive, send)
 
@@ -187,9 +187,9 @@ def mcp_asgi(
     max_bytes: int = DEFAULT_MAX_REQUEST_BODY_SIZE,
     around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
-    """The app to serve at `/mcp`, and what has to be open while it serves. What is put `around` it is asked first.
+    """Return the app for `/mcp` and its lifespan context. `around` wraps the app in middleware.
 
-    Without sessions: no tool keeps anything between calls, and a client outlives a restart.
+    Stateless: tools keep no state between calls, and clients survive a restart.
     """
     manager = StreamableHTTPSessionManager(
         server, stateless=True, security_settings=security, max_request_body_size=max_bytes
@@ -198,7 +198,7 @@ def mcp_asgi(
 
 
 async def run_stdio(server: Server[Any]) -> None:
-    """Serves one client until it closes our input. Whatever else prints goes to stderr."""
+    """Serve one client until it closes stdin. Other output of the process goes to stderr."""
     with claimed_input() as wire:
         lines = cast("anyio.AsyncFile[str]", InputLines(wire))
         async with stdio_server(stdin=lines) as (read, write):

@@ -1,4 +1,4 @@
-"""Apps whose libraries take seconds to load. They are loaded beside what is served already, and not before it."""
+"""Lazily mounted ASGI apps: their libraries take seconds to import, so the server starts before them."""
 
 import asyncio
 import logging
@@ -12,19 +12,19 @@ from toolscript.core.errors import Unavailable
 
 logger = logging.getLogger("toolscript.mcp")
 
-# Opens what the apps need open, and answers them by name.
+# Opens the apps' resources, and returns the apps by name.
 OpenApps = Callable[[], AbstractAsyncContextManager[Mapping[str, ASGIApp]]]
 
 
 def load(modules: Sequence[str]) -> None:
-    # The whole of the SDK before its parts: its packages import each other, and where two threads begin at
-    # different ends of the circle (the connections to MCP servers begin at `mcp`) both fail.
+    # Import all of the SDK before its parts: its packages import each other. Two threads that enter the cycle
+    # at different modules (connections to MCP servers import `mcp`) would both fail.
     for name in ("mcp", *modules):
         import_module(name)
 
 
 class LazyMount:
-    """`until_quiet` ends when what matters more has been loaded. Who asks for an app does not wait for that."""
+    """Imports the apps after `until_quiet`, when more important modules are loaded, or at the first request."""
 
     def __init__(
         self, modules: Sequence[str], open_apps: OpenApps, until_quiet: Callable[[], Awaitable[None]]
@@ -32,11 +32,11 @@ class LazyMount:
         self._modules = modules
         self._open_apps = open_apps
         self._until_quiet = until_quiet
-        self._asked = asyncio.Event()
-        self._apps: dict[str, _Later] = {}
+        self._requested = asyncio.Event()
+        self._apps: dict[str, _Placeholder] = {}
 
     def app(self, name: str) -> ASGIApp:
-        return self._apps.setdefault(name, _Later(self._asked))
+        return self._apps.setdefault(name, _Placeholder(self._requested))
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -49,55 +49,55 @@ class LazyMount:
             await serving
 
     async def _serve(self, closing: asyncio.Event) -> None:
-        """One task opens and closes what the SDK needs open, as its task groups ask for."""
-        await self._until_wanted(closing)
+        """Open and close the apps in one task, as the SDK's task groups require."""
+        await self._wait_for_start(closing)
         if closing.is_set():
             return
         try:
             await asyncio.to_thread(load, self._modules)
         except ImportError as error:
             logger.exception("MCP cannot be loaded")
-            for later in self._apps.values():
-                later.fail(error)
+            for placeholder in self._apps.values():
+                placeholder.fail(error)
             return
         async with self._open_apps() as apps:
             for name, app in apps.items():
-                self._apps.setdefault(name, _Later(self._asked)).become(app)
+                self._apps.setdefault(name, _Placeholder(self._requested)).set_app(app)
             await closing.wait()
 
-    async def _until_wanted(self, closing: asyncio.Event) -> None:
-        reasons = (self._until_quiet(), self._asked.wait(), closing.wait())
+    async def _wait_for_start(self, closing: asyncio.Event) -> None:
+        reasons = (self._until_quiet(), self._requested.wait(), closing.wait())
         waits = {asyncio.ensure_future(reason) for reason in reasons}
         _, left = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for task in left:
             task.cancel()
 
 
-class _Later:
-    """An app that is not there yet: whoever asks waits for it."""
+class _Placeholder:
+    """Placeholder of an app; requests wait until the app is loaded."""
 
-    def __init__(self, asked: asyncio.Event) -> None:
-        self._asked = asked
+    def __init__(self, requested: asyncio.Event) -> None:
+        self._requested = requested
         self._app: asyncio.Future[ASGIApp] | None = None
-        self._known: ASGIApp | None = None
+        self._loaded: ASGIApp | None = None
         self._failure: Unavailable | None = None
 
-    def become(self, app: ASGIApp) -> None:
-        self._known = app
+    def set_app(self, app: ASGIApp) -> None:
+        self._loaded = app
         if self._app is not None and not self._app.done():
             self._app.set_result(app)
 
     def fail(self, error: ImportError) -> None:
-        self._failure = Unavailable(f"MCP cannot be loaded: {error}", hint="install toolscript again")
+        self._failure = Unavailable(f"MCP cannot be loaded: {error}", hint="reinstall toolscript")
         if self._app is not None and not self._app.done():
             self._app.set_exception(self._failure)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._failure is not None:
             raise self._failure
-        if self._known is None:
-            self._asked.set()
+        if self._loaded is None:
+            self._requested.set()
             self._app = self._app or asyncio.get_running_loop().create_future()
             await asyncio.shield(self._app)
-        assert self._known is not None  # noqa: S101
-        await self._known(scope, receive, send)
+        assert self._loaded is not None  # noqa: S101
+        await self._loaded(scope, receive, send)

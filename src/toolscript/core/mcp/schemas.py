@@ -1,4 +1,4 @@
-"""Words that schemas of tools are put together from."""
+"""Building blocks of the tools' JSON Schemas."""
 
 from collections.abc import Mapping
 
@@ -18,14 +18,14 @@ def object_of(properties: Mapping[str, JsonObject], *required: str) -> dict[str,
 
 
 def closed(properties: Mapping[str, JsonObject], *required: str) -> dict[str, object]:
-    """For what comes in: a name that is none of these is a mistake."""
+    """Return an object schema for input, which rejects unknown properties."""
     return {**object_of(properties, *required), "additionalProperties": False}
 
 
-def list_of(one: JsonObject) -> JsonObject:
-    return {"type": "array", "items": one}
+def list_of(item: JsonObject) -> JsonObject:
+    return {"type": "array", "items": item}
 
 
 def whole_number(minimum: int, maximum: int, default: int, description: str = "") -> JsonObject:
-    said = {"description": description} if description else {}
-    return {"type": "integer", "minimum": minimum, "maximum": maximum, "default": default, **said}
+    described = {"description": description} if description else {}
+    return {"type": "integer", "minimum": minimum, "maximum": maximum, "default": default, **described}

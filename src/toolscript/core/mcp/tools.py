@@ -1,4 +1,4 @@
-"""A tool of the service: its definition, its scope and what it calls."""
+"""A tool of the service: definition, required scope and handler."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult
 
 OK, REFUSED, ERROR = "ok", "refused", "error"
-# Method, tool (empty where none is called), outcome, seconds.
+# Arguments: method, tool (empty if none is called), outcome, seconds.
 ObserveMcp = Callable[[str, str, str, float], None]
 
 Call = Callable[[Identity, JsonObject], Awaitable[CallResult]]
@@ -16,16 +16,16 @@ Call = Callable[[Identity, JsonObject], Awaitable[CallResult]]
 
 @dataclass(frozen=True)
 class ServiceTool:
-    """`for_a_tenant`: on whose behalf it is called has to be known."""
+    """`needs_tenant`: the tool requires a tenant, that is, a token."""
 
     definition: JsonObject
     scope: Scope
     call: Call
-    for_a_tenant: bool = False
+    needs_tenant: bool = False
 
     @property
     def name(self) -> str:
         return str(self.definition["name"])
 
-    def is_for(self, identity: Identity) -> bool:
-        return identity.may(self.scope) and (identity.principal is not None or not self.for_a_tenant)
+    def is_allowed_for(self, identity: Identity) -> bool:
+        return identity.may(self.scope) and (identity.principal is not None or not self.needs_tenant)

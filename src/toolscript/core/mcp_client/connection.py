@@ -1,4 +1,8 @@
-"""One connection to one server: protocol negotiation, calls, and notifications of changes."""
+"""One connection to one server: protocol negotiation, calls, and notifications of changes.
+
+A modern protocol has no handshake: every request carries the metadata, and clients subscribe to changes. An older
+one starts with `initialize`, and its servers report changes unasked.
+"""
 
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -41,14 +45,14 @@ from pydantic import ValidationError
 from toolscript.core.errors import ServerRejected, ServerUnavailable
 from toolscript.core.item_json import storable
 from toolscript.core.items import Item, JsonObject
-from toolscript.core.mcp_client.failures import STAND_INS, Failure, in_words, translated
+from toolscript.core.mcp_client.failures import SDK_PLACEHOLDERS, Failure, describe_failure, translate_errors
 from toolscript.core.mcp_client.http import HttpWatch, http_streams, sse_streams
 from toolscript.core.mcp_client.listing import (
     PROMPTS,
     RESOURCES,
     TEMPLATES,
     TOOLS,
-    Found,
+    ListedItems,
     Listing,
     call_result,
     list_all,
@@ -56,66 +60,73 @@ from toolscript.core.mcp_client.listing import (
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, Transport
 from toolscript.core.mcp_client.process_groups import ProcessGroups
 from toolscript.core.mcp_client.stdio import Child, stdio_streams
-from toolscript.core.mcp_client.supervision import Pace, Signals
+from toolscript.core.mcp_client.supervision import Signals, Timing
 from toolscript.core.text import readable
 from toolscript.core.version import __version__
 
 CLIENT = Implementation(name="toolscript", version=__version__)
-_ACKNOWLEDGED_WITHIN = 1.0
-_ASK_AGAIN = 1.0
-_ASK_AGAIN_AT_LAST = 60.0
+# The first listing waits this long, at most, for the server to acknowledge the subscription.
+_ACKNOWLEDGE_SECONDS = 1.0
+_RESUBSCRIBE_SECONDS = 1.0
+_MAX_RESUBSCRIBE_SECONDS = 60.0
 _CHANGES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
-_NOT_LET_IN = frozenset({401, 403})
+_UNAUTHORIZED = frozenset({401, 403})
 
-# The SDK tells its troubles to the log as well as to us, and some of what it tells there is secret.
+# The SDK also logs the errors it raises, and those log records may contain secrets.
 for noisy in ("client", "mcp.client"):
     logging.getLogger(noisy).setLevel(logging.CRITICAL)
 logging.getLogger("httpx2").setLevel(logging.WARNING)
 
 
 @dataclass
-class Habits:
-    """What was learnt about a server, so that it is not asked again what it did not understand."""
+class ProtocolHints:
+    """Protocol features a server lacks, kept between attempts so that no attempt repeats a failed probe."""
 
-    shakes_hands: bool = False
-    speaks_old_sse: bool = False
+    needs_handshake: bool = False
+    uses_legacy_sse: bool = False
 
 
-async def agree(session: ClientSession, habits: Habits, patience: float) -> None:
-    if not habits.shakes_hands and await _discovered(session, habits, patience):
+async def negotiate(session: ClientSession, hints: ProtocolHints, probe_seconds: float) -> None:
+    """Try a modern protocol, then the handshake of the older ones.
+
+    A server that discovers too slowly for the probe rejects the handshake: it is modern, so discover again.
+    """
+    if not hints.needs_handshake and await _try_discover(session, hints, probe_seconds):
         return
     try:
         await session.initialize()
-        habits.shakes_hands = True
+        hints.needs_handshake = True
     except MCPError as error:
         if error.code != UNSUPPORTED_PROTOCOL_VERSION:
             raise
-        habits.shakes_hands = False
+        hints.needs_handshake = False
         await session.discover()
 
 
-async def _discovered(session: ClientSession, habits: Habits, patience: float) -> bool:
+async def _try_discover(session: ClientSession, hints: ProtocolHints, probe_seconds: float) -> bool:
     try:
-        with anyio.fail_after(patience):
+        with anyio.fail_after(probe_seconds):
             await session.discover()
     except MCPError as error:
-        # There are servers that a request before the handshake kills, and others that say so with the same code
-        # and go on: the handshake finds out which.
-        habits.shakes_hands = habits.shakes_hands or error.code == CONNECTION_CLOSED
+        # A request before the handshake crashes some servers. Others reject it with the same code and keep
+        # running: the handshake shows which.
+        hints.needs_handshake = hints.needs_handshake or error.code == CONNECTION_CLOSED
         return False
     except (TimeoutError, ValidationError, RuntimeError):
+        # The SDK raises RuntimeError when the server offers only older protocols.
         return False
     return True
 
 
 def is_modern(protocol: str) -> bool:
+    """Return whether a protocol version works without a handshake."""
     return protocol in MODERN_PROTOCOL_VERSIONS
 
 
-def addressed(
+def build_request(
     protocol: str, method: str, params: JsonObject, headers: Mapping[str, str]
 ) -> tuple[dict[str, Any], CallOptions]:
-    """A request's parameters and headers as the protocol wants them: the newer one says everything each time."""
+    """Return the request's parameters and headers; the newer protocol repeats its metadata in every request."""
     options: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: protocol}}
     if not is_modern(protocol):
         return dict(params), options
@@ -134,67 +145,72 @@ def _envelope(protocol: str) -> JsonObject:
 
 
 @asynccontextmanager
-async def subscribed(session: ClientSession, signals: Signals) -> AsyncIterator[None]:
-    """Inside, a change is heard that happens after whatever is listed now."""
+async def subscription(session: ClientSession, signals: Signals) -> AsyncIterator[None]:
+    """Keep a subscription to change notifications, if the protocol is modern, while the context is open.
+
+    Entered before the first listing, so that it misses no later change.
+    """
     if not is_modern(session.protocol_version or ""):
         yield
         return
     async with anyio.create_task_group() as tasks:
-        heard = anyio.Event()
-        tasks.start_soon(_keep_listening, session, signals, heard)
-        with anyio.move_on_after(_ACKNOWLEDGED_WITHIN):
-            await heard.wait()
+        acknowledged = anyio.Event()
+        tasks.start_soon(_keep_listening, session, signals, acknowledged)
+        with anyio.move_on_after(_ACKNOWLEDGE_SECONDS):
+            await acknowledged.wait()
         try:
             yield
         finally:
             tasks.cancel_scope.cancel()
 
 
-async def _keep_listening(session: ClientSession, signals: Signals, heard: anyio.Event) -> None:
-    pause = _ASK_AGAIN
+async def _keep_listening(session: ClientSession, signals: Signals, acknowledged: anyio.Event) -> None:
+    """Subscribe again, with backoff, when a subscription ends; return if the server rejects it."""
+    pause = _RESUBSCRIBE_SECONDS
     while True:
         try:
-            await _listen(session, signals, heard)
+            await _listen(session, signals, acknowledged)
         except MCPError as error:
             if error.code != CONNECTION_CLOSED:
-                heard.set()
+                acknowledged.set()
                 return
         except SubscriptionLost:
             pass
-        # What changed while nobody listened is found by listing again.
-        signals.doubt()
+        # A new listing finds the changes made while the subscription was down.
+        signals.request_ping()
         signals.change()
         await anyio.sleep(pause)
-        pause = min(2 * pause, _ASK_AGAIN_AT_LAST)
+        pause = min(2 * pause, _MAX_RESUBSCRIBE_SECONDS)
 
 
-async def _listen(session: ClientSession, signals: Signals, heard: anyio.Event) -> None:
-    offered = session.server_capabilities or ServerCapabilities()
+async def _listen(session: ClientSession, signals: Signals, acknowledged: anyio.Event) -> None:
+    capabilities = session.server_capabilities or ServerCapabilities()
     async with listen(
         session,
-        tools_list_changed=offered.tools is not None,
-        prompts_list_changed=offered.prompts is not None,
-        resources_list_changed=offered.resources is not None,
+        tools_list_changed=capabilities.tools is not None,
+        prompts_list_changed=capabilities.prompts is not None,
+        resources_list_changed=capabilities.resources is not None,
     ) as events:
-        heard.set()
+        acknowledged.set()
         async for _ in events:
             signals.change()
 
 
 class Trace:
-    """What an attempt to connect meets on its way, to tell afterwards why it failed."""
+    """Record of one connection attempt, which explains its failure afterwards."""
 
     def __init__(self, signals: Signals) -> None:
         self.signals = signals
-        self.watch = HttpWatch(signals.doubt)
+        self.watch = HttpWatch(signals.request_ping)
         self.started: list[Child] = []
 
     def why(self, fault: BaseException) -> Failure:
-        return in_words(fault, self.started[-1] if self.started else None, self.watch.refusal)
+        """Describe the failure, with the output of the process and the HTTP status of this attempt."""
+        return describe_failure(fault, self.started[-1] if self.started else None, self.watch.refusal)
 
 
 class _Dispatcher(JSONRPCDispatcher):
-    """Tells when the other side is gone; otherwise only the next request would find out."""
+    """Dispatcher that reports a closed connection at once, before the next request fails on it."""
 
     def __init__(self, read: Any, write: Any, signals: Signals) -> None:
         super().__init__(read, write)
@@ -214,7 +230,7 @@ class _Dispatcher(JSONRPCDispatcher):
 
 
 class Connection:
-    """A server that answered. Anyone may call; only one task opens and closes it."""
+    """Connection to a server that has answered. Any task may call; only one task opens and closes it."""
 
     def __init__(self, spec: ServerSpec, session: ClientSession, dispatcher: _Dispatcher, trace: Trace) -> None:
         self._spec = spec
@@ -222,34 +238,38 @@ class Connection:
         self._dispatcher = dispatcher
         self._trace = trace
         self._wire_names: dict[str, str] = {}
-        self._headers: dict[str, dict[tuple[str, ...], str]] = {}
+        # By tool: the header of each argument that a modern server wants repeated in the headers.
+        self._header_maps: dict[str, dict[tuple[str, ...], str]] = {}
         self.protocol = session.protocol_version or ""
         info = session.server_info
         self.version = info.version if info else ""
-        self._about = session.instructions or (info and (info.description or info.title)) or ""
+        self._description = session.instructions or (info and (info.description or info.title)) or ""
 
-    async def list_items(self) -> Found:
-        found = await list_all(self._request, self._spec, self._about, self._listings(), self._unusable)
-        self._wire_names = found.wire_names
-        self._headers = self._mirrored(found.items) if is_modern(self.protocol) else {}
-        return found
+    async def list_items(self) -> ListedItems:
+        """List everything the server offers, and keep the names and headers that calls need."""
+        listings = self._listings()
+        listed = await list_all(self._request, self._spec, self._description, listings, self._why_unusable)
+        self._wire_names = listed.wire_names
+        self._header_maps = _header_maps(listed.items) if is_modern(self.protocol) else {}
+        return listed
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        headers = mcp_param_headers(self._headers.get(tool, {}), arguments)
+        """Call a tool. Raise ServerUnavailable if it takes too long; it may still be running then."""
+        headers = mcp_param_headers(self._header_maps.get(tool, {}), arguments)
         params = {"name": self._wire_names.get(tool, readable(tool)), "arguments": storable(arguments)}
         try:
             with anyio.fail_after(self._spec.call_seconds):
                 return call_result(tool, await self._request("tools/call", params, headers))
         except TimeoutError:
             if self._spec.transport is not Transport.STDIO:
-                self._trace.signals.doubt()
+                self._trace.signals.request_ping()
             raise ServerUnavailable(
                 f"{tool}: no answer within {self._spec.call_seconds:g} seconds",
-                hint=f"it may still be at work; raise callTimeout of {self._spec.name}, or ask for less at once",
+                hint=f"it may still be running; raise callTimeout of {self._spec.name}, or request less at once",
             ) from None
 
-    async def look(self, seconds: float) -> None:
-        """Asks whether the server is still there; any answer of its own will do."""
+    async def ping(self, seconds: float) -> None:
+        """Check that the server still answers; an error response counts as an answer."""
         method = "server/discover" if is_modern(self.protocol) else "ping"
         try:
             with anyio.fail_after(seconds):
@@ -262,72 +282,78 @@ class Connection:
     async def _request(
         self, method: str, params: JsonObject, headers: Mapping[str, str] | None = None
     ) -> JsonObject:
-        asked, options = addressed(self.protocol, method, params, headers or {})
+        full_params, options = build_request(self.protocol, method, params, headers or {})
         watch = self._trace.watch
         watch.status = 0
         try:
-            with translated(method):
-                return await self._dispatcher.send_raw_request(method, asked, options)
+            with translate_errors(method):
+                return await self._dispatcher.send_raw_request(method, full_params, options)
         except ServerUnavailable:
-            self._trace.signals.doubt()
+            self._trace.signals.request_ping()
             raise
         except ServerRejected as error:
-            if not self._was_refused_at_the_door(error):
+            if not self._is_http_rejection(error):
                 raise
-            self._trace.signals.doubt()
+            self._trace.signals.request_ping()
             raise ServerUnavailable(f"{method}: {watch.refusal}") from error
 
-    def _was_refused_at_the_door(self, error: ServerRejected) -> bool:
-        """By HTTP rather than by the server's own judgement: it forgot our session, or no longer knows us."""
+    def _is_http_rejection(self, error: ServerRejected) -> bool:
+        """Return whether HTTP rejected the request, not the MCP server: an expired session or credentials."""
         status = self._trace.watch.status
         if not is_modern(self.protocol):
             return status != 0
-        # The newer protocol gives its own errors a status, too.
-        return status in _NOT_LET_IN or (status != 0 and error.message.endswith(STAND_INS))
+        # The newer protocol also sets an HTTP status for its own errors.
+        return status in _UNAUTHORIZED or (status != 0 and error.message.endswith(SDK_PLACEHOLDERS))
 
     def _listings(self) -> tuple[Listing, ...]:
-        offered = self._session.server_capabilities
-        if offered is None or not offered.model_dump(exclude_none=True):
-            # A server that says nothing about itself was not asked for prompts by anyone before us either.
+        capabilities = self._session.server_capabilities
+        if capabilities is None or not capabilities.model_dump(exclude_none=True):
+            # A server without declared capabilities is listed for tools only, as other clients do.
             return (TOOLS,)
-        prompts = (PROMPTS,) if offered.prompts is not None else ()
-        resources = (RESOURCES, TEMPLATES) if offered.resources is not None else ()
-        return ((TOOLS,) if offered.tools is not None else ()) + prompts + resources
+        tools = (TOOLS,) if capabilities.tools is not None else ()
+        prompts = (PROMPTS,) if capabilities.prompts is not None else ()
+        resources = (RESOURCES, TEMPLATES) if capabilities.resources is not None else ()
+        return tools + prompts + resources
 
-    def _unusable(self, item: Item) -> str | None:
-        """The newer protocol forbids calling a tool whose wish for headers cannot be met."""
+    def _why_unusable(self, item: Item) -> str | None:
+        """Return why a tool cannot be called: the newer protocol forbids calls with invalid header parameters."""
         return find_invalid_x_mcp_header(item.input_schema) if is_modern(self.protocol) else None
 
-    def _mirrored(self, items: Sequence[Item]) -> dict[str, dict[tuple[str, ...], str]]:
-        maps = {item.name: x_mcp_header_map(item.input_schema) for item in items if item.input_schema}
-        return {name: wanted for name, wanted in maps.items() if wanted}
+
+def _header_maps(items: Sequence[Item]) -> dict[str, dict[tuple[str, ...], str]]:
+    maps = {item.name: x_mcp_header_map(item.input_schema) for item in items if item.input_schema}
+    return {name: headers for name, headers in maps.items() if headers}
 
 
 @asynccontextmanager
 async def open_connection(
-    spec: ServerSpec, trace: Trace, habits: Habits, groups: ProcessGroups, pace: Pace
+    spec: ServerSpec, trace: Trace, hints: ProtocolHints, groups: ProcessGroups, timing: Timing
 ) -> AsyncIterator[Connection]:
+    """Connect and negotiate. A server that rejects Streamable HTTP is tried over the older SSE at once.
+
+    `hints` keep that, so the next attempt starts with SSE. If it fails, the one after starts with Streamable HTTP.
+    """
     async with AsyncExitStack() as stack:
-        streams = _streams(spec, trace, habits, groups, pace)
+        streams = _streams(spec, trace, hints, groups, timing)
         try:
-            connection = await stack.enter_async_context(_connected(spec, streams, trace, habits, pace))
+            connection = await stack.enter_async_context(_connected(spec, streams, trace, hints, timing))
         except Exception:
-            newer = spec.transport is Transport.HTTP and not habits.speaks_old_sse
-            habits.speaks_old_sse = newer and trace.watch.means_old_server
-            if not habits.speaks_old_sse:
+            was_streamable_http = spec.transport is Transport.HTTP and not hints.uses_legacy_sse
+            hints.uses_legacy_sse = was_streamable_http and trace.watch.means_old_server
+            if not hints.uses_legacy_sse:
                 raise
-            trace.signals.forget()
-            older = sse_streams(spec, trace.watch)
-            connection = await stack.enter_async_context(_connected(spec, older, trace, habits, pace))
+            trace.signals.reset()
+            streams = sse_streams(spec, trace.watch)
+            connection = await stack.enter_async_context(_connected(spec, streams, trace, hints, timing))
         yield connection
 
 
 def _streams(
-    spec: ServerSpec, trace: Trace, habits: Habits, groups: ProcessGroups, pace: Pace
+    spec: ServerSpec, trace: Trace, hints: ProtocolHints, groups: ProcessGroups, timing: Timing
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     if spec.transport is Transport.STDIO:
-        return stdio_streams(spec, groups, pace.goodbye, trace.started)
-    if spec.transport is Transport.HTTP and not habits.speaks_old_sse:
+        return stdio_streams(spec, groups, timing.shutdown, trace.started)
+    if spec.transport is Transport.HTTP and not hints.uses_legacy_sse:
         return http_streams(spec, trace.watch)
     return sse_streams(spec, trace.watch)
 
@@ -337,17 +363,17 @@ async def _connected(
     spec: ServerSpec,
     streams: AbstractAsyncContextManager[tuple[Any, Any]],
     trace: Trace,
-    habits: Habits,
-    pace: Pace,
+    hints: ProtocolHints,
+    timing: Timing,
 ) -> AsyncIterator[Connection]:
-    async def hear(message: IncomingMessage) -> None:
+    async def on_message(message: IncomingMessage) -> None:
         if isinstance(message, _CHANGES):
             trace.signals.change()
 
     async with streams as (read, write):
         dispatcher = _Dispatcher(read, write, trace.signals)
-        async with ClientSession(dispatcher=dispatcher, client_info=CLIENT, message_handler=hear) as session:
-            await agree(session, habits, pace.probe)
+        async with ClientSession(dispatcher=dispatcher, client_info=CLIENT, message_handler=on_message) as session:
+            await negotiate(session, hints, timing.probe)
             trace.watch.status = 0
-            async with subscribed(session, trace.signals):
+            async with subscription(session, trace.signals):
                 yield Connection(spec, session, dispatcher, trace)

@@ -1,4 +1,4 @@
-"""What goes wrong between us and a server, in words: the one place that reads the libraries' errors."""
+"""Errors of connections as messages; the only module that interprets errors of the SDK and of httpx2."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,23 +11,23 @@ from mcp_types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
 from toolscript.core.errors import ServerRejected, ServerUnavailable, ToolscriptError
-from toolscript.core.mcp_client.model import SAID, WROTE
+from toolscript.core.mcp_client.model import STDERR_PREFIX, STDOUT_PREFIX
 from toolscript.core.mcp_client.stdio import Child
 
 MAX_MESSAGE = 2_000
-# What the SDK says in place of an error that came without a message of the protocol.
-STAND_INS = ("Server returned an error response", "Not Found", "Session terminated")
+# Placeholder messages of the SDK for HTTP errors without a JSON-RPC error.
+SDK_PLACEHOLDERS = ("Server returned an error response", "Not Found", "Session terminated")
 
-# First match wins. What the SDK raises as RuntimeError is an answer it could not use.
+# First match wins. The SDK raises RuntimeError for a response that it cannot use.
 _PHRASES: tuple[tuple[type[BaseException], str], ...] = (
     (httpx2.ConnectTimeout, "the server cannot be reached: no answer"),
     (httpx2.ConnectError, "the server cannot be reached"),
     (httpx2.HTTPStatusError, "the server refused"),
-    (httpx2.UnsupportedProtocol, "the address is no http or https address"),
-    (httpx2.InvalidURL, "the address is no address"),
+    (httpx2.UnsupportedProtocol, "the address is not an http or https URL"),
+    (httpx2.InvalidURL, "the address is not a valid URL"),
     (httpx2.HTTPError, "the connection broke"),
     (MCPError, "the server answered with an error"),
-    (ValidationError, "the server's answer is not what the protocol asks for"),
+    (ValidationError, "the server's answer does not follow the protocol"),
     (SubscriptionLost, "the connection broke"),
     (TimeoutError, "the server did not answer in time"),
     (OSError, "the connection broke"),
@@ -37,39 +37,39 @@ _PHRASES: tuple[tuple[type[BaseException], str], ...] = (
 
 @dataclass(frozen=True)
 class Failure:
-    """Why, and what the server itself had to say."""
+    """Reason of a failure, and the server's own output."""
 
     reason: str
     details: str = ""
 
 
 @contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Around one request: what the SDK raises becomes one of our errors."""
+def translate_errors(method: str) -> Iterator[None]:
+    """Translate errors of the SDK during one request into Toolscript's errors."""
     try:
         yield
     except MCPError as error:
         if error.code == CONNECTION_CLOSED:
-            raise ServerUnavailable(f"{what}: the connection was closed") from error
+            raise ServerUnavailable(f"{method}: the connection was closed") from error
         details = {"code": error.code}
-        raise ServerRejected(f"{what}: {error.message[:MAX_MESSAGE]}", details=details) from error
+        raise ServerRejected(f"{method}: {error.message[:MAX_MESSAGE]}", details=details) from error
 
 
-def innermost(fault: BaseException) -> BaseException:
-    """The SDK's tasks hand up groups of errors; the first of them is what went wrong."""
+def root_cause(fault: BaseException) -> BaseException:
+    """Return the first error of nested exception groups, which the SDK's tasks raise; it is the cause."""
     while isinstance(fault, BaseExceptionGroup):
         fault = fault.exceptions[0]
     return fault
 
 
-def in_words(fault: BaseException, child: Child | None = None, refusal: str = "") -> Failure:
-    """Why a connection failed, for a person who can mend it."""
-    cause = innermost(fault)
+def describe_failure(fault: BaseException, child: Child | None = None, refusal: str = "") -> Failure:
+    """Return why a connection failed, for the person who runs the server."""
+    cause = root_cause(fault)
     reason = cause.message if isinstance(cause, ToolscriptError) else refusal or _phrase(cause)
     if child is None:
         return Failure(reason)
-    # An exit code tells more than that the connection was closed.
-    return Failure(reason if child.fell is None else _exit(child.fell), _last_words(child))
+    # An exit code is more specific than a closed connection.
+    return Failure(reason if child.exit_code is None else _describe_exit(child.exit_code), _child_output(child))
 
 
 def _phrase(cause: BaseException) -> str:
@@ -81,17 +81,17 @@ def _phrase(cause: BaseException) -> str:
 
 def _detail(cause: BaseException) -> str:
     if isinstance(cause, httpx2.HTTPStatusError):
-        # Its own text has the whole address in it, and with it what may be secret.
+        # The text of the error contains the whole URL, which may contain secrets.
         return f"HTTP {cause.response.status_code} {cause.response.reason_phrase}".strip()
     if isinstance(cause, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, one['loc']))} {one['msg']}" for one in cause.errors()[:3])
+        return "; ".join(f"{'.'.join(map(str, error['loc']))} {error['msg']}" for error in cause.errors()[:3])
     return str(cause) or type(cause).__name__
 
 
-def _last_words(child: Child) -> str:
-    noise = f"{WROTE}{child.noise!r}" if child.noise else ""
-    return noise + (SAID + "\n".join(child.tail) if child.tail else "")
+def _child_output(child: Child) -> str:
+    noise = f"{STDOUT_PREFIX}{child.noise!r}" if child.noise else ""
+    return noise + (STDERR_PREFIX + "\n".join(child.tail) if child.tail else "")
 
 
-def _exit(code: int) -> str:
+def _describe_exit(code: int) -> str:
     return f"the process was ended by signal {-code}" if code < 0 else f"the process ended with exit code {code}"

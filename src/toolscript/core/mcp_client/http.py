@@ -1,4 +1,4 @@
-"""The HTTP transports: Streamable HTTP and the older SSE, with an eye on how answers begin and end."""
+"""The HTTP transports: Streamable HTTP and the older SSE, watched for error statuses, size and closed streams."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,12 +14,12 @@ from toolscript.core.mcp_client.model import ServerSpec
 
 MAX_ANSWER = 64 * 1024 * 1024
 _CONNECT_SECONDS = 15.0
-# What a server that knows only the older transport answers to a message of the newer one.
+# Statuses with which a server of the older transport rejects messages of the newer one.
 _OLD_SERVER = frozenset({400, 404, 405})
 
 
 class HttpWatch:
-    """Sees every answer: the last one that was an error, and event streams that end."""
+    """Response hook: keeps the last error status, limits response sizes, and reports closed event streams."""
 
     def __init__(self, on_stream_end: Callable[[], None]) -> None:
         self.status = 0
@@ -33,16 +33,18 @@ class HttpWatch:
     def refusal(self) -> str:
         return f"HTTP {self.status} {_phrase(self.status)}".strip() if self.status else ""
 
-    async def see(self, response: httpx2.Response) -> None:
+    async def on_response(self, response: httpx2.Response) -> None:
         if response.status_code >= HTTPStatus.BAD_REQUEST and response.request.method == "POST":
             self.status = response.status_code
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            lasting = response.request.method == "GET" and response.is_success
+            is_long_lived = response.request.method == "GET" and response.is_success
             limit = None if _is_event_stream(response) else MAX_ANSWER
-            response.stream = _Seen(response.stream, limit, self._on_stream_end if lasting else _nothing)
+            response.stream = _WatchedStream(
+                response.stream, limit, self._on_stream_end if is_long_lived else _nothing
+            )
 
 
-class _Seen(httpx2.AsyncByteStream):
+class _WatchedStream(httpx2.AsyncByteStream):
     def __init__(self, inner: httpx2.AsyncByteStream, limit: int | None, on_end: Callable[[], None]) -> None:
         self._inner = inner
         self._limit = limit
@@ -74,18 +76,18 @@ async def http_streams(spec: ServerSpec, watch: HttpWatch) -> AsyncIterator[tupl
 
 @asynccontextmanager
 async def sse_streams(spec: ServerSpec, watch: HttpWatch) -> AsyncIterator[tuple[Any, Any]]:
-    def make(headers: object = None, timeout: object = None, auth: object = None) -> httpx2.AsyncClient:  # noqa: ARG001
+    def make_client(headers: object = None, timeout: object = None, auth: object = None) -> httpx2.AsyncClient:  # noqa: ARG001
         return _client(spec, watch)
 
-    async with sse_client(spec.url, httpx_client_factory=make) as streams:
+    async with sse_client(spec.url, httpx_client_factory=make_client) as streams:
         yield streams
 
 
 def _client(spec: ServerSpec, watch: HttpWatch) -> httpx2.AsyncClient:
-    # No limit on reading: an event stream may be silent for hours. Calls and looks have their own limits.
+    # No limit on reading: an event stream may be silent for hours. Calls and pings have their own limits.
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=4)
-    hooks = {"response": [watch.see]}
+    hooks = {"response": [watch.on_response]}
     return httpx2.AsyncClient(headers=dict(spec.headers), timeout=timeout, limits=limits, event_hooks=hooks)
 
 

@@ -1,4 +1,4 @@
-"""All that a server offers, read page by page within bounds, as items."""
+"""Listing of a server: bounded, paged reads of its tools, prompts and resources as items."""
 
 import asyncio
 import hashlib
@@ -20,17 +20,17 @@ Entry = Mapping[str, object]
 
 MAX_ITEMS = 20_000
 MAX_PAGES = 1_000
-# Every item carries it, so that a long text would be kept thousands of times.
+# Every item carries the text: a long one would be stored thousands of times.
 MAX_ABOUT = 1_000
 
-Ask = Callable[[str, JsonObject], Awaitable[JsonObject]]
+SendRequest = Callable[[str, JsonObject], Awaitable[JsonObject]]
 
 METHOD_NOT_FOUND = -32601
 
 
 @dataclass
-class Found:
-    """Items so far, what was refused so far, and the name each tool has on the wire."""
+class ListedItems:
+    """Accepted items, rejected entries, and the wire name of each tool, collected while listing."""
 
     spec: ServerSpec
     about: str = ""
@@ -57,11 +57,11 @@ class Found:
         read = item_from_json({"server": self.spec.name, "server_description": self.about, **shape(entry)})
         if why := why_hidden(read):
             raise InvalidRequest(why)
-        item = _seen(read)
+        item = _with_visible_text(read)
         if item.kind is ItemKind.TOOL and not self.spec.offers(item.name):
             return
         if (item.kind, item.key) in self._taken:
-            raise InvalidRequest(f"there is one named {item.name!r} before it")
+            raise InvalidRequest(f"the name {item.name!r} is already taken")
         if reason := check(item):
             raise InvalidRequest(f"{item.name!r}: {reason}")
         self._taken.add((item.kind, item.key))
@@ -70,8 +70,8 @@ class Found:
             self.wire_names[item.name] = str(entry["name"])
 
 
-def _seen(item: Item) -> Item:
-    """What a server says is read by people and by models, who must see all of it."""
+def _with_visible_text(item: Item) -> Item:
+    """Make invisible characters of a server's texts visible: people and models must see all of them."""
     objects = {
         name: visible_json(getattr(item, name)) for name in ("input_schema", "output_schema", "annotations")
     }
@@ -101,7 +101,7 @@ def _prompt(entry: Entry) -> JsonObject:
 
 
 def _resource(entry: Entry) -> JsonObject:
-    """Two resources may share a name; what tells them apart is the address."""
+    """Two resources may share a name; the address identifies them."""
     address = entry.get("uri") or entry.get("uriTemplate")
     if not isinstance(address, str):
         raise InvalidRequest("uri is missing")
@@ -120,29 +120,29 @@ def _key(address: str) -> str:
 
 
 def _annotations(entry: Entry, *fields: str) -> object:
-    given = entry.get("annotations") or {}
-    if not isinstance(given, Mapping):
-        return given
-    return {**{name: entry[name] for name in fields if entry.get(name)}, **given} or None
+    annotations = entry.get("annotations") or {}
+    if not isinstance(annotations, Mapping):
+        return annotations
+    return {**{name: entry[name] for name in fields if entry.get(name)}, **annotations} or None
 
 
 def _arguments(value: object) -> JsonObject | None:
-    """A prompt's arguments are text, each with a name; a schema says the same to whoever reads schemas."""
+    """Return a JSON Schema of a prompt's arguments, all of them named strings."""
     if not value:
         return None
     if not isinstance(value, list):
         raise InvalidRequest("arguments must be a list")
-    named = dict(_named(value))
-    required = [name for name, one in named.items() if one.get("required") is True]
-    properties = {name: {"type": "string", **_description(one)} for name, one in named.items()}
+    named = dict(_named_arguments(value))
+    required = [name for name, argument in named.items() if argument.get("required") is True]
+    properties = {name: {"type": "string", **_description(argument)} for name, argument in named.items()}
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
-def _named(given: Sequence[object]) -> Iterator[tuple[str, Entry]]:
-    for one in given:
-        if not isinstance(one, Mapping) or not isinstance(one.get("name"), str):
+def _named_arguments(arguments: Sequence[object]) -> Iterator[tuple[str, Entry]]:
+    for argument in arguments:
+        if not isinstance(argument, Mapping) or not isinstance(argument.get("name"), str):
             raise InvalidRequest("an argument must have a name")
-        yield one["name"], one
+        yield argument["name"], argument
 
 
 def _description(argument: Entry) -> JsonObject:
@@ -160,7 +160,7 @@ _SHAPES: Mapping[str, Callable[[Entry], JsonObject]] = {
 
 @dataclass(frozen=True)
 class Listing:
-    """One list of a server: how it is asked for, and where in the answer it stands."""
+    """One list of a server: its method, and its field in the response."""
 
     name: str
     method: str
@@ -174,57 +174,65 @@ TEMPLATES = Listing("resource template", "resources/templates/list", "resourceTe
 
 
 async def list_all(
-    ask: Ask, spec: ServerSpec, about: str, wanted: Sequence[Listing], check: Callable[[Item], str | None]
-) -> Found:
-    """Without its tools a server is of no use; what is wrong with its other lists is noted and no more."""
-    found = Found(spec, about[:MAX_ABOUT])
-    if TOOLS in wanted:
-        await _take(ask, TOOLS, found, check)
+    send: SendRequest,
+    spec: ServerSpec,
+    about: str,
+    listings: Sequence[Listing],
+    check: Callable[[Item], str | None],
+) -> ListedItems:
+    """List a server. A failed tool list raises; failures of other lists only become refusals."""
+    listed = ListedItems(spec, about[:MAX_ABOUT])
+    if TOOLS in listings:
+        await _read_listing(send, TOOLS, listed, check)
     try:
         with anyio.fail_after(spec.start_seconds / 3):
-            for listing in wanted:
+            for listing in listings:
                 if listing is not TOOLS:
-                    await _take_if_given(ask, listing, found, check)
+                    await _read_optional_listing(send, listing, listed, check)
     except TimeoutError:
-        found.refuse("prompts and resources", "the server did not list them all in time")
-    return found
+        listed.refuse("prompts and resources", "the server did not list them all in time")
+    return listed
 
 
-async def _take_if_given(ask: Ask, listing: Listing, found: Found, check: Callable[[Item], str | None]) -> None:
+async def _read_optional_listing(
+    send: SendRequest, listing: Listing, listed: ListedItems, check: Callable[[Item], str | None]
+) -> None:
     try:
-        await _take(ask, listing, found, check)
+        await _read_listing(send, listing, listed, check)
     except ServerRejected as error:
-        # Who lacks a method has nothing to list by it.
+        # A server without the method has nothing to list.
         if error.details.get("code") != METHOD_NOT_FOUND:
-            found.refuse(f"{listing.name}s", error.message)
+            listed.refuse(f"{listing.name}s", error.message)
 
 
-async def _take(ask: Ask, listing: Listing, found: Found, check: Callable[[Item], str | None]) -> None:
-    room = MAX_ITEMS - len(found.items)
+async def _read_listing(
+    send: SendRequest, listing: Listing, listed: ListedItems, check: Callable[[Item], str | None]
+) -> None:
+    room = MAX_ITEMS - len(listed.items)
     entries = []
-    async for page in _pages(ask, listing, found):
+    async for page in _pages(send, listing, listed):
         entries += page
         if len(entries) > room:
-            found.refuse(f"{listing.name}s", f"a server's first {MAX_ITEMS} items are taken, the rest is not")
+            listed.refuse(f"{listing.name}s", f"only the first {MAX_ITEMS} items of a server are read")
             break
-    # Thousands of schemas take their time, and the other servers' messages do not wait for them.
-    await asyncio.to_thread(found.add, listing.name, entries[:room], check)
+    # Parsing thousands of schemas takes long; in a thread it does not delay other servers' messages.
+    await asyncio.to_thread(listed.add, listing.name, entries[:room], check)
 
 
-async def _pages(ask: Ask, listing: Listing, found: Found) -> AsyncIterator[list[object]]:
-    page, seen = await _page(ask, listing, {}), set[object]()
+async def _pages(send: SendRequest, listing: Listing, listed: ListedItems) -> AsyncIterator[list[object]]:
+    page, seen = await _page(send, listing, {}), set[object]()
     for _ in range(MAX_PAGES):
         yield page.entries
-        # A cursor that comes again would lead in a circle.
+        # A repeated cursor would loop forever.
         if page.cursor is None or page.cursor in seen:
             return
         seen.add(page.cursor)
         try:
-            page = await _page(ask, listing, {"cursor": page.cursor})
+            page = await _page(send, listing, {"cursor": page.cursor})
         except ServerRejected as error:
-            found.refuse(f"{listing.name}s", f"page {len(seen) + 1}: {error.message}")
+            listed.refuse(f"{listing.name}s", f"page {len(seen) + 1}: {error.message}")
             return
-    found.refuse(f"{listing.name}s", f"a server's first {MAX_PAGES} pages are read, the rest is not")
+    listed.refuse(f"{listing.name}s", f"only the first {MAX_PAGES} pages of a server are read")
 
 
 @dataclass(frozen=True)
@@ -233,8 +241,8 @@ class _Page:
     cursor: str | None
 
 
-async def _page(ask: Ask, listing: Listing, params: JsonObject) -> _Page:
-    answer = await ask(listing.method, params)
+async def _page(send: SendRequest, listing: Listing, params: JsonObject) -> _Page:
+    answer = await send(listing.method, params)
     entries, cursor = answer.get(listing.field), answer.get("nextCursor")
     if not isinstance(entries, list):
         raise ServerRejected(f"{listing.method}: the answer has no list of {listing.field}")
@@ -243,7 +251,7 @@ async def _page(ask: Ask, listing: Listing, params: JsonObject) -> _Page:
 
 def call_result(tool: str, answer: JsonObject) -> CallResult:
     if answer.get("resultType", "complete") != "complete":
-        raise ServerRejected(f"{tool}: the server asks back before it answers, and nobody here can reply")
+        raise ServerRejected(f"{tool}: the server requests input before it answers, which is not supported")
     content = answer.get("content", [])
     if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
         raise ServerRejected(f"{tool}: the answer has no list of content")

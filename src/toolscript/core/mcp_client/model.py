@@ -10,26 +10,26 @@ from urllib.parse import parse_qsl, urlsplit
 
 from toolscript.core.items import Item, JsonObject
 
-# What a server wrote itself stands behind these in an `error`, and may hold anything, secrets too.
-WROTE, SAID = "; it wrote what is no message: ", "; it said: "
+# These introduce a server's own output in an `error`. It may contain anything, also secrets.
+STDOUT_PREFIX, STDERR_PREFIX = "; stdout is not JSON-RPC: ", "; stderr: "
 
 MASK = "***"
-# Shorter values are words like `1` or `true`: no secrets, and masking them would blot out half a message.
-_SHORTEST = 6
+# Shorter values are words like `1` or `true`: no secrets, and masking them would make messages unreadable.
+_MIN_SECRET = 6
 _HEADER_FLAGS = frozenset({"header", "h"})
 _SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|bearer)", re.IGNORECASE)
 
 
-def without_own_words(error: str) -> str:
-    """Why a server failed, for people who need not be those who run it."""
-    return error.partition(WROTE)[0].partition(SAID)[0]
+def without_server_output(error: str) -> str:
+    """Return why a server failed, without the server's own output, for people who do not run it."""
+    return error.partition(STDOUT_PREFIX)[0].partition(STDERR_PREFIX)[0]
 
 
-def in_short(error: str) -> str:
-    """Why a server failed, with the last of its own words alone: of a traceback that is the line that says why."""
-    reason, said, words = error.partition(SAID)
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    return f"{reason}{said}{lines[-1]}" if lines else reason
+def short_error(error: str) -> str:
+    """Return why a server failed, with the last line of its stderr: in a traceback that is the error."""
+    reason, prefix, stderr = error.partition(STDERR_PREFIX)
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return f"{reason}{prefix}{lines[-1]}" if lines else reason
 
 
 class Transport(StrEnum):
@@ -40,9 +40,9 @@ class Transport(StrEnum):
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """One entry of a config file, variables filled in. What may hold a secret is not printed.
+    """One entry of a config file, variables filled in. Fields that may contain secrets are not in its repr.
 
-    `inherited` is what it gets of the environment without an entry of its own; `env` beats it.
+    `inherited` are variables that every server gets from the environment; `env` overrides them.
     """
 
     name: str
@@ -60,9 +60,9 @@ class ServerSpec:
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def offers(self, name: str) -> bool:
-        """Whether a tool of this name is wanted; patterns as a shell has them."""
-        included = not self.include_tools or any(fnmatchcase(name, one) for one in self.include_tools)
-        return included and not any(fnmatchcase(name, one) for one in self.exclude_tools)
+        """Return whether the config includes a tool of this name, by shell patterns."""
+        included = not self.include_tools or any(fnmatchcase(name, pattern) for pattern in self.include_tools)
+        return included and not any(fnmatchcase(name, pattern) for pattern in self.exclude_tools)
 
 
 class ServerStatus(StrEnum):
@@ -74,7 +74,7 @@ class ServerStatus(StrEnum):
 
 @dataclass(frozen=True)
 class ServerState:
-    """How a server is doing. A failed one is tried again by itself; `error` says why it failed."""
+    """State of a server. A failed server is retried automatically; `error` is the reason of the failure."""
 
     name: str
     transport: Transport
@@ -89,7 +89,7 @@ class ServerState:
 
 @dataclass(frozen=True)
 class Offer:
-    """All that one server has, as of its last listing. `refused` are entries that were no items, and why."""
+    """Items of one server as of its last listing. `refused` are invalid entries with the reason."""
 
     server: str
     items: tuple[Item, ...] = ()
@@ -98,7 +98,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class CallResult:
-    """What a tool answered: content blocks as the server sent them, and whether it calls itself an error."""
+    """Result of a tool call: content blocks as the server sent them, and its error flag."""
 
     content: Sequence[JsonObject] = ()
     structured_content: object = None
@@ -106,17 +106,17 @@ class CallResult:
 
 
 class ToolServers(Protocol):
-    """MCP servers, each connected and kept connected by itself; none waits for another."""
+    """MCP servers. Each has its own supervised connection; no server waits for another."""
 
     def use(self, specs: Sequence[ServerSpec]) -> None:
-        """Starts what is new, ends what is gone, restarts what changed, leaves alone what did not. Never waits."""
+        """Start new servers, stop removed ones and restart changed ones; the others keep running. Never waits."""
 
     def states(self) -> Sequence[ServerState]: ...
     def offers(self) -> Sequence[Offer]:
-        """What the servers that are ready have, in the order of their names."""
+        """Return the offers of the ready servers, ordered by name."""
 
     async def changed(self, after: int) -> int:
-        """Waits until states or offers are newer than revision `after`; answers the revision they have now."""
+        """Wait until states or offers are newer than revision `after`; return the current revision."""
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult: ...
     async def close(self) -> None: ...
@@ -129,28 +129,28 @@ def masked(text: str, spec: ServerSpec) -> str:
 
 
 def _secrets(spec: ServerSpec) -> set[str]:
-    named = [*spec.env.values(), *spec.headers.values(), *_of_arguments(spec.args), *_of_url(spec.url)]
-    # `Bearer abc` is a secret as a whole, and so is `abc`.
+    named = [*spec.env.values(), *spec.headers.values(), *_argument_secrets(spec.args), *_url_secrets(spec.url)]
+    # Both `Bearer abc` and `abc` are secrets.
     words = [word for value in named for word in (value, value.rpartition(" ")[2])]
-    return {word for word in words if len(word) >= _SHORTEST}
+    return {word for word in words if len(word) >= _MIN_SECRET}
 
 
-def _of_arguments(args: tuple[str, ...]) -> list[str]:
+def _argument_secrets(args: tuple[str, ...]) -> list[str]:
     secrets = []
-    for before, given in zip(("", *args), args, strict=False):
-        flag, equals, value = given.partition("=")
+    for previous, argument in zip(("", *args), args, strict=False):
+        flag, equals, value = argument.partition("=")
         if equals and _SECRET_FLAG.search(flag):
             secrets.append(value)
-        elif before.startswith("-") and _SECRET_FLAG.search(before):
-            secrets.append(given)
-        header, colon, value = given.partition(":")
-        if colon and (before.lstrip("-").lower() in _HEADER_FLAGS or _SECRET_FLAG.search(header)):
+        elif previous.startswith("-") and _SECRET_FLAG.search(previous):
+            secrets.append(argument)
+        header, colon, value = argument.partition(":")
+        if colon and (previous.lstrip("-").lower() in _HEADER_FLAGS or _SECRET_FLAG.search(header)):
             secrets.append(value.strip())
-        secrets += _of_url(given) if "://" in given else []
+        secrets += _url_secrets(argument) if "://" in argument else []
     return secrets
 
 
-def _of_url(url: str) -> list[str]:
+def _url_secrets(url: str) -> list[str]:
     try:
         parts = urlsplit(url)
     except ValueError:

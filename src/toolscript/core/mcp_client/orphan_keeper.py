@@ -1,7 +1,7 @@
-"""Runs beside the gateway as a process of its own and ends the gateway's children should it be killed.
+"""Separate process beside the gateway that ends the gateway's children if the gateway is killed.
 
-It reads `+group` and `-group` lines; its input ends when the gateway does, however that happens. It is run by
-its path, without site packages, and so imports nothing but the standard library.
+It reads `+group` and `-group` lines; its input closes when the gateway ends, however that happens. It runs by
+its path, without site packages, and so imports only the standard library.
 """
 
 import os
@@ -22,7 +22,7 @@ def groups_left(lines: Iterable[str]) -> set[int]:
 
 
 def send(groups: set[int], number: int) -> set[int]:
-    """Signals the groups; answers those that are still there."""
+    """Signal the groups; return those that still exist."""
     left = set()
     for group in groups:
         try:

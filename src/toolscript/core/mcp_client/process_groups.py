@@ -1,4 +1,4 @@
-"""The process groups of the children that run. Whatever becomes of the gateway, they end."""
+"""Process groups of the running children. They end with the gateway, however it ends."""
 
 import asyncio
 import signal
@@ -12,15 +12,15 @@ from toolscript.core.mcp_client.orphan_keeper import GRACE_SECONDS, send
 _KEEPER = Path(__file__).with_name("orphan_keeper.py")
 _HAS_GROUPS = sys.platform != "win32"
 
-ASKING = signal.SIGTERM
-KILLING: signal.Signals = getattr(signal, "SIGKILL", signal.SIGTERM)
+TERMINATE = signal.SIGTERM
+KILL: signal.Signals = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 class ProcessGroups:
-    """A child that outlives a killed gateway would run for ever, and so would what it started itself.
+    """Process groups that end even if the gateway is killed; otherwise its children would run forever.
 
-    Most servers end with their input, but not all, and no signal of the kernel reaches a whole group. So a
-    small process holds the other end of a pipe and ends the groups when the pipe closes.
+    Most servers end when their input closes, but not all, and the kernel sends no signal to a whole group. So a
+    small process (`orphan_keeper.py`) reads from a pipe and ends the groups when the pipe closes.
     """
 
     def __init__(self) -> None:
@@ -29,22 +29,22 @@ class ProcessGroups:
 
     def add(self, group: int) -> None:
         self._groups.add(group)
-        self._tell(f"+{group}\n")
+        self._notify_keeper(f"+{group}\n")
 
     def remove(self, group: int) -> None:
         self._groups.discard(group)
-        self._tell(f"-{group}\n")
+        self._notify_keeper(f"-{group}\n")
 
     def kill_all(self) -> None:
         if _HAS_GROUPS:
-            send(self._groups, KILLING)
+            send(self._groups, KILL)
 
     async def close(self) -> None:
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             await asyncio.to_thread(_dismiss, keeper)
 
-    def _tell(self, line: str) -> None:
+    def _notify_keeper(self, line: str) -> None:
         if not _HAS_GROUPS:
             return
         if self._keeper is None or self._keeper.poll() is not None:
@@ -56,12 +56,12 @@ class ProcessGroups:
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Whether anyone of the group was there; 0 only asks."""
+    """Signal a group; return whether it exists. Signal 0 only checks."""
     return _HAS_GROUPS and bool(send({group}, number))
 
 
 def _start_keeper() -> subprocess.Popen[bytes]:
-    # A session of its own: a Ctrl-C meant for the gateway must not end the keeper first.
+    # A new session: Ctrl-C in the gateway's terminal must not end the keeper first.
     return subprocess.Popen(  # noqa: S603 - our own file, run by our own interpreter
         [sys.executable, "-I", "-S", str(_KEEPER)],
         stdin=subprocess.PIPE,

@@ -20,29 +20,29 @@ from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, j
 
 from toolscript.core.errors import ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec
-from toolscript.core.mcp_client.process_groups import ASKING, KILLING, ProcessGroups, signal_group
+from toolscript.core.mcp_client.process_groups import KILL, TERMINATE, ProcessGroups, signal_group
 from toolscript.core.text import readable
 
 MAX_LINE = 64 * 1024 * 1024
 TAIL_LINES = 20
 TAIL_WIDTH = 300
-_ASK_AGAIN = 0.02
-_LAST_MOMENT = 0.5
+_POLL_SECONDS = 0.02
+_EXIT_SECONDS = 0.5
 
 Stream = TypeVar("Stream")
 
 Incoming = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
 
-# Room for what is on its way, so that nobody waits for a child that reads nothing.
-_ROOM = 256
+# Buffered messages, so that no sender waits for a child that does not read.
+_BUFFERED_MESSAGES = 256
 _NOISE_WIDTH = 120
-# What a child wrote before it ended is read to the end, unless a grandchild keeps the pipe open.
-_LAST_WORDS = 0.2
+# Time to read a child's remaining output after its exit; a grandchild may keep the pipe open.
+_DRAIN_SECONDS = 0.2
 
 
 class _Watching(SubprocessStreamProtocol):
-    """Knows at once when the process is gone, though a grandchild may still hold its output open."""
+    """Reports the exit of the process at once, even if a grandchild still holds its output open."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=MAX_LINE, loop=loop)
@@ -59,7 +59,7 @@ class Child:
         self._protocol = protocol
         self.pid = transport.get_pid()
         self.exited = protocol.exited
-        self.fell: int | None = None
+        self.exit_code: int | None = None
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         self.noise = ""
 
@@ -72,7 +72,7 @@ class Child:
         return _piped(self._protocol.stdout)
 
     async def read_errors(self) -> None:
-        """Keeps the end of what the child writes to stderr, and lets it write on for ever."""
+        """Drain stderr until it closes and keep its last lines."""
         stderr, rest = _piped(self._protocol.stderr), ""
         while data := await stderr.read(16_384):
             *lines, rest = (rest + data.decode("utf-8", "replace")).split("\n")
@@ -82,15 +82,15 @@ class Child:
             self.tail.append(readable(rest).strip())
 
     async def end(self, groups: ProcessGroups, patience: float) -> None:
-        """Closes the input, then asks, then kills: the child and all that it started. Always over soon."""
-        # Who closes its output is about to end by itself, and how it ended is worth the wait.
-        await self._gone_within(_LAST_MOMENT if self.stdout.at_eof() else 0)
-        self.fell = self._transport.get_returncode()
+        """End the child and its process group: close the input, then terminate, then kill. Time is bounded."""
+        # A child that closed its output is about to exit: wait shortly for its exit code.
+        await self._wait_for_exit(_EXIT_SECONDS if self.stdout.at_eof() else 0)
+        self.exit_code = self._transport.get_returncode()
         self.stdin.close()
-        await self._gone_within(patience)
-        for number in (ASKING, KILLING):
+        await self._wait_for_exit(patience)
+        for number in (TERMINATE, KILL):
             self._signal(number)
-            if await self._group_gone_within(patience):
+            if await self._wait_for_group_exit(patience):
                 break
         groups.remove(self.pid)
         self._transport.close()
@@ -101,23 +101,23 @@ class Child:
         elif not self.exited.is_set():
             self._transport.kill()
 
-    async def _gone_within(self, seconds: float) -> None:
+    async def _wait_for_exit(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
             await self.exited.wait()
 
-    async def _group_gone_within(self, seconds: float) -> bool:
+    async def _wait_for_group_exit(self, seconds: float) -> bool:
         give_up = asyncio.get_running_loop().time() + seconds
         while not self.exited.is_set() or signal_group(self.pid, 0):
             if asyncio.get_running_loop().time() > give_up:
                 return False
-            await asyncio.sleep(_ASK_AGAIN)
+            await asyncio.sleep(_POLL_SECONDS)
         return True
 
 
 async def start_child(spec: ServerSpec, environment: Mapping[str, str], groups: ProcessGroups) -> Child:
-    """Runs exactly the command with its arguments; there is no shell that could read more into them."""
+    """Start the command with exactly its arguments, without a shell that could expand them."""
     loop = asyncio.get_running_loop()
-    if spec.cwd and not Path(spec.cwd).is_dir():  # noqa: ASYNC240 - one look at a local folder
+    if spec.cwd and not Path(spec.cwd).is_dir():  # noqa: ASYNC240 - one check of a local folder
         raise ServerUnavailable(f"there is no folder {spec.cwd}", hint="set `cwd` to a folder that exists")
     program = shutil.which(spec.command, path=environment.get("PATH")) or spec.command
     try:
@@ -133,17 +133,19 @@ async def start_child(spec: ServerSpec, environment: Mapping[str, str], groups: 
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise ServerUnavailable(_why_not(spec.command, error), hint="is it installed, and on the PATH?") from error
+        raise ServerUnavailable(
+            _start_error(spec.command, error), hint="is it installed, and on the PATH?"
+        ) from error
     child = Child(transport, protocol)
     groups.add(child.pid)
     return child
 
 
-def _why_not(command: str, error: OSError | ValueError) -> str:
+def _start_error(command: str, error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"command not found: {command}"
     if isinstance(error, PermissionError):
-        return f"command may not be run: {command}"
+        return f"no permission to run command: {command}"
     return f"command cannot be run: {command}: {getattr(error, 'strerror', None) or error}"
 
 
@@ -157,18 +159,18 @@ def _piped(stream: Stream | None) -> Stream:
 async def stdio_streams(
     spec: ServerSpec, groups: ProcessGroups, patience: float, started: list[Child]
 ) -> AsyncIterator[Streams]:
-    # A start that is cut off halfway would leave a process that nobody knows.
+    # A cancelled start would leave an untracked process.
     with anyio.CancelScope(shield=True):
         environment = {**get_default_environment(), **spec.inherited, **spec.env}
         child = await start_child(spec, environment, groups)
     started.append(child)
-    arrived, incoming = anyio.create_memory_object_stream[Incoming](_ROOM)
-    outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](_ROOM)
+    arrived, incoming = anyio.create_memory_object_stream[Incoming](_BUFFERED_MESSAGES)
+    outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](_BUFFERED_MESSAGES)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(child.read_errors)
         tasks.start_soon(_read, child, arrived)
         tasks.start_soon(_write, child, leaving, arrived)
-        tasks.start_soon(_hang_up, child, arrived)
+        tasks.start_soon(_close_after_exit, child, arrived)
         try:
             yield incoming, outgoing
         finally:
@@ -183,18 +185,18 @@ async def _read(child: Child, arrived: MemoryObjectSendStream[Incoming]) -> None
     with arrived:
         try:
             while line := await child.stdout.readline():
-                await _pass_on(child, line, arrived)
+                await _forward(child, line, arrived)
         except ValueError:
             child.noise = "a line without an end"
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return
 
 
-async def _pass_on(child: Child, line: bytes, arrived: MemoryObjectSendStream[Incoming]) -> None:
+async def _forward(child: Child, line: bytes, arrived: MemoryObjectSendStream[Incoming]) -> None:
     try:
         message = _message(line)
     except (ValueError, RecursionError):
-        # Many servers print a greeting where only messages belong. It harms nobody, and may explain a silence.
+        # Many servers print a greeting to stdout. It is harmless, and may explain a missing response.
         child.noise = child.noise or readable(line[:_NOISE_WIDTH].decode("utf-8", "replace")).strip()
         return
     await arrived.send(SessionMessage(message))
@@ -204,16 +206,16 @@ def _message(line: bytes) -> JSONRPCMessage:
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        # The fast reader gives up on deep nesting, and one deep schema would hide all tools of its page.
+        # Pydantic's parser rejects deep nesting, and one deep schema would hide all tools of its page.
         plain = json.loads(line)
     try:
         return jsonrpc_message_adapter.validate_python(plain, by_name=False)
     except ValueError:
         if not isinstance(plain, dict) or "method" in plain or not isinstance(plain.get("id"), int):
             raise
-        # Whoever asked would otherwise wait for an answer that came already.
-        wrong = ErrorData(code=INTERNAL_ERROR, message="the answer is not what the protocol asks for")
-        return JSONRPCError(jsonrpc="2.0", id=plain["id"], error=wrong)
+        # Without this error the requester would wait for a response that has already arrived.
+        error = ErrorData(code=INTERNAL_ERROR, message="the answer does not follow the protocol")
+        return JSONRPCError(jsonrpc="2.0", id=plain["id"], error=error)
 
 
 async def _write(
@@ -228,7 +230,7 @@ async def _write(
         arrived.close()
 
 
-async def _hang_up(child: Child, arrived: MemoryObjectSendStream[Incoming]) -> None:
+async def _close_after_exit(child: Child, arrived: MemoryObjectSendStream[Incoming]) -> None:
     await child.exited.wait()
-    await anyio.sleep(_LAST_WORDS)
+    await anyio.sleep(_DRAIN_SECONDS)
     arrived.close()

@@ -1,4 +1,4 @@
-"""GET /metrics for Prometheus, and how long requests take."""
+"""GET /metrics for Prometheus, and the duration of requests."""
 
 import time
 from collections.abc import Callable
@@ -11,27 +11,27 @@ from toolscript.core.web.auth import AdminAccess
 METRICS_PATH = "/metrics"
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
-# Method, template of the route (empty where none fits), status, seconds.
+# Arguments: method, template of the route (empty without a route), status, seconds.
 ObserveRequest = Callable[[str, str, int, float], None]
 
 
 def metrics_routes(page: Callable[[], bytes], admin: AdminAccess) -> APIRouter:
-    """Figures tell how much an installation is used: for whoever runs it."""
+    """Return the metrics route, for administrators only: metrics reveal how much an installation is used."""
     router = APIRouter()
 
-    # Not async: making the page takes a while, on a thread that no search waits for.
+    # Not async: rendering the page takes a while, so it runs in a thread.
     @router.get(METRICS_PATH, include_in_schema=False)
     def metrics(request: Request) -> Response:
-        refused = admin.refusal(request)
-        if refused is not None:
-            raise refused
+        error = admin.refusal(request)
+        if error is not None:
+            raise error
         return Response(page(), headers={"content-type": TEXT_FORMAT})
 
     return router
 
 
 class MeasuredRequests:
-    """To be put around everything else: what is answered is what is measured."""
+    """Outermost middleware: measures every response."""
 
     def __init__(self, app: ASGIApp, observe: ObserveRequest) -> None:
         self._app = app
@@ -43,18 +43,18 @@ class MeasuredRequests:
             return
         status, began = 500, time.perf_counter()
 
-        async def seen(message: Message) -> None:
+        async def send_measured(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, seen)
+            await self._app(scope, receive, send_measured)
         finally:
             self._observe(scope["method"], _template(scope), status, time.perf_counter() - began)
 
 
 def _template(scope: Scope) -> str:
-    """The router leaves in the scope which route it chose."""
+    """Return the path template of the route, which the router stores in the scope."""
     return str(getattr(scope.get("route"), "path", ""))

@@ -30,23 +30,23 @@ MAX_WAITING = 4_096
 BATCH = 512
 SEND_EVERY_SECONDS = 1.0
 SEND_SECONDS = 5.0
-GOODBYE_SECONDS = 3.0
-COMPLAIN_EVERY_SECONDS = 60.0
-# Longer than any name we give, too short for a document.
+SHUTDOWN_SECONDS = 3.0
+WARN_EVERY_SECONDS = 60.0
+# Longer than any name in use, too short for a document.
 MAX_FACT = 256
 DEFAULT_PATH = "/v1/traces"
-# What the HTTP framework says of an address holds the query of whoever searches by GET.
+# The HTTP instrumentation records the URL query, which contains search queries.
 HIDDEN = "url.query"
-# Paths hold ids of documents; which route it was is said apart.
+# Paths contain ids of documents; the route is a separate attribute.
 PATH = "url.path"
 REDACTED = "REDACTED"
 
-# Without the baggage that a caller may have sent along: it is not for others.
+# Without baggage: that of a client must not reach other services.
 _TRACE = TraceContextTextMapPropagator()
 
 
 class TracedSpans:
-    """A span that fails is marked with the error's class, and with nothing the error says."""
+    """Opens spans. A failed span has the error's class, but not its message."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -56,43 +56,43 @@ class TracedSpans:
 
 
 class _Running(AbstractContextManager[None]):
-    __slots__ = ("_before", "_facts", "_name", "_span", "_tracer")
+    __slots__ = ("_facts", "_name", "_span", "_token", "_tracer")
 
     def __init__(self, tracer: Tracer, name: str, facts: Mapping[str, str | int | float | bool]) -> None:
         self._tracer, self._name, self._facts = tracer, name, facts
         self._span: Span
-        self._before: Token[Context]
+        self._token: Token[Context]
 
     def __enter__(self) -> None:
         self._span = self._tracer.start_span(self._name, attributes=self._facts)
-        self._before = ambient.attach(trace.set_span_in_context(self._span))
+        self._token = ambient.attach(trace.set_span_in_context(self._span))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace_back: TracebackType | None
     ) -> None:
-        ambient.detach(self._before)
+        ambient.detach(self._token)
         if kind is not None:
             self._span.set_attribute("error.type", kind.__name__)
             self._span.set_status(Status(StatusCode.ERROR, kind.__name__))
         self._span.end()
 
 
-class _Discreet(SpanProcessor):
+class _Redacting(SpanProcessor):
     def on_start(self, span: WritableSpan, parent_context: Context | None = None) -> None:  # noqa: ARG002
-        said = span.attributes or {}
-        if HIDDEN in said:
+        attributes = span.attributes or {}
+        if HIDDEN in attributes:
             span.set_attribute(HIDDEN, REDACTED)
-        if PATH in said:
-            span.set_attribute(PATH, _discreet_path(str(said[PATH])))
+        if PATH in attributes:
+            span.set_attribute(PATH, _redacted_path(str(attributes[PATH])))
 
 
-def _discreet_path(path: str) -> str:
+def _redacted_path(path: str) -> str:
     first, *more = path.lstrip("/").split("/", 1)
     return f"/{first}/{REDACTED}" if more else path
 
 
 def tracer_provider(exporter: SpanExporter, share: float) -> TracerProvider:
-    """Whoever calls us with a trace of their own has decided whether it is recorded; of the others, a share is."""
+    """Create a provider. A client's trace context decides the sampling; other requests are sampled by `share`."""
     provider = TracerProvider(
         sampler=ParentBased(TraceIdRatioBased(share)),
         resource=Resource.create(
@@ -101,7 +101,7 @@ def tracer_provider(exporter: SpanExporter, share: float) -> TracerProvider:
         shutdown_on_exit=False,
         span_limits=SpanLimits(max_span_attribute_length=MAX_FACT, max_span_attributes=32),
     )
-    provider.add_span_processor(_Discreet())
+    provider.add_span_processor(_Redacting())
     provider.add_span_processor(
         BatchSpanProcessor(
             exporter,
@@ -115,13 +115,13 @@ def tracer_provider(exporter: SpanExporter, share: float) -> TracerProvider:
 
 @asynccontextmanager
 async def open_tracing(endpoint: str, share: float) -> AsyncIterator[TracerProvider]:
-    """Spans that are left at the end are sent, if that is soon done."""
-    _complain_seldom("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    """Open tracing; on exit, remaining spans are sent within a short limit."""
+    _limit_log_rate("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     provider = tracer_provider(OTLPSpanExporter(address(endpoint), timeout=SEND_SECONDS), share)
     try:
         yield provider
     finally:
-        await _goodbye(provider)
+        await _shut_down(provider)
 
 
 def spans_of(provider: TracerProvider) -> TracedSpans:
@@ -129,39 +129,39 @@ def spans_of(provider: TracerProvider) -> TracedSpans:
 
 
 def address(endpoint: str) -> str:
-    """Where only a machine is named, traces go where collectors take them."""
-    read = urlsplit(endpoint)
-    if read.scheme not in {"http", "https"} or not read.hostname:
+    """Return the URL for traces; an endpoint without a path gets the default path of OTLP."""
+    parts = urlsplit(endpoint)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise SetupError(
-            "TOOLSCRIPT_OTLP_ENDPOINT is no address",
+            "TOOLSCRIPT_OTLP_ENDPOINT is not a URL",
             hint="write it like http://collector:4318, the port for OTLP over HTTP",
         )
-    return endpoint.rstrip("/") + DEFAULT_PATH if read.path in {"", "/"} else endpoint
+    return endpoint.rstrip("/") + DEFAULT_PATH if parts.path in {"", "/"} else endpoint
 
 
-async def _goodbye(provider: TracerProvider) -> None:
-    """On a thread that nobody waits for when a collector hangs."""
+async def _shut_down(provider: TracerProvider) -> None:
+    """Shut down in a daemon thread, which is abandoned if the collector hangs."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
     def end() -> None:
         provider.shutdown()
-        # The loop may be gone by then.
+        # The loop may be closed by then.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(done.set)
 
-    threading.Thread(target=end, daemon=True, name="traces-goodbye").start()
+    threading.Thread(target=end, daemon=True, name="traces-shutdown").start()
     try:
-        async with asyncio.timeout(GOODBYE_SECONDS):
+        async with asyncio.timeout(SHUTDOWN_SECONDS):
             await done.wait()
     except TimeoutError:
         logging.getLogger(__name__).warning("the last traces could not be sent in time")
 
 
-def _complain_seldom(name: str) -> None:
-    """A collector that is down would be complained of with every batch."""
+def _limit_log_rate(name: str) -> None:
+    """Limit the logger's rate: it would log every batch while the collector is down."""
     logger = logging.getLogger(name)
-    if not any(isinstance(one, _RateLimitedLog) for one in logger.filters):
+    if not any(isinstance(item, _RateLimitedLog) for item in logger.filters):
         logger.addFilter(_RateLimitedLog())
 
 
@@ -173,20 +173,20 @@ class _RateLimitedLog(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002
         if (now := time.monotonic()) < self._next:
             return False
-        self._next = now + COMPLAIN_EVERY_SECONDS
+        self._next = now + WARN_EVERY_SECONDS
         return True
 
 
 def trace_ids() -> Mapping[str, str]:
-    """For logs: of what is being done here and now, if that is traced."""
-    now = trace.get_current_span().get_span_context()
-    if not now.is_valid:
+    """Return trace id and span id of the current span for log records, if it is traced."""
+    current = trace.get_current_span().get_span_context()
+    if not current.is_valid:
         return {}
-    return {"trace_id": trace.format_trace_id(now.trace_id), "span_id": trace.format_span_id(now.span_id)}
+    return {"trace_id": trace.format_trace_id(current.trace_id), "span_id": trace.format_span_id(current.span_id)}
 
 
 def trace_headers() -> Mapping[str, str]:
-    """For whoever is asked on the way, to say of which trace it is a part."""
+    """Return headers that propagate the trace context to other services."""
     headers: dict[str, str] = {}
     _TRACE.inject(headers)
     return headers

@@ -1,4 +1,4 @@
-"""Migrations of the schema: which revisions there are, which are applied, up and down."""
+"""Migrations of the schema: list, status, upgrade and downgrade."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent / "migrations"
 
 
 def known_revisions(folder: Path = FOLDER) -> list[Revision]:
-    """The oldest first."""
+    """Return all revisions, oldest first."""
     scripts = list(ScriptDirectory(str(folder)).walk_revisions())
     titles = [str(script.doc).splitlines()[0].rstrip(".") for script in scripts]
     revisions = [
@@ -47,9 +47,9 @@ def schema_status(url: str) -> SchemaStatus:
     return status
 
 
-def require_way_down(status: SchemaStatus, revision: str) -> None:
-    """Refuses what nobody can go back to from here."""
-    if revision != NOTHING and revision not in {one.id for one in status.revisions}:
+def require_downgradable(status: SchemaStatus, revision: str) -> None:
+    """Raise an error if the schema cannot be downgraded to the revision."""
+    if revision != NOTHING and revision not in {entry.id for entry in status.revisions}:
         raise InvalidRequest(f"there is no revision {revision[:80]!r}", hint=LIST_HINT)
     if status.is_newer:
         raise SetupError(
@@ -65,7 +65,7 @@ def require_way_down(status: SchemaStatus, revision: str) -> None:
 
 def _stored(url: str) -> tuple[str | None, str | None]:
     require_readable(url)
-    # Nothing of a session, as in pool.py.
+    # No session state, as in pool.py.
     connected = partial(psycopg.connect, autocommit=True, prepare_threshold=None, connect_timeout=CONNECT_SECONDS)
     with translated(), connected(url) as conn:
         if not _has(conn, "public.toolscript_schema"):
@@ -83,7 +83,7 @@ def _has(conn: psycopg.Connection, table: str) -> bool:
 
 
 def upgrade(url: str, revision: str = "head", *, folder: Path = FOLDER) -> SchemaStatus:
-    """How the schema is then. One that a later version has migrated and that serves this one stays as it is."""
+    """Upgrade the schema and return its status. A later, compatible schema stays unchanged."""
     status = schema_status(url)
     if status.is_newer and folder == FOLDER:
         if status.problem:
@@ -95,7 +95,7 @@ def upgrade(url: str, revision: str = "head", *, folder: Path = FOLDER) -> Schem
 
 
 def downgrade(url: str, revision: str) -> SchemaStatus:
-    require_way_down(schema_status(url), revision)
+    require_downgradable(schema_status(url), revision)
     with _config(url, FOLDER) as config:
         command.downgrade(config, revision)
     return schema_status(url)
@@ -104,14 +104,14 @@ def downgrade(url: str, revision: str) -> SchemaStatus:
 @contextmanager
 def _config(url: str, folder: Path) -> Iterator[Config]:
     require_readable(url)
-    # Nothing of a session, as in pool.py: behind PgBouncer each transaction may have another one.
+    # No session state, as in pool.py: behind PgBouncer each transaction may run in another session.
     engine = create_engine(_driver_url(url), poolclass=NullPool, connect_args={"prepare_threshold": None})
     config = Config()
     config.set_main_option("script_location", str(folder))
     try:
-        # One transaction for all of it: whoever is killed leaves the schema as it was, and the next one is let in.
+        # One transaction: a killed process leaves the schema unchanged and releases the lock.
         with engine.begin() as conn:
-            # Two processes that migrate at once take turns; the lock ends with the transaction.
+            # The lock serializes concurrent migrations; it ends with the transaction.
             conn.exec_driver_sql("SELECT pg_advisory_xact_lock(7406001)")
             config.attributes["connection"] = conn
             yield config

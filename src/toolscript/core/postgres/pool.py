@@ -1,4 +1,4 @@
-"""Connections, and the one place where the driver's errors become ours."""
+"""Connection pool, and the translation of the driver's errors."""
 
 import asyncio
 import logging
@@ -29,8 +29,8 @@ REFUSED_HINT = "are user, password and database in TOOLSCRIPT_POSTGRES_URL right
 GRANT_HINT = "grant it to the user of TOOLSCRIPT_POSTGRES_URL, or name the one that `toolscript migrate` ran as"
 URL_HINT = "write it like postgresql://user:password@host:5432/name, with special characters as %XX"
 
-# Said by PostgreSQL or by a pooler of who may not come in, which no waiting will change. They have no code of
-# their own: whoever is refused at the door is told a text alone.
+# Login failures reported by PostgreSQL or a pooler, which a retry does not fix. They have no SQLSTATE on the
+# client side, only a text.
 _REFUSED = re.compile(
     r"authentication failed|(role|database) \".*\" does not exist|no pg_hba\.conf entry"
     r"|permission denied for database|is not permitted to log in|no password supplied"
@@ -59,7 +59,7 @@ TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[ToolscriptError], st
         "try again",
     ),
     ((errors.InsufficientPrivilege,), SetupError, GRANT_HINT),
-    # To the driver this is an OperationalError; to us it is data that will never fit.
+    # The driver raises an OperationalError, but the data will never fit.
     ((errors.ProgramLimitExceeded,), CatalogRejected, ""),
     (
         (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, TimeoutError, OSError),
@@ -77,20 +77,20 @@ def translated() -> Iterator[None]:
     except (psycopg.Error, PoolTimeout, OSError) as error:
         for causes, meaning, hint in TRANSLATIONS:
             if isinstance(error, causes):
-                raise meaning(f"PostgreSQL: {_for_clients(error)}", hint=hint) from error
+                raise meaning(f"PostgreSQL: {_client_message(error)}", hint=hint) from error
         raise
 
 
-def _for_clients(error: Exception) -> str:
-    """Which table it is about concerns whoever runs the service, and none of its callers."""
+def _client_message(error: Exception) -> str:
+    """Return the message for clients; a missing privilege is logged in full, for administrators only."""
     if not isinstance(error, errors.InsufficientPrivilege):
         return _first_line(error)
-    logger.error("PostgreSQL refuses", extra={"part": "catalog", "reason": _first_line(error)})
-    return "a privilege is missing; the log says which"
+    logger.error("PostgreSQL denies access", extra={"part": "catalog", "reason": _first_line(error)})
+    return "a privilege is missing; see the log"
 
 
-class _Told(AsyncConnection[tuple[object, ...]]):
-    """Keeps why the last attempt to connect failed, which the pool tells nobody. A class for each pool."""
+class _RecordingConnection(AsyncConnection[tuple[object, ...]]):
+    """Keeps the error of the last connection attempt, which the pool hides. Each pool has its own subclass."""
 
     failure: ClassVar[str] = ""
 
@@ -123,30 +123,30 @@ async def can_connect(pool: Pool) -> bool:
 
 @asynccontextmanager
 async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncIterator[Pool]:
-    """A pool that opens at once and connects when asked; an address that cannot be read is refused."""
-    # Their warnings repeat what each caller is told anyway, and can quote the address.
+    """Open a pool at once; it connects on demand. Raise SetupError for a malformed URL."""
+    # Their warnings repeat errors that callers get anyway, and may quote the URL.
     for noisy in ("psycopg", "psycopg.pool"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     require_readable(url)
     pool: Pool = AsyncConnectionPool(
         url,
-        connection_class=type("_Told", (_Told,), {}),
+        connection_class=type("_RecordingConnection", (_RecordingConnection,), {}),
         min_size=1,
         max_size=size,
         timeout=wait_seconds,
         max_waiting=size * 20,
         reconnect_timeout=0,
-        # Statements are not prepared: behind PgBouncer the next one may run in another session, which knows
-        # none of them. It would save 0.03 ms of a query.
+        # No prepared statements: behind PgBouncer the next one may run in another session, which lacks them.
+        # They would save 0.03 ms per query.
         kwargs={
             "autocommit": True,
             "connect_timeout": max(2, int(wait_seconds)),
             "prepare_threshold": None,
         },
-        check=_refuse_closed,
-        # Connections are handed back by the pool's own tasks then, and not by the task of a request: one that is
-        # cancelled in that moment would take its connection with it, and the pool would count it for ever.
-        reset=_leave_as_it_is,
+        check=_check_open,
+        # With a reset function, the pool's own tasks return connections, not the task of a request: a request
+        # cancelled at that moment would leak its connection, and the pool would count it forever.
+        reset=_keep_session,
         open=False,
     )
     await pool.open(wait=False)
@@ -157,25 +157,25 @@ async def open_pool(url: str, *, size: int, wait_seconds: float = 2.0) -> AsyncI
         await asyncio.shield(with_deadline)
 
 
-async def _leave_as_it_is(conn: Connection) -> None:
-    """What is handed back is in no transaction, and has no state of a session to be cleared."""
+async def _keep_session(conn: Connection) -> None:
+    """Do nothing: a returned connection has no transaction and no session state."""
 
 
-async def _refuse_closed(conn: Connection) -> None:
-    """One that the other side has closed while it was idle is replaced, at no cost for one that is well.
+async def _check_open(conn: Connection) -> None:
+    """Detect a connection that the server closed while it was idle, at no cost for an open one.
 
-    An idle connection is told nothing: whatever can be read is its end, or news that may precede it.
+    The server sends nothing on an idle connection: readable data is its end, or a notice that precedes it.
     """
     if sys.platform != "win32":
-        looking = select.poll()
-        looking.register(conn.fileno(), select.POLLIN)
-        if looking.poll(0):
+        poller = select.poll()
+        poller.register(conn.fileno(), select.POLLIN)
+        if poller.poll(0):
             await conn.execute("")
 
 
 @asynccontextmanager
 async def connection(pool: Pool) -> AsyncIterator[Connection]:
-    """While the database is down, one request in a while waits for it, and the others fail at once."""
+    """Yield a connection. While the database is down, one request per second waits for it; others fail at once."""
     if time.monotonic() < _down_until.get(pool, 0.0):
         raise CatalogUnavailable("PostgreSQL did not answer a moment ago", hint=DOWN_HINT)
     with translated():
@@ -184,7 +184,7 @@ async def connection(pool: Pool) -> AsyncIterator[Connection]:
                 yield conn
         except PoolTimeout as late:
             _down_until[pool] = time.monotonic() + RETRY_AFTER_SECONDS
-            failure = cast("type[_Told]", pool.connection_class).failure
+            failure = cast("type[_RecordingConnection]", pool.connection_class).failure
             raise PoolTimeout(failure or str(late)) from late
 
 

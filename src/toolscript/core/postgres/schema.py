@@ -1,6 +1,6 @@
-"""Whether this version of the program can run on the schema that is there.
+"""Compatibility of this version of the program with the schema of the database.
 
-Revisions are numbers of four digits in the order of their migrations, so a later one is a greater text.
+Revisions are four digits in the order of the migrations, so a later one is a greater string.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import asyncio
 from toolscript.core.errors import CatalogUnavailable, SetupError
 from toolscript.core.postgres.pool import MIGRATE_HINT, RETRY_AFTER_SECONDS, Pool, can_connect, connection
 
-# The last of the migrations.
+# The latest migration.
 REVISION = "0008"
 FIRST_ATTEMPTS = 5
 
@@ -41,18 +41,19 @@ async def _revisions(pool: Pool) -> tuple[str | None, str | None]:
     return revision, None if row is None else str(row[0])
 
 
-def is_newer(found: str | None) -> bool:
-    return found is not None and found > REVISION
+def is_newer(current: str | None) -> bool:
+    return current is not None and current > REVISION
 
 
-def require_usable(found: str | None, oldest_code: str | None) -> None:
-    if found is None:
+def require_usable(current: str | None, oldest_code: str | None) -> None:
+    if current is None:
         raise SetupError("the database has no schema yet", hint=MIGRATE_HINT)
-    if found < REVISION:
-        raise SetupError(f"the database schema is at {found}, this version needs {REVISION}", hint=MIGRATE_HINT)
-    if found == REVISION or (oldest_code is not None and oldest_code <= REVISION):
+    if current < REVISION:
+        raise SetupError(f"the database schema is at {current}, this version needs {REVISION}", hint=MIGRATE_HINT)
+    if current == REVISION or (oldest_code is not None and oldest_code <= REVISION):
         return
     serves = f" and serves programs from {oldest_code} on" if oldest_code else ""
     raise SetupError(
-        f"the database schema is at {found}{serves}; this version of toolscript is of {REVISION}", hint=UPDATE_HINT
+        f"the database schema is at {current}{serves}; this version of toolscript is of {REVISION}",
+        hint=UPDATE_HINT,
     )

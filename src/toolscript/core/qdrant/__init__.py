@@ -1,1 +1,1 @@
-"""Qdrant: connections, collections, and the index that retrieval asks."""
+"""Qdrant: connections, collections, and the index that retrieval queries."""

@@ -1,4 +1,4 @@
-"""The collections by fingerprint, and the alias that names the live one."""
+"""Collections by fingerprint, and the alias of the live one."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from toolscript.core.errors import IndexUnavailable, ModelMismatch, ToolscriptError
 from toolscript.core.qdrant import wire
-from toolscript.core.qdrant.connection import Qdrant, ask_collections, exists_already, translated
+from toolscript.core.qdrant.connection import Qdrant, call_collections, exists_already, translated
 from toolscript.core.qdrant.index import QdrantIndex
 from toolscript.core.qdrant.layout import (
     Layout,
@@ -27,7 +27,7 @@ SETTLE_SECONDS = 6 * 3600.0
 
 
 class QdrantIndexes:
-    """`source` says how the model is loaded that makes new ones."""
+    """Index versions behind one alias. `source` describes how the embedding model of new ones is loaded."""
 
     def __init__(self, qdrant: Qdrant, alias: str, layout: Layout, source: str = "") -> None:
         self._qdrant = qdrant
@@ -51,8 +51,8 @@ class QdrantIndexes:
 
     async def size(self, card: IndexCard) -> int | None:
         name = self._name(card.fingerprint)
-        known = await self._collections("CollectionExists", wire.CollectionExistsRequest(collection_name=name))
-        if not known.result.exists:
+        answer = await self._collections("CollectionExists", wire.CollectionExistsRequest(collection_name=name))
+        if not answer.result.exists:
             return None
         return await QdrantIndex(self._qdrant, name, card, self._layout).count()
 
@@ -67,10 +67,13 @@ class QdrantIndexes:
         await self._complete(name)
 
     async def _complete(self, name: str) -> None:
-        """What a killed process left undone, and nothing else: the engine interrupts an optimization to change a
-        collection, even to what it is already, and loses what was removed from it meanwhile."""
+        """Complete only the steps that a killed process left undone.
+
+        An update of a collection, even without a change, interrupts an optimization, and the engine loses the
+        removals made during it.
+        """
         info = (await self._info(name)).result
-        # A process that was killed while it was loading has left the collection without a graph.
+        # A process killed during a bulk load leaves the collection without a graph.
         if not is_searching(info.config.optimizer_config):
             await self._optimize(name, searching_config())
         for request in field_requests(name, self._layout):
@@ -81,11 +84,11 @@ class QdrantIndexes:
     async def open(self, card: IndexCard) -> Index:
         name = self._name(card.fingerprint)
         answer = await self._info(name)
-        found = from_value(answer.result.config.metadata["fingerprint"])
-        if found != card.fingerprint:
+        fingerprint = from_value(answer.result.config.metadata["fingerprint"])
+        if fingerprint != card.fingerprint:
             raise ModelMismatch(
-                f"collection {name} says it was built as {found}, not {card.fingerprint}",
-                hint="run `toolscript reindex` to build it anew",
+                f"collection {name} was built as {fingerprint}, not as {card.fingerprint}",
+                hint="run `toolscript reindex` to rebuild it",
             )
         index = QdrantIndex(self._qdrant, name, card, self._layout)
         await index.sample()
@@ -99,13 +102,13 @@ class QdrantIndexes:
             yield
         finally:
             await self._optimize(name, searching_config())
-        await self._until_settled(name)
+        await self._wait_until_settled(name)
 
     async def make_live(self, fingerprint: str) -> None:
         # Creating an alias moves it if it exists. Deleting it first could end with none, if creating then fails.
         create = wire.CreateAlias(collection_name=self._name(fingerprint), alias_name=self._alias)
-        moved = wire.ChangeAliases(actions=[wire.AliasOperations(create_alias=create)])
-        await self._collections("UpdateAliases", moved)
+        request = wire.ChangeAliases(actions=[wire.AliasOperations(create_alias=create)])
+        await self._collections("UpdateAliases", request)
 
     async def drop(self, fingerprint: str) -> None:
         request = wire.DeleteCollection(collection_name=self._name(fingerprint))
@@ -114,13 +117,13 @@ class QdrantIndexes:
     async def _optimize(self, name: str, config: wire.OptimizersConfigDiff) -> None:
         await self._collections("Update", wire.UpdateCollection(collection_name=name, optimizers_config=config))
 
-    async def _until_settled(self, name: str) -> None:
-        """Green twice in a row: between two merges the engine is idle for a moment."""
-        green, ends_at = 0, time.monotonic() + SETTLE_SECONDS
+    async def _wait_until_settled(self, name: str) -> None:
+        """Wait for status green twice in a row: the engine is idle for a moment between two merges."""
+        green, deadline = 0, time.monotonic() + SETTLE_SECONDS
         while green < 2:
             status = (await self._info(name)).result.status
             green = green + 1 if status == wire.CollectionStatus.Green else 0
-            if time.monotonic() > ends_at:
+            if time.monotonic() > deadline:
                 raise IndexUnavailable(
                     f"Qdrant is still building {name} after {SETTLE_SECONDS} s", hint="wait and retry"
                 )
@@ -130,46 +133,46 @@ class QdrantIndexes:
         return await self._collections("Get", wire.GetCollectionInfoRequest(collection_name=name))
 
     async def _collections(self, method: str, request: object) -> Any:
-        return await ask_collections(self._qdrant, method, request)
+        return await call_collections(self._qdrant, method, request)
 
     def _name(self, fingerprint: str) -> str:
         return f"{self._alias}__{fingerprint}"
 
 
 @dataclass(frozen=True)
-class FoundCollection:
+class CollectionInfo:
     origin: IndexOrigin
     points: int
     shards: int
     is_live: bool
 
 
-async def found_collections(qdrant: Qdrant, alias: str) -> list[FoundCollection]:
-    """All that were made under this alias, whoever serves them."""
-    listed = await ask_collections(qdrant, "List", wire.ListCollectionsRequest())
-    aliases = await ask_collections(qdrant, "ListAliases", wire.ListAliasesRequest())
-    live = {str(one.collection_name) for one in aliases.aliases if one.alias_name == alias}
-    names = sorted(str(one.name) for one in listed.collections if _is_of(alias, one.name))
-    collections = list[FoundCollection]()
+async def list_collections(qdrant: Qdrant, alias: str) -> list[CollectionInfo]:
+    """Return all collections created under this alias."""
+    listed = await call_collections(qdrant, "List", wire.ListCollectionsRequest())
+    aliases = await call_collections(qdrant, "ListAliases", wire.ListAliasesRequest())
+    live = {str(entry.collection_name) for entry in aliases.aliases if entry.alias_name == alias}
+    names = sorted(str(entry.name) for entry in listed.collections if _is_of(alias, entry.name))
+    collections = list[CollectionInfo]()
     for name in names:
-        named = wire.GetCollectionInfoRequest(collection_name=name)
-        info = (await ask_collections(qdrant, "Get", named)).result
+        info_request = wire.GetCollectionInfoRequest(collection_name=name)
+        info = (await call_collections(qdrant, "Get", info_request)).result
         if "model" in info.config.metadata:
             origin = origin_of(name, info.config.metadata)
-            spread_of = wire.CollectionClusterInfoRequest(collection_name=name)
-            spread = await ask_collections(qdrant, "CollectionClusterInfo", spread_of)
-            shards = {one.shard_id for one in (*spread.local_shards, *spread.remote_shards)}
-            collections.append(FoundCollection(origin, int(info.points_count), len(shards), name in live))
+            cluster_request = wire.CollectionClusterInfoRequest(collection_name=name)
+            cluster = await call_collections(qdrant, "CollectionClusterInfo", cluster_request)
+            shards = {shard.shard_id for shard in (*cluster.local_shards, *cluster.remote_shards)}
+            collections.append(CollectionInfo(origin, int(info.points_count), len(shards), name in live))
     return collections
 
 
 def _is_of(alias: str, name: str) -> bool:
-    """The name of an alias may be the beginning of another's."""
+    """Return whether a collection belongs to the alias; one alias may be a prefix of another."""
     return name.startswith(f"{alias}__") and "__" not in name.removeprefix(f"{alias}__")
 
 
 def origin_of(collection: str, metadata: Mapping[str, wire.Value]) -> IndexOrigin:
-    """From what was written into a collection when it was made."""
+    """Return the origin of a collection from the metadata written at its creation."""
     model = ModelCard(**cast("dict[str, Any]", from_value(metadata["model"])))
     source = from_value(metadata["source"]) if "source" in metadata else ""
     return IndexOrigin(collection, model, str(source))

@@ -1,6 +1,6 @@
-"""The channels to Qdrant's nodes, their credentials, and the one place where its errors become ours.
+"""Channels to Qdrant's nodes, their credentials, and the translation of its errors.
 
-The generated stubs are called directly: the vendor client turns every hit into models that nobody reads,
+The generated stubs are called directly: the vendor client converts every hit into models that are not used here,
 which costs more than the search.
 """
 
@@ -26,11 +26,11 @@ MAX_MESSAGE = 256 * 1024 * 1024
 TIMEOUT_SECONDS = 30.0
 
 _DOWN = "is Qdrant running, and are TOOLSCRIPT_QDRANT_URL and TOOLSCRIPT_QDRANT_GRPC_PORT right?"
-_ABSENT = "`toolscript worker` makes the index of items, `toolscript serve` that of documents"
+_ABSENT = "`toolscript worker` creates the index of items, `toolscript serve` that of documents"
 _KEY = "is TOOLSCRIPT_QDRANT_API_KEY right?"
 _FULL = "the disk of Qdrant is full; free some of it, or add more"
 _TLS = (
-    "is TOOLSCRIPT_QDRANT_CA_FILE the CA of Qdrant's certificate, does Qdrant ask for a "
+    "is TOOLSCRIPT_QDRANT_CA_FILE the CA of Qdrant's certificate, does Qdrant require a "
     "TOOLSCRIPT_QDRANT_CLIENT_CERTIFICATE, and does the gRPC port speak TLS?"
 )
 
@@ -39,7 +39,7 @@ TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
     StatusCode.DEADLINE_EXCEEDED: (IndexUnavailable, "try again, or give the request more time"),
     StatusCode.CANCELLED: (IndexUnavailable, "try again"),
     StatusCode.ABORTED: (IndexUnavailable, "try again"),
-    StatusCode.RESOURCE_EXHAUSTED: (IndexUnavailable, "the engine is out of memory, disk or patience"),
+    StatusCode.RESOURCE_EXHAUSTED: (IndexUnavailable, "the engine is out of memory or disk, or overloaded"),
     StatusCode.UNAUTHENTICATED: (SetupError, _KEY),
     StatusCode.PERMISSION_DENIED: (SetupError, _KEY),
     StatusCode.NOT_FOUND: (SetupError, _ABSENT),
@@ -50,32 +50,32 @@ TRANSLATIONS: Mapping[StatusCode, tuple[type[ToolscriptError], str]] = {
     StatusCode.UNIMPLEMENTED: (SetupError, "Qdrant 1.17 or newer is needed"),
     StatusCode.INTERNAL: (IndexRejected, ""),
     StatusCode.DATA_LOSS: (IndexRejected, ""),
-    # gRPC says so of a connection that it cannot read any more; Qdrant itself never does.
+    # gRPC reports UNKNOWN for a broken connection; Qdrant itself never does.
     StatusCode.UNKNOWN: (IndexUnavailable, "try again"),
     StatusCode.OK: (IndexRejected, ""),
 }
 
-# What the status alone does not say; the first that is found in its text counts.
-TOLD_BY_TEXT: Mapping[StatusCode, Sequence[tuple[re.Pattern[str], type[ToolscriptError], str]]] = {
+# Errors that only their text identifies; the first match wins.
+TRANSLATIONS_BY_TEXT: Mapping[StatusCode, Sequence[tuple[re.Pattern[str], type[ToolscriptError], str]]] = {
     StatusCode.UNAVAILABLE: [
         (re.compile(r"\bSSL_ERROR|\bT[lL][sS] handshake|Ssl handshake"), IndexUnavailable, _TLS)
     ],
     StatusCode.INTERNAL: [(re.compile(r"No space left", re.IGNORECASE), IndexUnavailable, _FULL)],
 }
 
-_ASK_ANOTHER = {StatusCode.UNAVAILABLE, StatusCode.UNKNOWN}
-_PASS_BY = {*_ASK_ANOTHER, StatusCode.DEADLINE_EXCEEDED}
-# A node that begins or ends to hand over a shard does not find it for a moment; and while somebody else makes a
-# collection, there is none of it yet that could be asked.
-_HANDING_OVER = re.compile(r"Local shard \d+ not found|\b0 of 0 read operations failed")
-HAND_OVER_TRIES, HAND_OVER_SECONDS = 20, 0.05
+_TRY_NEXT_NODE = {StatusCode.UNAVAILABLE, StatusCode.UNKNOWN}
+_SKIP_NODE = {*_TRY_NEXT_NODE, StatusCode.DEADLINE_EXCEEDED}
+# A node that starts or ends a shard transfer does not find the shard for a moment; and a collection that another
+# process creates has no shard yet.
+_SHARD_TRANSFER = re.compile(r"Local shard \d+ not found|\b0 of 0 read operations failed")
+SHARD_TRANSFER_TRIES, SHARD_TRANSFER_SECONDS = 20, 0.05
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Tls:
-    """Files in PEM format; empty: the CAs that gRPC ships with, and no certificate of this client."""
+    """Files in PEM format. Empty: the CAs that gRPC ships with, and no client certificate."""
 
     ca_file: str = ""
     client_certificate: str = ""
@@ -85,7 +85,7 @@ class Tls:
         if bool(self.client_certificate) != bool(self.client_key):
             raise SetupError(
                 "TOOLSCRIPT_QDRANT_CLIENT_CERTIFICATE and TOOLSCRIPT_QDRANT_CLIENT_KEY belong together",
-                hint="set both of them, or none",
+                hint="set both or neither",
             )
         return grpc.ssl_channel_credentials(
             root_certificates=_pem("TOOLSCRIPT_QDRANT_CA_FILE", self.ca_file),
@@ -94,26 +94,26 @@ class Tls:
         )
 
     def require_https(self, addresses: Sequence[SplitResult]) -> None:
-        """Files for TLS and an address without it: the traffic would be readable, and nobody would know."""
-        named = self.ca_file or self.client_certificate or self.client_key
-        if named and any(address.scheme != "https" for address in addresses):
+        """Raise SetupError for TLS files with an http:// URL: the traffic would be unencrypted without notice."""
+        has_files = self.ca_file or self.client_certificate or self.client_key
+        if has_files and any(address.scheme != "https" for address in addresses):
             raise SetupError(
                 "certificates for Qdrant are set, but TOOLSCRIPT_QDRANT_URL is http://",
-                hint="write https:// in TOOLSCRIPT_QDRANT_URL, or take the TOOLSCRIPT_QDRANT_CA_FILE "
-                "and TOOLSCRIPT_QDRANT_CLIENT_* settings out",
+                hint="write https:// in TOOLSCRIPT_QDRANT_URL, or remove the TOOLSCRIPT_QDRANT_CA_FILE "
+                "and TOOLSCRIPT_QDRANT_CLIENT_* settings",
             )
 
 
-def warn_of_readable_key(addresses: Sequence[SplitResult]) -> None:
-    readable = [address.hostname for address in addresses if address.scheme == "http" and not _is_here(address)]
+def warn_of_unencrypted_key(addresses: Sequence[SplitResult]) -> None:
+    readable = [address.hostname for address in addresses if address.scheme == "http" and not _is_local(address)]
     if readable:
         logger.warning(
-            "the Qdrant API key goes over the network unencrypted; use https:// in TOOLSCRIPT_QDRANT_URL",
+            "the Qdrant API key is sent over the network unencrypted; use https:// in TOOLSCRIPT_QDRANT_URL",
             extra={"part": "qdrant", "hosts": readable},
         )
 
 
-def _is_here(address: SplitResult) -> bool:
+def _is_local(address: SplitResult) -> bool:
     try:
         return ipaddress.ip_address(address.hostname or "").is_loopback
     except ValueError:
@@ -127,7 +127,7 @@ def _pem(setting: str, file: str) -> bytes | None:
         content = Path(file).read_bytes()
     except OSError as error:
         raise SetupError(f"{setting} cannot be read: {error.strerror}: {file}", hint="name a PEM file") from None
-    # gRPC takes anything, and says later that nobody answers.
+    # gRPC accepts any content, and later only reports that the server is unavailable.
     if b"-----BEGIN " not in content:
         raise SetupError(f"{setting} is not a PEM file: {file}", hint="convert it with `openssl`")
     return content
@@ -135,7 +135,7 @@ def _pem(setting: str, file: str) -> bytes | None:
 
 @dataclass(frozen=True)
 class Qdrant:
-    """The two services of the engine we use. Their generated stubs carry no types."""
+    """The two gRPC services in use. Their generated stubs are untyped."""
 
     points: Any
     collections: Any
@@ -151,11 +151,11 @@ async def open_qdrant(
     tls: Tls = Tls(),  # noqa: B008 - frozen
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> AsyncIterator[Qdrant]:
-    """`urls` are those of one node or of several of a cluster, with commas between them."""
+    """Open channels. `urls` names one node or several of a cluster, separated by commas."""
     addresses = [_address(url.strip()) for url in urls.split(",")]
     tls.require_https(addresses)
     if api_key:
-        warn_of_readable_key(addresses)
+        warn_of_unencrypted_key(addresses)
     async with AsyncExitStack() as stack:
         channels = [_channel(address, grpc_port, tls) for address in addresses]
         nodes = _Nodes([await stack.enter_async_context(channel) for channel in channels], api_key)
@@ -176,28 +176,28 @@ def translated() -> Iterator[None]:
 
 
 def _meaning(code: StatusCode, text: str) -> tuple[type[ToolscriptError], str]:
-    told = (row[1:] for row in TOLD_BY_TEXT.get(code, ()) if row[0].search(text))
-    return next(told, TRANSLATIONS[code])
+    matches = (row[1:] for row in TRANSLATIONS_BY_TEXT.get(code, ()) if row[0].search(text))
+    return next(matches, TRANSLATIONS[code])
 
 
-async def ask_collections(qdrant: Qdrant, method: str, request: object) -> Any:
-    """One request about collections, aliases or shards."""
+async def call_collections(qdrant: Qdrant, method: str, request: object) -> Any:
+    """Send one request about collections, aliases or shards."""
     with translated():
         return await getattr(qdrant.collections, method)(request, timeout=qdrant.timeout_seconds)
 
 
 def exists_already(error: ToolscriptError) -> bool:
-    """Whether what was to be made was there."""
+    """Return whether a create request failed because the object exists."""
     cause = error.__cause__
     return isinstance(cause, grpc.aio.AioRpcError) and "already exists" in str(cause.details())
 
 
 class _Nodes:
-    """What the generated stubs take for a channel. A node that is down is passed by until its turn comes again."""
+    """Channel for the generated stubs over several nodes; a node that is down moves to the end of the order."""
 
     def __init__(self, channels: Sequence[grpc.aio.Channel], api_key: str = "") -> None:
         self._channels = channels
-        # With each call, not by an interceptor: that would cost every call a task of its own.
+        # Sent with each call: an interceptor would cost one task per call.
         self.metadata = (("api-key", api_key),) if api_key else ()
         self._first = 0
 
@@ -208,56 +208,56 @@ class _Nodes:
         count = len(self._channels)
         return range(count) if self._first == 0 else [*range(self._first, count), *range(self._first)]
 
-    def pass_by(self, node: int) -> None:
+    def skip(self, node: int) -> None:
         if self._first == node:
             self._first = (node + 1) % len(self._channels)
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A method of the engine, at each node. What is sent twice does no harm: writes carry versions."""
+    """One gRPC method on every node. Retries are harmless: writes carry versions."""
 
     nodes: _Nodes
-    at: Sequence[Any]
+    calls: Sequence[Any]
 
     async def __call__(self, request: object, timeout: float = TIMEOUT_SECONDS) -> Any:  # noqa: ASYNC109
-        ends_at = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout
         nodes = iter(self.nodes.in_order())
         node = next(nodes)
         while True:
             try:
-                return _readable(await self._patiently(self.at[node], request, ends_at))
+                return _require_parsed(await self._call_with_retries(self.calls[node], request, deadline))
             except grpc.aio.AioRpcError as error:
-                if error.code() in _PASS_BY:
-                    self.nodes.pass_by(node)
-                following = next(nodes, None)
-                if error.code() not in _ASK_ANOTHER or following is None:
+                if error.code() in _SKIP_NODE:
+                    self.nodes.skip(node)
+                next_node = next(nodes, None)
+                if error.code() not in _TRY_NEXT_NODE or next_node is None:
                     raise
-                node = following
+                node = next_node
             except asyncio.CancelledError:
-                # Somebody has waited long enough for a node that says nothing.
-                self.nodes.pass_by(node)
+                # The caller's deadline has passed without a response of the node.
+                self.nodes.skip(node)
                 raise
 
-    async def _patiently(self, call: Any, request: object, ends_at: float) -> Any:
-        for _ in range(HAND_OVER_TRIES):
+    async def _call_with_retries(self, call: Any, request: object, deadline: float) -> Any:
+        for _ in range(SHARD_TRANSFER_TRIES):
             try:
-                return await self._once(call, request, ends_at)
+                return await self._call(call, request, deadline)
             except grpc.aio.AioRpcError as error:
-                if not _HANDING_OVER.search(str(error.details())):
+                if not _SHARD_TRANSFER.search(str(error.details())):
                     raise
-            await asyncio.sleep(HAND_OVER_SECONDS)
-        return await self._once(call, request, ends_at)
+            await asyncio.sleep(SHARD_TRANSFER_SECONDS)
+        return await self._call(call, request, deadline)
 
-    async def _once(self, call: Any, request: object, ends_at: float) -> Any:
-        return await call(request, timeout=ends_at - time.monotonic(), metadata=self.nodes.metadata)
+    async def _call(self, call: Any, request: object, deadline: float) -> Any:
+        return await call(request, timeout=deadline - time.monotonic(), metadata=self.nodes.metadata)
 
 
-def _readable(answer: object) -> object:
-    """gRPC hands over None in place of an answer that it cannot read."""
-    if answer is None:
-        raise IndexRejected("Qdrant: the answer cannot be read", hint=_DOWN)
-    return answer
+def _require_parsed(response: object) -> object:
+    """Return the response; gRPC returns None for one that it cannot parse."""
+    if response is None:
+        raise IndexRejected("Qdrant: the response cannot be read", hint=_DOWN)
+    return response
 
 
 def _address(url: str) -> SplitResult:
@@ -272,11 +272,11 @@ def _channel(address: SplitResult, grpc_port: int, tls: Tls) -> grpc.aio.Channel
         ("grpc.max_receive_message_length", MAX_MESSAGE),
         ("grpc.max_send_message_length", MAX_MESSAGE),
         ("grpc.keepalive_time_ms", 30_000),
-        # Only as it is: the engine would pack every answer, which takes longer than to send it.
+        # No compression: compressing a response takes longer than sending it.
         ("grpc.compression_enabled_algorithms_bitset", 1 << grpc.Compression.NoCompression.value),
-        # An engine that comes back is found again at once, not after gRPC's two minutes.
+        # Reconnect to a restarted engine at once, not after gRPC's default of two minutes.
         ("grpc.initial_reconnect_backoff_ms", 100),
-        # gRPC also takes this for how long one attempt to connect may last: a busy machine needs more than 100 ms.
+        # gRPC also uses this as the timeout of a connection attempt: a busy machine needs more than 100 ms.
         ("grpc.min_reconnect_backoff_ms", 3_000),
         ("grpc.max_reconnect_backoff_ms", 2_000),
     ]

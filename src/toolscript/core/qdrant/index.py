@@ -18,34 +18,37 @@ from toolscript.core.qdrant.layout import DENSE, WORDS, Layout, scanned_vectors
 from toolscript.core.qdrant.values import Payload, to_value, unless_newer, where_filter
 from toolscript.core.retrieval.model import (
     NO_FIELDS,
-    Ask,
     Candidate,
     Candidates,
     Fields,
     IndexCard,
-    KeptPoint,
+    IndexQuery,
     Point,
     PointVersion,
     Scalar,
+    StoredPoint,
     Terms,
     Vector,
     Where,
     idf_of,
 )
 
+# Posting-list entries that a sparse query may read for candidates; more common terms are only scored.
 BUDGET = 250_000
+# So many of the rarest terms are kept whatever the budget.
 ALWAYS_KEPT = 4
+# Points in a sample.
 SAMPLE = 2_000
 
-# How many neighbours the graph search keeps in view: the least that finds 99 % of what an exact search finds. In a
-# large graph some tight groups of points are found from far away only.
+# `ef` of the graph search: the minimum for a recall of 99 % against exact search. A large graph needs more,
+# because some tight clusters are reachable only from far away. `LARGE` is a number of points.
 EF, EF_LARGE, LARGE = 400, 1_000, 300_000
 SAMPLE_AGAIN_SECONDS = 60.0
-# A collection that was empty a moment ago may be looked at by every search, but not be sampled by each.
+# Minimum time between samples of an empty collection, so that not every search samples it.
 EMPTY_SECONDS = 0.2
-# Of so many times as many as are wanted, the words are looked at in full.
-LOOKED_UP = 3
-EXACTLY = wire.SearchParams(exact=True)
+# Prefetch factor: all terms are scored on this multiple of the limit.
+PREFETCH_FACTOR = 3
+EXACT = wire.SearchParams(exact=True)
 RESCORED = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
 BY_GRAPH = wire.SearchParams(hnsw_ef=EF, quantization=RESCORED)
 BY_LARGE_GRAPH = wire.SearchParams(hnsw_ef=EF_LARGE, quantization=RESCORED)
@@ -55,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CommonTerms:
-    """How many points have a term, as far as a sample can tell: a term it lacks counts as rare."""
+    """Share of points per term, estimated from a sample; a term outside the sample counts as rare."""
 
     points: int
     shares: Mapping[int, float]
@@ -70,6 +73,7 @@ class CommonTerms:
         return {term: self.shares[term] for term in terms if term in self.shares}
 
     def within_budget(self, terms: Terms) -> Terms:
+        """Return the rarest terms: as many as BUDGET allows, but at least ALWAYS_KEPT."""
         rarest_first = sorted(terms, key=lambda term: self.shares.get(term, 0.0))
         kept, spent = dict[int, float](), 0.0
         for term in rarest_first:
@@ -82,7 +86,7 @@ class CommonTerms:
 
 @dataclass(frozen=True)
 class Sample:
-    """Which words are common, how many points a filter lets through, how many have no value of `counted_empty`."""
+    """Statistics: common terms, points per filter value, and points without a value of `counted_empty`."""
 
     common: CommonTerms = field(default_factory=lambda: CommonTerms(0, {}))
     sizes: Sizes = field(default_factory=Sizes)
@@ -90,6 +94,8 @@ class Sample:
 
 
 class Sampler:
+    """Estimates the statistics of a collection from counts, facets and random points."""
+
     def __init__(self, qdrant: Qdrant, name: str, layout: Layout, dimensions: int) -> None:
         self._qdrant = qdrant
         self._name = name
@@ -98,7 +104,7 @@ class Sampler:
 
     @property
     def is_needed(self) -> bool:
-        """By questions without words, too."""
+        """Return whether queries without terms need a sample, too."""
         return bool(self._layout.counted_fields)
 
     async def take(self) -> Sample:
@@ -146,7 +152,7 @@ class Sampler:
             return await getattr(self._qdrant.points, method)(request, timeout=self._qdrant.timeout_seconds)
 
 
-async def whole(qdrant: Qdrant, name: str, maximum: int) -> list[KeptPoint] | None:
+async def whole(qdrant: Qdrant, name: str, maximum: int) -> list[StoredPoint] | None:
     request = wire.ScrollPoints(
         collection_name=name,
         limit=maximum + 1,
@@ -155,16 +161,21 @@ async def whole(qdrant: Qdrant, name: str, maximum: int) -> list[KeptPoint] | No
     )
     with translated():
         page = await qdrant.points.Scroll(request, timeout=qdrant.timeout_seconds)
-    return [_kept(point) for point in page.result] if len(page.result) <= maximum else None
+    return [_stored_point(point) for point in page.result] if len(page.result) <= maximum else None
 
 
-def _kept(point: wire.RetrievedPoint) -> KeptPoint:
+def _stored_point(point: wire.RetrievedPoint) -> StoredPoint:
     stored = point.vectors.vectors.vectors[DENSE]
     fields = {field: value for field, value in Payload(point.payload).items() if field != "version"}
-    return KeptPoint(point.id.num, np.array(stored.dense.data or stored.data, dtype=np.float32), fields)
+    return StoredPoint(point.id.num, np.array(stored.dense.data or stored.data, dtype=np.float32), fields)
 
 
 class QdrantIndex:
+    """The port `Index` on a Qdrant collection: `core/retrieval/ports.py` describes its methods.
+
+    A sample of the collection, renewed in the background, decides how each query is sent.
+    """
+
     def __init__(self, qdrant: Qdrant, name: str, card: IndexCard, layout: Layout) -> None:
         self._qdrant = qdrant
         self._name = name
@@ -179,27 +190,28 @@ class QdrantIndex:
     def card(self) -> IndexCard:
         return self._card
 
-    async def search(self, ask: Ask) -> Candidates:
+    async def search(self, ask: IndexQuery) -> Candidates:
         (candidates,) = await self.search_all([ask])
         return candidates
 
-    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
+    async def search_all(self, asks: Sequence[IndexQuery]) -> Sequence[Candidates]:
         if self._sampler.is_needed or any(ask.terms for ask in asks):
             await self._keep_sampled()
         sample = self._sample
         plans = [self._plan(ask, sample) for ask in asks]
-        asked = list(zip(asks, plans, strict=True))
-        queries = [query for ask, plan in asked for query in self._queries(ask, plan, sample.common)]
+        planned = list(zip(asks, plans, strict=True))
+        queries = [query for ask, plan in planned for query in self._queries(ask, plan, sample.common)]
         answers = iter(await self._query_batch(queries))
+        # The answers are consumed in the order of `_queries`: of each query dense first, then sparse.
         return [
             Candidates(
-                dense=None if ask.vector is None else await self._dense(ask, ask.vector, plan, answers),
-                words=_words(ask, answers),
+                dense=None if ask.vector is None else await self._dense_candidates(ask, ask.vector, plan, answers),
+                words=_sparse_candidates(ask, answers),
                 points=sample.common.points,
                 shares=sample.common.shares_of(ask.terms or ()),
                 unskilled=sample.empty,
             )
-            for ask, plan in asked
+            for ask, plan in planned
         ]
 
     async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
@@ -218,31 +230,31 @@ class QdrantIndex:
             answer = await self._qdrant.points.Get(request, timeout=self._qdrant.timeout_seconds)
         return {point.id.num: Payload(point.payload) for point in answer.result}
 
-    def _plan(self, ask: Ask, sample: Sample) -> DensePlan:
+    def _plan(self, ask: IndexQuery, sample: Sample) -> DensePlan:
         if ask.exact or ask.only:
             return DensePlan((ask.where,), (), ask.limit)
         return self._planner.plan(ask.where, ask.limit, sample.sizes)
 
-    def _queries(self, ask: Ask, plan: DensePlan, common: CommonTerms) -> Iterator[wire.QueryPoints]:
+    def _queries(self, ask: IndexQuery, plan: DensePlan, common: CommonTerms) -> Iterator[wire.QueryPoints]:
         if ask.vector is not None:
             for where in plan.sent:
                 yield self._dense_query(ask, ask.vector, plan, where)
         if ask.terms:
             yield self._words_query(ask, ask.terms, common.within_budget(ask.terms))
 
-    async def _dense(
-        self, ask: Ask, vector: Vector, plan: DensePlan, answers: Iterator[wire.BatchResult]
+    async def _dense_candidates(
+        self, ask: IndexQuery, vector: Vector, plan: DensePlan, answers: Iterator[wire.BatchResult]
     ) -> Sequence[Candidate]:
+        """Return the candidates that pass the plan's checks; if too few do, send the whole filter after all."""
         fields = _dense_fields(ask, plan)
-        found = [_candidates(next(answers), fields) for _ in plan.sent]
-        passed = self._planner.checked(plan, found, ask.limit)
+        results = [_candidates(next(answers), fields) for _ in plan.sent]
+        passed = self._planner.checked(plan, results, ask.limit)
         if passed is not None:
             return passed
-        everything = DensePlan(tuple(split(ask.where, self._sample.sizes)), (), ask.limit)
-        again = await self._query_batch(
-            [self._dense_query(ask, vector, everything, where) for where in everything.sent]
-        )
-        return best_of([_candidates(answer, ask.fields) for answer in again], ask.limit)
+        unchecked = DensePlan(tuple(split(ask.where, self._sample.sizes)), (), ask.limit)
+        queries = [self._dense_query(ask, vector, unchecked, where) for where in unchecked.sent]
+        retried = [_candidates(answer, ask.fields) for answer in await self._query_batch(queries)]
+        return best_of(retried, ask.limit)
 
     async def put(self, points: Sequence[Point]) -> None:
         if not points:
@@ -256,6 +268,7 @@ class QdrantIndex:
         with translated():
             await self._qdrant.points.Upsert(request, timeout=self._qdrant.timeout_seconds)
         if not self._sample.common.points:
+            # The collection was empty: the next search takes a sample at once.
             self._sampled_at = float("-inf")
 
     async def remove(self, points: Sequence[PointVersion]) -> None:
@@ -281,24 +294,24 @@ class QdrantIndex:
     async def count(self) -> int:
         return await self._sampler.count(exact=True)
 
-    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
+    async def whole(self, maximum: int) -> Sequence[StoredPoint] | None:
         return await whole(self._qdrant, self._name, maximum)
 
     async def sample(self) -> None:
-        """Whoever searches meanwhile goes on with what was known before."""
+        """Take a new sample; searches use the old one meanwhile."""
         self._sampled_at = time.monotonic()
         self._sample = await self._sampler.take()
 
     async def _keep_sampled(self) -> None:
-        """Nobody waits for a newer sample where there is one; those who wait for the first wait for the same."""
-        old = time.monotonic() - self._sampled_at
+        """Refresh the sample in the background; only the first sample is awaited, by all searches together."""
+        age = time.monotonic() - self._sampled_at
         if not self._sample.common.points:
-            if old < EMPTY_SECONDS and (self._sampling is None or self._sampling.done()):
+            if age < EMPTY_SECONDS and (self._sampling is None or self._sampling.done()):
                 return
             if self._sampling is None or self._sampling.done():
                 self._sampling = asyncio.ensure_future(self.sample())
             await asyncio.shield(self._sampling)
-        elif old > SAMPLE_AGAIN_SECONDS:
+        elif age > SAMPLE_AGAIN_SECONDS:
             self._sampled_at = time.monotonic()
             self._sampling = asyncio.ensure_future(self._sample_again())
 
@@ -308,23 +321,31 @@ class QdrantIndex:
         except ToolscriptError as error:
             logger.warning("no new sample of the index", extra={"part": "index", "reason": error.message})
 
-    def _dense_query(self, ask: Ask, vector: Vector, plan: DensePlan, where: Where) -> wire.QueryPoints:
-        query = self._query(ask, DENSE, _dense(vector), where, plan.limit, _dense_fields(ask, plan))
+    def _dense_query(self, ask: IndexQuery, vector: Vector, plan: DensePlan, where: Where) -> wire.QueryPoints:
+        query = self._query(ask, DENSE, _dense_input(vector), where, plan.limit, _dense_fields(ask, plan))
         by_graph = BY_GRAPH if self._sample.common.points < LARGE else BY_LARGE_GRAPH
-        query.params.CopyFrom(EXACTLY if ask.exact else by_graph)
+        query.params.CopyFrom(EXACT if ask.exact else by_graph)
         return query
 
-    def _words_query(self, ask: Ask, terms: Terms, affordable: Terms) -> wire.QueryPoints:
-        """All terms count, but where they would be too many lists to read, only on what the rarer of them find."""
-        query = self._query(ask, WORDS, _sparse(terms), ask.where, ask.limit, ask.fields)
+    def _words_query(self, ask: IndexQuery, terms: Terms, affordable: Terms) -> wire.QueryPoints:
+        """Score all terms; if their posting lists exceed the budget, only on the hits of the rarer terms."""
+        query = self._query(ask, WORDS, _sparse_input(terms), ask.where, ask.limit, ask.fields)
         if len(affordable) < len(terms):
-            first = wire.Query(nearest=_sparse(affordable))
-            found = wire.PrefetchQuery(query=first, using=WORDS, filter=query.filter, limit=ask.limit * LOOKED_UP)
-            query.prefetch.append(found)
+            rare_terms = wire.Query(nearest=_sparse_input(affordable))
+            prefetch = wire.PrefetchQuery(
+                query=rare_terms, using=WORDS, filter=query.filter, limit=ask.limit * PREFETCH_FACTOR
+            )
+            query.prefetch.append(prefetch)
         return query
 
     def _query(
-        self, ask: Ask, retriever: str, nearest: wire.VectorInput, where: Where, limit: int, fields: Sequence[str]
+        self,
+        ask: IndexQuery,
+        retriever: str,
+        nearest: wire.VectorInput,
+        where: Where,
+        limit: int,
+        fields: Sequence[str],
     ) -> wire.QueryPoints:
         return wire.QueryPoints(
             collection_name=self._name,
@@ -342,7 +363,7 @@ class QdrantIndex:
         with translated():
             answer = await self._qdrant.points.QueryBatch(request, timeout=self._qdrant.timeout_seconds)
         if len(answer.result) != len(queries):
-            raise IndexRejected(f"Qdrant answered {len(answer.result)} of {len(queries)} questions")
+            raise IndexRejected(f"Qdrant answered {len(answer.result)} of {len(queries)} queries")
         return list(answer.result)
 
     def _point(self, point: Point) -> wire.PointStruct:
@@ -364,16 +385,16 @@ def _only(fields: Sequence[str]) -> wire.WithPayloadSelector:
     return wire.WithPayloadSelector(include=wire.PayloadIncludeSelector(fields=fields))
 
 
-def _dense_fields(ask: Ask, plan: DensePlan) -> list[str]:
-    """Fields cost more than the search that finds their points: only what has to be checked is asked for."""
+def _dense_fields(ask: IndexQuery, plan: DensePlan) -> list[str]:
+    """Return the payload fields to load: payloads cost more than the search, so only those to be checked."""
     return [*ask.fields, *(condition.field for condition in plan.checked)]
 
 
-def _dense(vector: Vector) -> wire.VectorInput:
+def _dense_input(vector: Vector) -> wire.VectorInput:
     return wire.VectorInput(dense=wire.DenseVector(data=vector.tolist()))
 
 
-def _sparse(terms: Terms) -> wire.VectorInput:
+def _sparse_input(terms: Terms) -> wire.VectorInput:
     return wire.VectorInput(sparse=_sparse_vector(terms))
 
 
@@ -387,8 +408,8 @@ def _candidates(answer: wire.BatchResult, fields: Sequence[str]) -> list[Candida
     return [Candidate(hit.id.num, hit.score, Payload(hit.payload), hit.version) for hit in answer.result]
 
 
-def _words(ask: Ask, answers: Iterator[wire.BatchResult]) -> Sequence[Candidate] | None:
+def _sparse_candidates(ask: IndexQuery, answers: Iterator[wire.BatchResult]) -> Sequence[Candidate] | None:
     if ask.terms is None:
         return None
-    # A query of punctuation has no words: the arm was asked and knows nothing.
+    # A query of only punctuation has no terms: the sparse retriever returns no candidates.
     return _candidates(next(answers), ask.fields) if ask.terms else []

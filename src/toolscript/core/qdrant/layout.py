@@ -1,4 +1,4 @@
-"""How a collection is laid out. The numbers were measured, at 10^4 to 10^6 points: docs/scale.md."""
+"""Configuration of a collection. The numbers were measured at 10^4 to 10^6 points: docs/scale.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from toolscript.core.retrieval.model import Condition, IndexCard
 
 DENSE, WORDS = "dense", "words"
 
-# Where fewer kilobytes of vectors than this pass a filter, they are scanned: nothing is missed, in about the time
-# the graph would take. A field's values with more behind them get links of their own in the graph.
+# If fewer kilobytes of vectors than this pass a filter, they are scanned: exact, in about the time of the graph
+# search. Larger values of a field get their own links in the graph.
 SCAN_BELOW_KB = 20_000
-# One segment per core of the engine: each query is then spread over all of them, and over no more.
+# One segment per core of the engine: each query then uses all cores, and no more segments than cores.
 MAX_SEGMENT_KB = 20_000_000
 INDEX_FROM_KB = 10_000
-# While many points arrive, small segments and no graph: inserts into a large growing one become ever slower.
+# During a bulk load, small segments without a graph: inserts into a large growing segment become ever slower.
 LOADING_SEGMENT_KB = 60_000
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The fields that are filtered on, and how the collection is spread over a cluster.
+    """Filterable fields, and the distribution of the collection over a cluster.
 
-    Most points pass a condition in `broad`: the dense arm checks it on what it found rather than on its way,
-    where it would only cut the graph's links. Of `counted_fields` it is known how many points have each value,
-    and how many have none of `counted_empty`. `engine_idf`: the engine weighs words by how rare they are
-    here; without it they weigh what a question says, which can be the same in several collections.
+    Most points pass a condition in `broad`: dense retrieval checks it on the results, because as a filter it would
+    only cut the graph's links. For `counted_fields` the number of points per value is sampled, and for
+    `counted_empty` the number of points without a value. `engine_idf`: the engine applies the IDF of this
+    collection; without it, terms have the weights of the query, which can be equal in several collections.
     """
 
     keyword_fields: tuple[str, ...] = ("type", "skill_ids", "type_skill")
@@ -40,7 +40,7 @@ class Layout:
 
 
 def scanned_vectors(dimensions: int) -> int:
-    """Fewer than this in a segment are scanned."""
+    """Return the number of vectors per segment below which the engine scans."""
     return SCAN_BELOW_KB * 1024 // (4 * dimensions)
 
 
@@ -69,10 +69,10 @@ def searching_config() -> wire.OptimizersConfigDiff:
 
 
 def is_searching(config: wire.OptimizersConfigDiff) -> bool:
-    wanted = searching_config()
+    expected = searching_config()
     return (config.max_segment_size, config.indexing_threshold) == (
-        wanted.max_segment_size,
-        wanted.indexing_threshold,
+        expected.max_segment_size,
+        expected.indexing_threshold,
     )
 
 
@@ -81,7 +81,7 @@ def loading_config() -> wire.OptimizersConfigDiff:
 
 
 def field_requests(name: str, layout: Layout) -> list[wire.CreateFieldIndexCollection]:
-    """Made before the first point arrives: the graph is then linked along the keyword fields too."""
+    """Return requests for payload indexes, created before the first point: the graph then gets links per value."""
     keyword = wire.PayloadIndexParams(keyword_index_params=wire.KeywordIndexParams(enable_hnsw=True))
     boolean = wire.PayloadIndexParams(bool_index_params=wire.BoolIndexParams(enable_hnsw=False))
     kinds = [

@@ -1,4 +1,4 @@
-"""Payloads and filters, to the engine's wire format and back."""
+"""Conversion of payloads and filters to the engine's wire format and back."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -37,13 +37,13 @@ def from_value(value: wire.Value) -> object:
 
 
 class Payload(Mapping[str, object]):
-    """A point's fields, each turned into a plain value when somebody looks."""
+    """Payload of a point; each field is converted to a plain value on access."""
 
     def __init__(self, fields: Mapping[str, wire.Value]) -> None:
         self._fields = fields
 
     def __getitem__(self, name: str) -> object:
-        # A protobuf map makes up an entry for a missing key.
+        # A protobuf map creates an entry for a missing key.
         if name not in self._fields:
             raise KeyError(name)
         return from_value(self._fields[name])
@@ -56,7 +56,7 @@ class Payload(Mapping[str, object]):
 
 
 def where_filter(where: Where, only: Sequence[int] = ()) -> wire.Filter | None:
-    """`only` are the points to choose from; none means all."""
+    """Return the filter; `only` restricts it to these points, empty means all."""
     conditions = [_condition(condition) for condition in where]
     if only:
         conditions.append(_has_id(*only))
@@ -64,7 +64,7 @@ def where_filter(where: Where, only: Sequence[int] = ()) -> wire.Filter | None:
 
 
 def unless_newer(points: Sequence[PointVersion]) -> wire.Filter:
-    """Matches each of the points that is not stored in a newer version than the one given."""
+    """Return a filter for those of the points that are not stored in a newer version."""
     return wire.Filter(
         should=[
             wire.Condition(filter=wire.Filter(must=[_has_id(point.id), _range("version", at_most=point.version)]))
@@ -82,7 +82,7 @@ def _condition(condition: Condition) -> wire.Condition:
 
 
 def _matches(values: Sequence[Scalar]) -> Iterator[wire.Match]:
-    """The engine matches values of one kind at a time, and truths one by one."""
+    """Yield matches: one per type of value, and one per boolean, as the engine requires."""
     yield from (wire.Match(boolean=value) for value in values if isinstance(value, bool))
     integers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
     strings = [value for value in values if isinstance(value, str)]

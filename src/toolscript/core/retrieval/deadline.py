@@ -1,4 +1,4 @@
-"""Deadlines, which failure leads to which fallback, and work that is given up when time is over."""
+"""Deadlines, the parts of a search with the table of their fallbacks, and work that is abandoned at a timeout."""
 
 import asyncio
 import logging
@@ -13,12 +13,12 @@ from toolscript.core.errors import Overloaded, Rejected, SetupError, Unavailable
 
 T = TypeVar("T")
 
-# Given up on, and not yet gone: a driver may take seconds to take back what it has sent.
+# Cancelled tasks that still run: a driver may take seconds to cancel what it has sent.
 _abandoned: set[asyncio.Task[Any]] = set()
 
 RETRY_AFTER_SECONDS = 1
 
-# Whether more searches came than this service can do, in the last so many seconds.
+# Returns whether more searches arrived in the last so many seconds than this service can serve.
 IsOverloaded = Callable[[float], bool]
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Deadline:
         return max(0.0, self._ends_at - time.monotonic())
 
     async def spend(self, share: float, work: Coroutine[Any, Any, T]) -> T:
-        """Waits for the work for at most this share of what is left; then TimeoutError, at once."""
+        """Wait for the work for at most this share of the time left, then raise TimeoutError at once."""
         task = asyncio.ensure_future(work)
         try:
             await asyncio.wait({task}, timeout=self.left * share)
@@ -46,22 +46,36 @@ class Deadline:
         try:
             return task.result()
         finally:
-            # A failure holds its frames, and this frame the task: a circle, unless it is cut here.
+            # An exception references its frames, and this frame the task: break the reference cycle.
             del task
 
 
 def _abandon(task: asyncio.Task[Any]) -> None:
     task.cancel()
     _abandoned.add(task)
-    task.add_done_callback(_forget)
+    task.add_done_callback(_discard)
 
 
-def _forget(task: asyncio.Task[Any]) -> None:
+def _discard(task: asyncio.Task[Any]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
         task.exception()
 
 
+# When a part fails or takes too long, the caller of `Attempt.or_else` continues with its fallback:
+#
+# | part      | fallback                                                       | where                  |
+# |-----------|----------------------------------------------------------------|------------------------|
+# | EMBEDDING | sparse retrieval alone; with `semantic` no results             | tools/search.py        |
+# | EMBEDDING | sparse retrieval alone                                         | documents/retrieval.py |
+# | EMBEDDING | sparse retrieval alone; with `semantic` an error               | knowledge/retrieval.py |
+# | SKILLS    | no matched skills: a search of all items, without a filter     | tools/search.py        |
+# | INDEX     | the results of the other search, direct or by skills, or none  | tools/item_stage.py    |
+# | INDEX     | the cached payloads only                                       | tools/payload_cache.py |
+# | INDEX     | no explanation of an absent item                               | tools/why_not.py       |
+# | INDEX     | the other collection; an error if all fail; terms without IDFs | knowledge/retrieval.py |
+# | SCHEMAS   | hits without schemas                                           | tools/hydration.py     |
+# | RERANK    | the order of the fusion                                        | documents/rerank.py    |
 class Part(StrEnum):
     EMBEDDING = "embedding"
     SKILLS = "skills"
@@ -76,7 +90,7 @@ def never_overloaded(_seconds: float) -> bool:
 
 def overloaded() -> Overloaded:
     return Overloaded(
-        "the service has more to do than it can at this moment",
+        "the service is overloaded at this moment",
         hint=f"try again in {RETRY_AFTER_SECONDS} second",
         details={"retry_after_seconds": RETRY_AFTER_SECONDS},
     )
@@ -87,7 +101,7 @@ SHARE_OF_TIME_LEFT = {Part.EMBEDDING: 0.5, Part.SKILLS: 0.25, Part.INDEX: 0.9, P
 
 @dataclass
 class Attempt:
-    """Runs the parts of one request and remembers which of them failed."""
+    """Runs the parts of a request and records which of them failed."""
 
     deadline: Deadline
     failed: list[Part] = field(default_factory=list)
@@ -95,7 +109,7 @@ class Attempt:
 
     @property
     def parts_failed(self) -> tuple[str, ...]:
-        """In the order of the table."""
+        """The failed parts, in the order of the table."""
         return tuple(part.value for part in Part if part in self.failed)
 
     async def or_else(self, part: Part, work: Coroutine[Any, Any, T], fallback: T) -> T:
@@ -108,21 +122,21 @@ class Attempt:
                 self.failed.append(part)
             return fallback
 
-    def require_something(self, found: object) -> None:
-        """At the end of a search: raises Overloaded where it found nothing and that is our own fault."""
-        if found or not self.failed or not self.is_overloaded(self.deadline.seconds):
+    def raise_if_overloaded(self, result: object) -> None:
+        """Raise Overloaded at the end of a search that found nothing because of overload."""
+        if result or not self.failed or not self.is_overloaded(self.deadline.seconds):
             return
         raise overloaded()
 
 
 async def run_on_daemon_thread(work: Callable[[], T]) -> T:
-    """Like `asyncio.to_thread`, whose threads a program waits for when it ends, however long they take."""
+    """Run like `asyncio.to_thread`, but on a daemon thread: the program does not wait for it at exit."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
-    def settle(set_it: Callable[[], None]) -> None:
+    def settle(set_result: Callable[[], None]) -> None:
         if not result.done():
-            set_it()
+            set_result()
 
     def run() -> None:
         try:

@@ -1,6 +1,6 @@
-"""Fusion of dense and sparse results into one ranked list of documents."""
+"""Fusion of dense and sparse results: candidates of tool search, documents and knowledge."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -8,47 +8,162 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from toolscript.core.retrieval.model import Candidate, Candidates
 from toolscript.core.retrieval.query import Fusion
 from toolscript.core.retrieval.results import DocumentKey, Exactness, FoundChunk, FoundChunks, Total
+from toolscript.core.retrieval.weights import RankingWeights
 
-# What the best so many passages of an arm say decides how it is weighed, however many more are asked for: the
-# first page is the same whether somebody wants the tenth or not.
-RERANK_DEPTH = 100
+# Only the best so many chunks of a retriever decide the fusion, however many more are requested: the first page
+# does not depend on how many pages a client reads.
+FUSION_DEPTH = 100
+# How many candidates tool search requests from each retriever; all of them decide its fusion.
+CANDIDATES_PER_RETRIEVER = 100
+# The minimum distance of appended candidates to those before them: on a tie the lower id would come first.
+MIN_GAP = 1e-3
+
+RETRIEVER_PARTS = ("meaning", "words", "subquery")
 
 Scores = NDArray[np.float64]
+Ids = NDArray[np.int64]
 
 RRF_K = 60
-# What the dense arm has of the two arms' common weight: a half, or more where it is the surer one.
+# The dense retriever's share of the weight: a half, or more if it is the more certain one.
 HALF = 0.5
 SURER, MIN_SHARE, MAX_SHARE = 0.05, 0.3, 0.7
 MIN_SPREAD = 1e-9
 
-Fused = tuple[Scores, Scores, Callable[[Scores], Scores]]
+# Scores by the top of the lists, scores by the full lists, and the function that scales scores to 0 to 1.
+FusionResult = tuple[Scores, Scores, Callable[[Scores], Scores]]
+
+
+@dataclass(frozen=True)
+class FusedScores:
+    """A row per candidate, best first. `similarity` is the cosine to the whole request, NaN without a dense score.
+
+    `score` is the fused score: the sum of `meaning` (dense), `words` (sparse) and `subquery` (best sub-query).
+    `whole` are the candidates of the whole request.
+    """
+
+    ids: Ids
+    score: Scores
+    meaning: Scores
+    words: Scores
+    subquery: Scores
+    similarity: Scores
+    whole: Candidates
+
+    @property
+    def is_semantic(self) -> bool:
+        return self.whole.dense is not None
+
+    def followed_by(self, other: "FusedScores") -> "FusedScores":
+        """Append the candidates that only the other list has, in its order."""
+        new = ~np.isin(other.ids, self.ids)
+        gap = float(self.score.min() - other.score[new].max()) if len(self.ids) and new.any() else 0.0
+
+        def joined(field: str) -> Scores:
+            return np.concatenate([getattr(self, field), getattr(other, field)[new]])
+
+        return FusedScores(
+            ids=np.concatenate([self.ids, other.ids[new]]),
+            score=np.concatenate([self.score, other.score[new] + min(0.0, gap - MIN_GAP)]),
+            meaning=joined("meaning"),
+            words=joined("words"),
+            subquery=joined("subquery"),
+            similarity=joined("similarity"),
+            whole=self.whole,
+        )
+
+
+def fuse_scores(
+    candidate_lists: Sequence[Candidates], limit: int, weights: RankingWeights, extra_ids: Iterable[int] = ()
+) -> FusedScores:
+    """Fuse the candidates of each part of a request, the whole first, by z-scores; for tool search.
+
+    `limit` is that of each retriever. `extra_ids` are further candidates, such as matches by name; they may be in
+    no list.
+    """
+    whole = candidate_lists[0]
+    ids = _candidate_ids(candidate_lists, extra_ids)
+    rows = {id_: row for row, id_ in enumerate(ids.tolist())}
+    meaning, words = _retriever_scores(whole, rows, limit, weights)
+    parts = [_retriever_scores(candidates, rows, limit, weights) for candidates in candidate_lists[1:]]
+    subquery = _best_subquery(parts, meaning + words) * weights.subquery
+    score = meaning + words + subquery
+    order = np.lexsort((ids, -score))
+    similarity = np.full(len(ids), np.nan)
+    similarity[[rows[hit.id] for hit in whole.dense or ()]] = [hit.score for hit in whole.dense or ()]
+    return FusedScores(
+        ids[order], score[order], meaning[order], words[order], subquery[order], similarity[order], whole
+    )
+
+
+def _candidate_ids(candidate_lists: Sequence[Candidates], extra_ids: Iterable[int]) -> Ids:
+    ids = frozenset(extra_ids).union(*(candidates.ids for candidates in candidate_lists))
+    return np.array(sorted(ids), dtype=np.int64)
+
+
+def _retriever_scores(
+    candidates: Candidates, rows: dict[int, int], limit: int, weights: RankingWeights
+) -> tuple[Scores, Scores]:
+    """Return the weighted dense and sparse scores. A retriever without results leaves all weight to the other."""
+    dense, words = candidates.dense or (), candidates.words or ()
+    share = weights.dense_share if dense and words else float(bool(dense))
+    return share * _candidate_z_scores(dense, rows, limit), (1 - share) * _candidate_z_scores(
+        words, rows, limit, missing_is_zero=True
+    )
+
+
+def _candidate_z_scores(
+    hits: Sequence[Candidate], rows: dict[int, int], limit: int, *, missing_is_zero: bool = False
+) -> Scores:
+    """Return z-scores within the retriever's list. A candidate missing from it gets the list's minimum score.
+
+    A sparse list shorter than the limit is complete: a missing candidate matches no word and counts as zero.
+    """
+    if not hits:
+        return np.zeros(len(rows))
+    hit_scores = np.array([hit.score for hit in hits])
+    is_complete = missing_is_zero and len(hits) < limit
+    scores = np.full(len(rows), 0.0 if is_complete else hit_scores.min())
+    scores[[rows[hit.id] for hit in hits]] = hit_scores
+    sample = scores if is_complete else hit_scores
+    spread = float(sample.std())
+    return (scores - sample.mean()) / spread if spread > MIN_SPREAD else np.zeros(len(rows))
+
+
+def _best_subquery(parts: Sequence[tuple[Scores, Scores]], whole: Scores) -> Scores:
+    """Return how far the best sub-query lifts each candidate over its score for the whole request."""
+    if not parts:
+        return np.zeros_like(whole)
+    best = np.max([meaning + words for meaning, words in parts], axis=0)
+    return np.asarray(best - whole)
 
 
 @dataclass(frozen=True)
 class RankedList:
-    """Documents by their best score, best first. `passages` is the number of the one that has it.
+    """Documents by their best score, best first; `chunks` has the number of the chunk with that score.
 
-    The first `heard` of them are in the best passages. `few`: there are fewer passages than those.
-    `is_full`: there may be more than were asked for.
+    The first `top` documents have one of the chunks that decide the fusion. `is_short`: there are fewer chunks
+    than may decide it.
+    `is_full`: there may be more results than the limit.
     """
 
     scores: dict[DocumentKey, float]
-    passages: dict[DocumentKey, int]
-    heard: int
-    few: bool
+    chunks: dict[DocumentKey, int]
+    top: int
+    is_short: bool
     is_full: bool
 
     @classmethod
-    def of_whole(cls, scores: dict[DocumentKey, float], limit: int) -> "RankedList":
-        """Of what has no passages, best first."""
-        found = len(scores)
-        return cls(scores, {}, min(found, RERANK_DEPTH), found < RERANK_DEPTH, found >= limit)
+    def without_chunks(cls, scores: dict[DocumentKey, float], limit: int) -> "RankedList":
+        """Return the list of results that have no chunks; `scores` are sorted, best first."""
+        count = len(scores)
+        return cls(scores, {}, min(count, FUSION_DEPTH), count < FUSION_DEPTH, count >= limit)
 
     @property
     def listed_keys(self) -> list[DocumentKey]:
-        return list(islice(self.scores, self.heard))
+        return list(islice(self.scores, self.top))
 
 
 @dataclass(frozen=True)
@@ -58,8 +173,8 @@ class RankedLists:
 
     @property
     def keys(self) -> list[DocumentKey]:
-        named = [*(self.dense.scores if self.dense else ()), *(self.words.scores if self.words else ())]
-        return sorted(set(named))
+        listed = [*(self.dense.scores if self.dense else ()), *(self.words.scores if self.words else ())]
+        return sorted(set(listed))
 
     @property
     def is_full(self) -> bool:
@@ -67,83 +182,86 @@ class RankedLists:
 
     @property
     def total(self) -> Total | None:
-        """How many documents match, where that is known: by meaning all do that pass the filters."""
+        """The number of matches, if known: in dense retrieval every document that passes the filters."""
         ranked_list = self.dense or self.words
         if ranked_list is None or (ranked_list is self.dense and ranked_list.is_full):
             return None
         return Total(len(ranked_list.scores), Exactness.AT_LEAST if ranked_list.is_full else Exactness.EXACT)
 
-    def best_passage(self, key: DocumentKey) -> int:
-        """Words say where in a text something is; where they are silent, its meaning does."""
-        by_words = self.words.passages.get(key) if self.words else None
+    def best_chunk(self, key: DocumentKey) -> int:
+        """Return the number of the best chunk by sparse score, which locates a match best, else by dense score."""
+        by_words = self.words.chunks.get(key) if self.words else None
         if by_words is not None:
             return by_words
-        return self.dense.passages.get(key, 0) if self.dense else 0
+        return self.dense.chunks.get(key, 0) if self.dense else 0
 
 
-def by_document(found: FoundChunks, limit: int) -> RankedLists:
-    """`limit` is how many passages each arm was asked for."""
-    return RankedLists(_ranked_list(found.dense, limit), _ranked_list(found.words, limit))
+def by_document(chunks: FoundChunks, limit: int) -> RankedLists:
+    """Group chunks by document. `limit` is how many chunks each retriever was to return."""
+    return RankedLists(_ranked_list(chunks.dense, limit), _ranked_list(chunks.words, limit))
 
 
-def _ranked_list(passages: Sequence[FoundChunk] | None, limit: int) -> RankedList | None:
-    if passages is None:
+def _ranked_list(chunks: Sequence[FoundChunk] | None, limit: int) -> RankedList | None:
+    if chunks is None:
         return None
     scores: dict[DocumentKey, float] = {}
     numbers: dict[DocumentKey, int] = {}
-    heard = 0
-    for rank, (id_, score) in enumerate(passages):
+    top = 0
+    for rank, (id_, score) in enumerate(chunks):
         if id_.key not in scores:
             scores[id_.key], numbers[id_.key] = score, id_.number
-        if rank < RERANK_DEPTH:
-            heard = len(scores)
-    return RankedList(scores, numbers, heard, len(passages) < RERANK_DEPTH, len(passages) >= limit)
+        if rank < FUSION_DEPTH:
+            top = len(scores)
+    return RankedList(scores, numbers, top, len(chunks) < FUSION_DEPTH, len(chunks) >= limit)
 
 
-class Ranked(NamedTuple):
-    """A document in its place. `passage` is the number of the one that speaks for it."""
+class RankedDocument(NamedTuple):
+    """A document after the fusion. `passage` is the number of its best chunk."""
 
     key: DocumentKey
     score: float
     passage: int
 
 
-def ranked(ranked_lists: RankedLists, fusion: Fusion, best_words: float) -> list[Ranked]:
-    """Best first, of equals the lower key. `best_words` is the most that words could have said of a passage."""
+def ranked(ranked_lists: RankedLists, fusion: Fusion, max_sparse_score: float) -> list[RankedDocument]:
+    """Rank documents, best first, ties by key. `max_sparse_score` bounds a chunk's sparse score."""
     if ranked_lists.dense is None or ranked_lists.words is None:
-        return _single_retriever(ranked_lists, best_words)
+        return _single_retriever(ranked_lists, max_sparse_score)
     keys = ranked_lists.keys
-    heard, whole, scale = _FUSIONS[fusion](ranked_lists.dense, ranked_lists.words, keys)
-    # Those beyond what the arms were heard of are all alike; among them the rest of the lists decides.
-    named = {*ranked_lists.dense.listed_keys, *ranked_lists.words.listed_keys}
-    beyond = np.array([key not in named for key in keys], dtype=bool)
-    order = np.lexsort((np.arange(len(keys)), -whole * beyond, beyond, -heard))
-    scores = scale(heard)
-    return [Ranked(keys[at], float(scores[at]), ranked_lists.best_passage(keys[at])) for at in order.tolist()]
-
-
-def fused_scores(dense: RankedList, words: RankedList) -> dict[DocumentKey, float]:
-    """How far each stands above the middle of what the arms have named, in spreads: BEST before it is scaled."""
-    keys = sorted({*dense.scores, *words.scores})
-    heard, _, _ = _best(dense, words, keys)
-    return dict(zip(keys, heard.tolist(), strict=True))
-
-
-def _single_retriever(ranked_lists: RankedLists, best_words: float) -> list[Ranked]:
-    ranked_list = ranked_lists.dense or ranked_lists.words
-    if ranked_list is None:
-        return []
-    maximum = 1.0 if ranked_lists.dense else max(best_words, MIN_SPREAD)
-    listed = sorted(ranked_list.scores.items(), key=lambda one: (-one[1], one[0]))
+    top_scores, full_scores, scale = _FUSIONS[fusion](ranked_lists.dense, ranked_lists.words, keys)
+    # Documents beyond the top of both lists have equal scores; the full lists order them.
+    listed = {*ranked_lists.dense.listed_keys, *ranked_lists.words.listed_keys}
+    beyond = np.array([key not in listed for key in keys], dtype=bool)
+    order = np.lexsort((np.arange(len(keys)), -full_scores * beyond, beyond, -top_scores))
+    scores = scale(top_scores)
     return [
-        Ranked(key, min(1.0, max(0.0, score / maximum)), ranked_list.passages.get(key, 0)) for key, score in listed
+        RankedDocument(keys[row], float(scores[row]), ranked_lists.best_chunk(keys[row])) for row in order.tolist()
     ]
 
 
-def _rrf(dense: RankedList, words: RankedList, keys: Sequence[DocumentKey]) -> Fused:
-    heard = _reciprocal(dense.listed_keys, keys) + _reciprocal(words.listed_keys, keys)
-    whole = _reciprocal(list(dense.scores), keys) + _reciprocal(list(words.scores), keys)
-    return heard, whole, lambda scores: scores * (RRF_K + 1) / 2
+def fused_scores(dense: RankedList, words: RankedList) -> dict[DocumentKey, float]:
+    """Return the fused z-score of each document: Fusion.BEST before it is scaled to 0 to 1."""
+    keys = sorted({*dense.scores, *words.scores})
+    top_scores, _, _ = _best(dense, words, keys)
+    return dict(zip(keys, top_scores.tolist(), strict=True))
+
+
+def _single_retriever(ranked_lists: RankedLists, max_sparse_score: float) -> list[RankedDocument]:
+    ranked_list = ranked_lists.dense or ranked_lists.words
+    if ranked_list is None:
+        return []
+    maximum = 1.0 if ranked_lists.dense else max(max_sparse_score, MIN_SPREAD)
+    listed = sorted(ranked_list.scores.items(), key=lambda entry: (-entry[1], entry[0]))
+    return [
+        RankedDocument(key, min(1.0, max(0.0, score / maximum)), ranked_list.chunks.get(key, 0))
+        for key, score in listed
+    ]
+
+
+def _rrf(dense: RankedList, words: RankedList, keys: Sequence[DocumentKey]) -> FusionResult:
+    top_scores = _reciprocal(dense.listed_keys, keys) + _reciprocal(words.listed_keys, keys)
+    full_scores = _reciprocal(list(dense.scores), keys) + _reciprocal(list(words.scores), keys)
+    return top_scores, full_scores, lambda scores: scores * (RRF_K + 1) / 2
 
 
 def _reciprocal(ranked_list: Sequence[DocumentKey], keys: Sequence[DocumentKey]) -> Scores:
@@ -151,44 +269,44 @@ def _reciprocal(ranked_list: Sequence[DocumentKey], keys: Sequence[DocumentKey])
     return np.array([1 / (RRF_K + rank[key]) if key in rank else 0.0 for key in keys])
 
 
-def _zscore(dense: RankedList, words: RankedList, keys: Sequence[DocumentKey]) -> Fused:
-    return _weighed(dense, words, keys, lambda _meaning, _said: HALF)
+def _zscore(dense: RankedList, words: RankedList, keys: Sequence[DocumentKey]) -> FusionResult:
+    return _fuse_z_scores(dense, words, keys, lambda _dense, _sparse: HALF)
 
 
-def _best(dense: RankedList, words: RankedList, keys: Sequence[DocumentKey]) -> Fused:
-    return _weighed(dense, words, keys, _share_of_the_surer)
+def _best(dense: RankedList, words: RankedList, keys: Sequence[DocumentKey]) -> FusionResult:
+    return _fuse_z_scores(dense, words, keys, _dense_share)
 
 
-def _share_of_the_surer(meaning: Scores, said: Scores) -> float:
-    """An arm is sure whose best is far ahead of its others."""
-    ahead = float(meaning.max(initial=0.0) - said.max(initial=0.0))
+def _dense_share(dense: Scores, sparse: Scores) -> float:
+    """Return the weight of the dense scores: a retriever is certain if its best is far ahead of the others."""
+    ahead = float(dense.max(initial=0.0) - sparse.max(initial=0.0))
     return min(MAX_SHARE, max(MIN_SHARE, HALF + SURER * ahead))
 
 
-def _weighed(
+def _fuse_z_scores(
     dense: RankedList, words: RankedList, keys: Sequence[DocumentKey], share_of: Callable[[Scores, Scores], float]
-) -> Fused:
+) -> FusionResult:
     among = sorted({*dense.listed_keys, *words.listed_keys})
-    meaning, all_meaning = _z_scores(dense, keys, among, silent_is_zero=False)
-    said, all_said = _z_scores(words, keys, among, silent_is_zero=True)
-    share = share_of(meaning, said) if words.scores else 1.0
-    heard = share * meaning + (1 - share) * said
-    return heard, share * all_meaning + (1 - share) * all_said, _logistic
+    dense_top, dense_full = _document_z_scores(dense, keys, among, missing_is_zero=False)
+    sparse_top, sparse_full = _document_z_scores(words, keys, among, missing_is_zero=True)
+    share = share_of(dense_top, sparse_top) if words.scores else 1.0
+    top_scores = share * dense_top + (1 - share) * sparse_top
+    return top_scores, share * dense_full + (1 - share) * sparse_full, _logistic
 
 
-def _z_scores(
-    ranked_list: RankedList, keys: Sequence[DocumentKey], among: Sequence[DocumentKey], *, silent_is_zero: bool
+def _document_z_scores(
+    ranked_list: RankedList, keys: Sequence[DocumentKey], among: Sequence[DocumentKey], *, missing_is_zero: bool
 ) -> tuple[Scores, Scores]:
-    """As far as the arm was heard, and all it said. Whom it did not name stands at its end.
+    """Return the z-scores by the top of the list, and by the full list. A missing document gets the minimum.
 
-    A word arm of few passages has named all it knows: the rest have no word of the query, which counts.
+    A short sparse list is complete: a missing document matches no word of the query and counts as zero.
     """
     if not ranked_list.scores:
         return np.zeros(len(keys)), np.zeros(len(keys))
-    known = np.array([ranked_list.scores[key] for key in ranked_list.listed_keys])
-    counts = silent_is_zero and ranked_list.few
-    sample = np.array([ranked_list.scores.get(key, 0.0) for key in among]) if counts else known
-    floor = 0.0 if counts else float(known.min())
+    listed = np.array([ranked_list.scores[key] for key in ranked_list.listed_keys])
+    is_complete = missing_is_zero and ranked_list.is_short
+    sample = np.array([ranked_list.scores.get(key, 0.0) for key in among]) if is_complete else listed
+    floor = 0.0 if is_complete else float(listed.min())
     spread = float(sample.std())
     if spread <= MIN_SPREAD:
         return np.zeros(len(keys)), np.zeros(len(keys))
@@ -200,7 +318,7 @@ def _logistic(scores: Scores) -> Scores:
     return np.asarray(1 / (1 + np.exp(-scores)))
 
 
-_FUSIONS: Mapping[Fusion, Callable[[RankedList, RankedList, Sequence[DocumentKey]], Fused]] = {
+_FUSIONS: Mapping[Fusion, Callable[[RankedList, RankedList, Sequence[DocumentKey]], FusionResult]] = {
     Fusion.RRF: _rrf,
     Fusion.ZSCORE: _zscore,
     Fusion.BEST: _best,

@@ -1,4 +1,4 @@
-"""Vectors, models, points, conditions and candidates: what goes into an index and what comes out."""
+"""Vectors, models, points, conditions and candidates: the input and output of an index."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ NO_FIELDS: Fields = MappingProxyType({})
 
 @dataclass(frozen=True)
 class ModelCard:
-    """All that decides what vector a text gets."""
+    """The identity of an embedding model: everything that determines the vector of a text."""
 
     name: str
     revision: str
@@ -42,7 +42,7 @@ class ModelCard:
 
 @dataclass(frozen=True)
 class IndexCard:
-    """What an index was built with. Equal cards, interchangeable vectors and words."""
+    """The identity of an index version. Vectors and terms of equal identities are interchangeable."""
 
     model: ModelCard
     words_version: int = WORDS_VERSION
@@ -56,7 +56,7 @@ class IndexCard:
 
 @dataclass(frozen=True)
 class IndexOrigin:
-    """Which model made a collection. `source` says how it is loaded; empty: nobody recorded it."""
+    """The model that built a collection. `source` is where to load it from; empty if not recorded."""
 
     collection: str
     model: ModelCard
@@ -64,7 +64,7 @@ class IndexOrigin:
 
 
 def checked_vectors(vectors: Matrix, count: int, card: ModelCard) -> Matrix:
-    """The vectors, unit length; refused when missing, of the wrong size, not finite or zero."""
+    """Return the vectors with unit length; raise when some are missing, of the wrong size, not finite or zero."""
     if vectors.shape != (count, card.dimensions):
         raise EmbedderRejected(
             f"{card.name} gave vectors of shape {vectors.shape}, expected {(count, card.dimensions)}"
@@ -77,7 +77,7 @@ def checked_vectors(vectors: Matrix, count: int, card: ModelCard) -> Matrix:
 
 @dataclass(frozen=True)
 class Point:
-    """One indexed thing. `version` is that of the state it was made from: an older one never replaces a newer."""
+    """An indexed point. `version` is that of its source state: an older one never replaces a newer one."""
 
     id: int
     version: int
@@ -87,8 +87,8 @@ class Point:
 
 
 @dataclass(frozen=True)
-class KeptPoint:
-    """What an index has of a point: that by which it is compared, and what it carries."""
+class StoredPoint:
+    """A point as the index stores it: its vector and its payload."""
 
     id: int
     vector: Vector
@@ -103,7 +103,7 @@ class PointVersion:
 
 @dataclass(frozen=True)
 class Condition:
-    """Holds when the field, or one of its values if it is a list, is any of these."""
+    """Matches when the field, or one of its values if it is a list, is any of these."""
 
     field: str
     any_of: tuple[Scalar, ...]
@@ -113,16 +113,16 @@ Where = tuple[Condition, ...]
 
 
 def type_skills(kind: ItemKind, skill_ids: Sequence[str]) -> tuple[str, ...]:
-    """Kind and skill in one value, for rare kinds: what two narrow filters share, a graph search misses."""
+    """Return kind and skill in one value, for rare kinds: HNSW misses points that two narrow filters share."""
     return () if kind is ItemKind.TOOL else tuple(f"{kind}|{skill}" for skill in skill_ids)
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One question to the arms of an index. An arm that is not given is not asked.
+class IndexQuery:
+    """A query to the retrievers of an index: `vector` for dense, `terms` for sparse; None skips one.
 
-    `only` are the points to choose from, none means all of them; `fields` come with each candidate.
-    `exact` looks at every point: the truth that a faster way is measured against.
+    `only` restricts the search to these points, empty means all; `fields` of the payload come with each candidate.
+    `exact` compares every point: the ground truth for approximate search.
     """
 
     vector: Vector | None = None
@@ -135,7 +135,7 @@ class Ask:
 
 
 class Candidate(NamedTuple):
-    """`revision` is the point's own: another one once the point was written again, 0 where nobody counts."""
+    """A point that a retriever found. `revision` changes with every write of the point; 0 if not counted."""
 
     id: int
     score: float
@@ -145,9 +145,10 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Candidates:
-    """The best of each arm, best first (None: that arm was not asked), among about so many points.
+    """The best candidates of each retriever, best first; None if it was not used.
 
-    About so many of the points are in no skill; `shares` tells of common terms which share of the points has them.
+    `points` and `unskilled` estimate how many points there are, and how many are in no skill. `shares` maps common
+    terms to the share of points that contain them.
     """
 
     dense: Sequence[Candidate] | None = None
@@ -158,14 +159,14 @@ class Candidates:
 
     @property
     def ids(self) -> frozenset[int]:
-        """Whom either arm has named."""
-        return frozenset(hit.id for arm in (self.dense, self.words) for hit in arm or ())
+        """Ids of the candidates of either retriever."""
+        return frozenset(hit.id for hits in (self.dense, self.words) for hit in hits or ())
 
     def idf(self, term: int) -> float:
         return idf_of(self.shares.get(term, 0.0), self.points)
 
 
 def idf_of(share: float, points: int) -> float:
-    """As of a sample, however exactly it is known: one point in so many is as rare as a term gets."""
-    having = points * max(share, RAREST_SHARE)
-    return math.log(1 + (points - having + 0.5) / (having + 0.5))
+    """Return the IDF of a term, as from a sample: no term is rarer than RAREST_SHARE."""
+    frequency = points * max(share, RAREST_SHARE)
+    return math.log(1 + (points - frequency + 0.5) / (frequency + 0.5))

@@ -5,100 +5,100 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol
 
 from toolscript.core.retrieval.model import (
-    Ask,
     Candidates,
     Fields,
     IndexCard,
     IndexOrigin,
-    KeptPoint,
+    IndexQuery,
     Matrix,
     ModelCard,
     Point,
     PointVersion,
+    StoredPoint,
     Vector,
 )
 
 
 class Reranker(Protocol):
-    """Looks at a few candidates once more, each with the query."""
+    """Scores a few candidates, each together with the query."""
 
     @property
     def name(self) -> str: ...
     async def scores(self, query: str, passages: Sequence[str]) -> Sequence[float]:
-        """One score a passage, higher is better, 0 to 1."""
+        """Return a score from 0 to 1 for each passage; higher is better."""
 
 
 class Spans(Protocol):
-    """Says what is being done, to whoever traces it."""
+    """Opens spans for tracing."""
 
     def span(self, name: str, **facts: str | int | float | bool) -> AbstractContextManager[None]: ...
 
 
 class Embedder(Protocol):
-    """Text to unit vectors. Never blocks the event loop."""
+    """Embeds text as unit vectors. Never blocks the event loop."""
 
     @property
     def model(self) -> ModelCard: ...
     async def embed_query(self, text: str) -> Vector: ...
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix: ...
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix: ...
 
 
 class Index(Protocol):
-    """One collection of points, made by one model in one layout."""
+    """A collection of points, built by one model in one layout."""
 
     @property
     def card(self) -> IndexCard: ...
-    async def search(self, ask: Ask) -> Candidates: ...
-    async def search_all(self, asks: Sequence[Ask]) -> Sequence[Candidates]:
-        """Several questions in one go, answered in order: all of them or none."""
+    async def search(self, ask: IndexQuery) -> Candidates: ...
+    async def search_all(self, asks: Sequence[IndexQuery]) -> Sequence[Candidates]:
+        """Run several queries in one request and return their results in order: all of them or none."""
 
     async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
-        """How much each of these terms says among all points, as far as a sample of them can tell."""
+        """Return the IDF of each term over all points, estimated from a sample."""
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
-        """What the points carry, all of it or only some fields, for those that are still there."""
+        """Return the payloads of the points that still exist, whole or only these fields."""
 
     async def put(self, points: Sequence[Point]) -> None:
-        """Stores the points, except where a newer version of one is already there."""
+        """Store the points, except where a newer version exists."""
 
     async def remove(self, points: Sequence[PointVersion]) -> None:
-        """Removes the points, except where a newer version of one is there."""
+        """Remove the points, except where a newer version exists."""
 
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
-        """The next points in order of id; fewer than `limit` only at the end."""
+        """Return the next points in order of id; fewer than `limit` only at the end."""
 
     async def count(self) -> int: ...
-    async def whole(self, maximum: int) -> Sequence[KeptPoint] | None:
-        """Every point there is; None where they are more than so many."""
+    async def whole(self, maximum: int) -> Sequence[StoredPoint] | None:
+        """Return all points; None if there are more than `maximum`."""
 
 
 class Indexes(Protocol):
-    """The collections an engine holds, by the fingerprint of their card; one of them is live."""
+    """The index versions of an engine, by fingerprint; one of them is live."""
 
     async def live(self) -> str | None: ...
     async def origin(self) -> IndexOrigin | None:
-        """Which model made the live one; None where none is live."""
+        """Return the model of the live index version; None if none is live."""
 
     async def size(self, card: IndexCard) -> int | None:
-        """How many points the collection of this card has; None where there is none."""
+        """Return the number of points of this index version; None if it does not exist."""
 
     async def create(self, card: IndexCard) -> None:
-        """Makes the collection unless it is there."""
+        """Create the collection unless it exists."""
 
     async def open(self, card: IndexCard) -> Index:
-        """The collection of this card; refused when it is absent or says it was made with another."""
+        """Open the collection; raise if it is absent or records another identity."""
 
     def loading(self, card: IndexCard) -> AbstractAsyncContextManager[None]:
-        """While many points are put: the engine builds its structures once, at the end, and is then ready."""
+        """Bulk-load points: the engine builds its index once, at the end, and is then ready."""
 
     async def make_live(self, fingerprint: str) -> None: ...
     async def drop(self, fingerprint: str) -> None:
-        """Removes the collection if it is there."""
+        """Remove the collection if it exists."""
 
 
 class VectorCache(Protocol):
-    """Vectors that were made once, by the hash of what they were made from. Failing to remember is no error."""
+    """A persistent cache of vectors, by the hash of their source. Failing to store is no error."""
 
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]: ...
     def remember(self, tools: Mapping[str, tuple[str, Vector]], absent: Collection[str] = ()) -> None:
-        """These tools, by name with hash and vector; of other tools, only those of absent servers stay."""
+        """Store the hash and vector of each tool, by name; of other tools keep only those of absent servers."""

@@ -1,4 +1,4 @@
-"""What every query has in common: its text, and which retrievers answer."""
+"""The common part of every query: its text, and which retrievers answer."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ MAX_LIMIT = 100
 
 
 class SearchType(StrEnum):
-    """Which retrievers answer. `semantic` is literal mode: what the source documents say and nothing else."""
+    """Which retrievers answer. `semantic` is literal mode: exactly what the source documents specify."""
 
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
@@ -31,7 +31,7 @@ def require(holds: bool, field: str, problem: str) -> None:
 
 
 class Fusion(StrEnum):
-    """How a hybrid search joins its arms: by ranks, by scores, or as we think best."""
+    """How a hybrid search fuses its retrievers: by ranks, by z-scores, or by z-scores with adaptive weights."""
 
     RRF = "rrf"
     ZSCORE = "zscore"
@@ -41,5 +41,5 @@ class Fusion(StrEnum):
 def resolve_search_type(
     requested: SearchType | None, default: SearchType, fusion: Fusion | None = None
 ) -> SearchType:
-    """Without a search type of its own a request gets the installation's; a fusion needs both retrievers."""
+    """Return the requested search type, else the default of the installation; a fusion needs both retrievers."""
     return requested or (default if fusion is None else SearchType.HYBRID)

@@ -35,7 +35,7 @@ _VALUES = re.compile(
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _SPACE = re.compile(r"\s+")
 
-# With fewer words than these left, the values were the request.
+# With fewer words left, the literals are the request.
 MIN_WORDS = 2
 _TABLE = tomllib.loads((files(__package__) / "english.toml").read_text("utf-8"))
 ACTIONS = {kind: frozenset(str(words).split()) for kind, words in _TABLE["actions"].items()}
@@ -51,7 +51,7 @@ _KINDS_OF = {
 
 MAX_SUBQUERIES = 6
 
-# Every repetition is bounded, or begins where it cannot begin once more: a hostile text takes linear time.
+# Every repetition is bounded or cannot restart inside itself: a hostile text takes linear time.
 _LEADING = (
     r"(?:(?:please|also|finally|then|next|lastly|additionally|furthermore|moreover|afterwards?|could you|can you"
     r"|i(?:'d| would| also|'m| am|'ll| will)?(?: also)?(?: like| want| need| have| looking)?(?: to| for)?"
@@ -66,19 +66,19 @@ _LEFT_BEHIND = re.compile(
 )
 _LONG_WORD = re.compile(r"[^\W_]{2,}")
 
-# A corrected word is a guess; a word of a value is seldom what is asked for.
-TRUST_IN_A_CORRECTION = 0.8
-TRUST_IN_A_LITERAL = 0.5
-# The text and its wishes.
+# A corrected word is a guess; a word of a literal is seldom what the request is about.
+CORRECTION_WEIGHT = 0.8
+LITERAL_WEIGHT = 0.5
+# The text and its sub-queries.
 MAX_TEXTS = 1 + MAX_SUBQUERIES
 
-NOTHING_CORRECTED: Mapping[str, str] = {}
+NO_CORRECTIONS: Mapping[str, str] = {}
 
 
 def strip_literals(text: str) -> str:
-    left = _SPACE.sub(" ", _VALUES.sub(" ", text)).strip()
-    said = [word for word in _LETTERS.findall(left.casefold()) if word not in STOP_WORDS]
-    return left if len(said) >= MIN_WORDS else text
+    plain = _SPACE.sub(" ", _VALUES.sub(" ", text)).strip()
+    words = [word for word in _LETTERS.findall(plain.casefold()) if word not in STOP_WORDS]
+    return plain if len(words) >= MIN_WORDS else text
 
 
 def _english_words(name: str) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ SAY_LITTLE = frozenset(_english_words("say_little"))
 
 
 def strip_phrases(text: str) -> str:
-    """A phrase that means one word is that word: nothing is got by getting rid of it."""
+    """Replace idioms by the word they mean: `get rid of` does not get anything."""
     return _PHRASES.sub(lambda match: PHRASES.get(match[0].casefold(), match[0]), text)
 
 
@@ -101,29 +101,29 @@ def words_in_order(text: str) -> list[str]:
 
 
 def kinds_of(word: str) -> frozenset[str]:
-    """The kinds of action a word stands for, in whichever form it is said."""
+    """Return the kinds of action a word stands for, in any of its forms."""
     return next((_KINDS_OF[form] for form in _forms(word) if form in _KINDS_OF), frozenset())
 
 
-def action_asked(words: Iterable[str]) -> frozenset[str]:
-    """Of the first verb of a wish: what follows it is what it is to be done with.
+def requested_action(words: Iterable[str]) -> frozenset[str]:
+    """Return the kinds of action of the first verb of a sub-query; the words after it are the object.
 
-    After other words only a plain form is a verb: the changes of `commit my changes` change nothing.
+    After other words only a base form is a verb: `changes` in `commit my changes` is none.
     """
-    begins = list(words)[:FIRST_WORDS]
-    first, *others = [word for word in begins if word not in LEAD_IN or word in _KINDS_OF] or [""]
-    return kinds_of(first) or next((_KINDS_OF[word] for word in others if word in _KINDS_OF), frozenset())
+    opening = list(words)[:FIRST_WORDS]
+    first, *rest = [word for word in opening if word not in LEAD_IN or word in _KINDS_OF] or [""]
+    return kinds_of(first) or next((_KINDS_OF[word] for word in rest if word in _KINDS_OF), frozenset())
 
 
 def actions_named(name_words: Iterable[str]) -> frozenset[str]:
     return frozenset().union(*(kinds_of(word) for word in name_words))
 
 
-def agreement(asked: frozenset[str], named: frozenset[str]) -> float:
-    """1 when they meet, -1 when both speak and do not, 0 when one is silent."""
-    if not asked or not named:
+def agreement(requested: frozenset[str], named: frozenset[str]) -> float:
+    """Return 1 if the actions overlap, -1 if they differ, 0 if one side has none."""
+    if not requested or not named:
         return 0.0
-    return 1.0 if asked & named else -1.0
+    return 1.0 if requested & named else -1.0
 
 
 def _forms(word: str) -> Iterator[str]:
@@ -145,25 +145,25 @@ _JOINTS = re.compile(
 
 
 def subqueries_in(text: str) -> list[str]:
-    """The single wishes of a request that has several; none of a request that has one."""
-    wishes: list[str] = []
-    for piece in (part for sentence in _SENTENCES.split(text) for part in _JOINTS.split(sentence)):
-        subquery = _LEFT_BEHIND.sub("", piece).strip(" ,;")
-        if _says_enough(subquery):
-            wishes.append(subquery)
-        elif wishes and subquery:
-            wishes[-1] += f" {subquery}"
-    return wishes[:MAX_SUBQUERIES] if len(wishes) > 1 else []
+    """Return the sub-queries of a request that has several; none for a single one."""
+    subqueries: list[str] = []
+    for clause in (part for sentence in _SENTENCES.split(text) for part in _JOINTS.split(sentence)):
+        subquery = _LEFT_BEHIND.sub("", clause).strip(" ,;")
+        if _has_enough_words(subquery):
+            subqueries.append(subquery)
+        elif subqueries and subquery:
+            subqueries[-1] += f" {subquery}"
+    return subqueries[:MAX_SUBQUERIES] if len(subqueries) > 1 else []
 
 
 def subject_of(subquery: str) -> list[str]:
-    """What the wish is about: the words between its verb and the first preposition, `blobs` of
+    """Return the object of a sub-query: the words between its verb and the first preposition, `blobs` of
     `show me the blobs in the container`."""
     words = words_in_order(subquery)
     start = next((index for index, word in enumerate(words) if not _leads_in(word)), len(words))
     subject: list[str] = []
     for word in words[start:]:
-        if word in PREPOSITIONS and any(one not in SAY_LITTLE for one in subject):
+        if word in PREPOSITIONS and any(chosen not in SAY_LITTLE for chosen in subject):
             break
         if word not in PREPOSITIONS and word not in LEAD_IN:
             subject.append(word)
@@ -174,14 +174,14 @@ def _leads_in(word: str) -> bool:
     return word in LEAD_IN or bool(kinds_of(word))
 
 
-def _says_enough(subquery: str) -> bool:
-    said = [word for word in _LONG_WORD.findall(subquery.casefold()) if word not in STOP_WORDS]
-    return len(said) >= MIN_WORDS
+def _has_enough_words(subquery: str) -> bool:
+    words = [word for word in _LONG_WORD.findall(subquery.casefold()) if word not in STOP_WORDS]
+    return len(words) >= MIN_WORDS
 
 
 @dataclass(frozen=True)
 class SubQuery:
-    """`terms` ask the word arm; `stems` are all words said, `subject` those that say what it is about."""
+    """A sub-query: `terms` for sparse retrieval, `stems` of all words, and `subject`, the stems of the object."""
 
     text: str
     terms: Mapping[int, float]
@@ -192,80 +192,82 @@ class SubQuery:
 
 @dataclass(frozen=True)
 class Request:
-    """`plain` is the text without the values in it; `meant` maps a misspelt word to the one it was read as."""
+    """A parsed request. `plain` is the text without literals; `corrections` maps misspelt words to known ones."""
 
     text: str
     plain: str
     whole: SubQuery
-    wishes: tuple[SubQuery, ...]
+    subqueries: tuple[SubQuery, ...]
     plain_stems: frozenset[int]
-    meant: Mapping[str, str]
+    corrections: Mapping[str, str]
 
     @property
     def parts(self) -> tuple[SubQuery, ...]:
-        """What the arms are asked, the whole first."""
-        return self.whole, *self.wishes
+        """All queries for the retrievers, the whole request first."""
+        return self.whole, *self.subqueries
 
     @property
     def single_subqueries(self) -> tuple[SubQuery, ...]:
-        return self.wishes or (self.whole,)
+        return self.subqueries or (self.whole,)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The words as they were said, each once; `readfile` of `read_file` is no word a person said."""
-        wholes = {_joined(one) for one in self.text.split()}
-        said = dict.fromkeys(without_stop_words(words_of(self.text)))
-        return tuple(word for word in said if word not in wholes)
+        """The words of the text, each once, without joined identifiers such as `readfile` of `read_file`."""
+        joined = {_joined(run) for run in self.text.split()}
+        words = dict.fromkeys(without_stop_words(words_of(self.text)))
+        return tuple(word for word in words if word not in joined)
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What has to be embedded, each text once."""
-        return tuple(dict.fromkeys((self.text, *(subquery.text for subquery in self.wishes))))
+        """The texts to embed, each once."""
+        return tuple(dict.fromkeys((self.text, *(subquery.text for subquery in self.subqueries))))
 
     def vectors(self, embedded: Matrix) -> list[Vector]:
-        """A vector for each part, from those of `texts`."""
-        known = dict(zip(self.texts, embedded, strict=True))
-        return [known[part.text] for part in self.parts]
+        """Return a vector for each part, from those of `texts`."""
+        vector_of = dict(zip(self.texts, embedded, strict=True))
+        return [vector_of[part.text] for part in self.parts]
 
 
-def parse_query(text: str, meant: Mapping[str, str] = NOTHING_CORRECTED) -> Request:
+def parse_query(text: str, corrections: Mapping[str, str] = NO_CORRECTIONS) -> Request:
     plain = strip_literals(text)
-    plain_stems = _stems(_words(plain), meant)
-    single = _subquery(plain, meant, plain_stems)
+    plain_stems = _stems(_words(plain), corrections)
+    single = _subquery(plain, corrections, plain_stems)
     whole = SubQuery(
         text,
-        _terms(_words(text), meant, plain_stems),
-        _stems(_words(text), meant),
+        _terms(_words(text), corrections, plain_stems),
+        _stems(_words(text), corrections),
         single.subject,
         single.action,
     )
-    wishes = tuple(_subquery(one, meant, plain_stems) for one in subqueries_in(plain))
-    return Request(text, plain, whole, wishes, plain_stems or whole.stems, meant)
+    subqueries = tuple(_subquery(subquery, corrections, plain_stems) for subquery in subqueries_in(plain))
+    return Request(text, plain, whole, subqueries, plain_stems or whole.stems, corrections)
 
 
-def _subquery(text: str, meant: Mapping[str, str], plain_stems: frozenset[int]) -> SubQuery:
+def _subquery(text: str, corrections: Mapping[str, str], plain_stems: frozenset[int]) -> SubQuery:
     words = _words(text)
-    stems = _stems(words, meant)
-    # Words too common to be asked for are rare in no catalog that is asked: they would count the most.
-    subject = _stems(subject_of(text), meant) & stems or stems
-    return SubQuery(text, _terms(words, meant, plain_stems), stems, subject, action_asked(words_in_order(text)))
+    stems = _stems(words, corrections)
+    # Stop words are in no index, so they would get the highest IDF: leave them out.
+    subject = _stems(subject_of(text), corrections) & stems or stems
+    return SubQuery(
+        text, _terms(words, corrections, plain_stems), stems, subject, requested_action(words_in_order(text))
+    )
 
 
 def _words(text: str) -> list[str]:
     return list(dict.fromkeys(without_stop_words(words_of(strip_phrases(text)))))
 
 
-def _stems(words: Sequence[str], meant: Mapping[str, str]) -> frozenset[int]:
-    return frozenset(terms_of_word(meant.get(word, word))[0] for word in words)
+def _stems(words: Sequence[str], corrections: Mapping[str, str]) -> frozenset[int]:
+    return frozenset(terms_of_word(corrections.get(word, word))[0] for word in words)
 
 
-def _terms(words: Sequence[str], meant: Mapping[str, str], plain_stems: frozenset[int]) -> dict[int, float]:
-    """Each word once, however often it is said."""
+def _terms(words: Sequence[str], corrections: Mapping[str, str], plain_stems: frozenset[int]) -> dict[int, float]:
+    """Return the terms of the words, each once however often it occurs."""
     terms: dict[int, float] = {}
     for word in words:
-        stem, surface = terms_of_word(meant.get(word, word))
-        trust = (TRUST_IN_A_CORRECTION if word in meant else 1.0) * (
-            1.0 if stem in plain_stems else TRUST_IN_A_LITERAL
+        stem, surface = terms_of_word(corrections.get(word, word))
+        trust = (CORRECTION_WEIGHT if word in corrections else 1.0) * (
+            1.0 if stem in plain_stems else LITERAL_WEIGHT
         )
         terms.setdefault(stem, STEM_SHARE * trust)
         terms.setdefault(surface, SURFACE_SHARE * trust)

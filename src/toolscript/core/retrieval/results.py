@@ -1,11 +1,11 @@
-"""Chunks that retrievers found, and how many there are."""
+"""Chunks that retrievers found, and the total number of matches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-# What a document is known by among all of its engine: 12 bytes of tenant and id together, as 24 letters.
+# The key of a document, unique in its engine: 12 bytes of a hash of tenant and id, as 24 letters.
 DocumentKey = str
 
 
@@ -21,9 +21,9 @@ class FoundChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class FoundChunks:
-    """The best of each arm, best first, equal ones in the order of their ids; None: that arm was not asked.
+    """The best chunks of each retriever, best first, ties by id; None if it was not used.
 
-    Which of several equal ones are within the limit is left open.
+    Which of several tied chunks fall within the limit is unspecified.
     """
 
     dense: Sequence[FoundChunk] | None = None
@@ -38,7 +38,7 @@ class Exactness(StrEnum):
 
 @dataclass(frozen=True)
 class Total:
-    """How many documents a search would give if it were asked for all."""
+    """How many documents match a search in total."""
 
     value: int
     exactness: Exactness = Exactness.EXACT

@@ -1,4 +1,4 @@
-"""Text to words to term ids: what the word arm indexes and asks for.
+"""Text to words to term ids, for sparse (BM25) retrieval.
 
 Any script: identifiers are split at punctuation and camelCase with the whole kept too, English and Russian
 words are stemmed, and scripts written without spaces become bigrams. Every word yields two terms, its stem
@@ -114,28 +114,28 @@ UNSPACED = (
     "\U00020000-\U0003134f"
 )
 _COMPOUND = re.compile(rf"[^\W{UNSPACED}]+(?:[_\-./][^\W{UNSPACED}]+)*|[{UNSPACED}]+")
-_PIECE = re.compile(r"[^\W_]+")
-# The same in a text as it was written, where an accent may stand behind its letter.
+_SEGMENT = re.compile(r"[^\W_]+")
+# The same for text that is not normalized, where a combining accent may follow its letter.
 _LETTER = rf"[^\W{UNSPACED}][\u0300-\u036f]*"
 _WRITTEN_COMPOUND = re.compile(rf"(?:{_LETTER})+(?:[_\-./](?:{_LETTER})+)*|[{UNSPACED}]+")
 _WRITTEN_ASCII = re.compile(r"\w+(?:[-./]\w+)*", re.ASCII)
-_WRITTEN_PIECE = re.compile(r"(?:[^\W_][\u0300-\u036f]*)+")
+_WRITTEN_SEGMENT = re.compile(r"(?:[^\W_][\u0300-\u036f]*)+")
 _CAMEL = re.compile(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z][a-z])")
 _IS_UNSPACED = re.compile(rf"[{UNSPACED}]")
-# A word, with where it begins and ends.
-Placed = tuple[str, int, int]
+# A word with its start and end.
+WordPosition = tuple[str, int, int]
 
 _ENGLISH, _RUSSIAN = SnowballStemmer("english"), SnowballStemmer("russian")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in order, lower case, identifiers both whole and in parts."""
+    """Return the words of a text in order, lower case, identifiers both whole and in parts."""
     return list(_words_of_short(text)) if len(text) <= SHORT else _words_of(text)
 
 
 @lru_cache(maxsize=512)
 def _words_of_short(text: str) -> tuple[str, ...]:
-    """A request is taken into words by whoever looks at it."""
+    """Cached: several stages split the same request into words."""
     return tuple(_words_of(text))
 
 
@@ -143,41 +143,41 @@ def _words_of(text: str) -> list[str]:
     return [word[:MAX_WORD] for run in _COMPOUND.findall(_normal(text)) for word in _words_of_run(run)]
 
 
-def placed_words(text: str) -> Iterator[Placed]:
-    """The words of a text, each with where it begins and ends in the text as it was written."""
+def words_with_positions(text: str) -> Iterator[WordPosition]:
+    """Yield the words of a text, each with its start and end in the original text."""
     for run in _runs_in(text):
-        for word, start, end in _placed_in(run.group()):
+        for word, start, end in _words_in_run(run.group()):
             yield word, run.start() + start, run.start() + end
 
 
-def placed_stems(text: str, wanted: Container[int]) -> Iterator[tuple[int, int, int]]:
-    """Of these stems' words, where each begins and ends. Most words are others, and known to be."""
+def stems_with_positions(text: str, stems: Container[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield the occurrences of these stems with start and end. Most words are others, and come from a cache."""
     for run in _runs_in(text):
         for stem, start, end in _stems_in(run.group()):
-            if stem in wanted:
+            if stem in stems:
                 yield stem, run.start() + start, run.start() + end
 
 
 def _runs_in(text: str) -> Iterator[re.Match[str]]:
-    """The plainer expression says the same of a plain text, in a third of the time."""
+    """Find runs; for ASCII text the simpler expression finds the same in a third of the time."""
     return (_WRITTEN_ASCII if text.isascii() else _WRITTEN_COMPOUND).finditer(text)
 
 
 def _stems_in(run: str) -> Sequence[tuple[int, int, int]]:
-    """What is long is seldom there twice."""
-    return _stems_in_short(run) if len(run) <= MAX_WORD else _stems_of(_placed_in(run))
+    """Return the stems of a run; long runs seldom repeat and are not cached."""
+    return _stems_in_short(run) if len(run) <= MAX_WORD else _stems_of(_words_in_run(run))
 
 
 @lru_cache(maxsize=100_000)
 def _stems_in_short(run: str) -> Sequence[tuple[int, int, int]]:
-    return _stems_of(_placed_in(run))
+    return _stems_of(_words_in_run(run))
 
 
-def _stems_of(placed: Iterable[Placed]) -> Sequence[tuple[int, int, int]]:
-    return tuple((terms_of_word(word)[0], start, end) for word, start, end in placed)
+def _stems_of(positions: Iterable[WordPosition]) -> Sequence[tuple[int, int, int]]:
+    return tuple((terms_of_word(word)[0], start, end) for word, start, end in positions)
 
 
-def _placed_in(run: str) -> Iterator[Placed]:
+def _words_in_run(run: str) -> Iterator[WordPosition]:
     if _is_plain(run):
         yield run.lower()[:MAX_WORD], 0, len(run)
         return
@@ -191,23 +191,23 @@ def _placed_in(run: str) -> Iterator[Placed]:
 
 
 def split_identifier(name: str) -> str:
-    """`readFile_v2` as a person would say it: `read File v2`."""
-    return " ".join(part for piece in _PIECE.findall(_normal(name)) for part in _CAMEL.split(piece))
+    """Split an identifier into words: `readFile_v2` becomes `read File v2`."""
+    return " ".join(part for segment in _SEGMENT.findall(_normal(name)) for part in _CAMEL.split(segment))
 
 
 def without_stop_words(words: list[str]) -> list[str]:
-    """Common words carry nothing and are in every list; kept only when there is nothing else."""
+    """Remove stop words, unless there are no other words."""
     return [word for word in words if word not in STOP_WORDS] or words
 
 
 @lru_cache(maxsize=200_000)
 def terms_of_word(word: str) -> tuple[int, int]:
-    """The ids of a word's stem and of its surface form."""
+    """Return the ids of a word's stem and of its surface form."""
     return _term_id("s:" + _stem(word)), _term_id("w:" + word)
 
 
 def query_terms(text: str) -> dict[int, float]:
-    """The terms a query asks for, each counted once however often it is said."""
+    """Return the terms of a query, each counted once however often it occurs."""
     terms: dict[int, float] = {}
     for word in without_stop_words(words_of(text)):
         stem, surface = terms_of_word(word)
@@ -216,7 +216,7 @@ def query_terms(text: str) -> dict[int, float]:
 
 
 def _normal(text: str) -> str:
-    # Combining accents are folded so that "café" and "cafe" meet; other marks belong to their script.
+    # Combining accents are folded so that "café" and "cafe" match; other marks belong to their script.
     if text.isascii():
         return text
     decomposed = unicodedata.normalize("NFKD", text)
@@ -228,15 +228,15 @@ def _words_of_run(run: str) -> Iterator[str]:
     if _IS_UNSPACED.match(run):
         yield from _bigrams(run)
         return
-    pieces = _PIECE.findall(run)
-    parts = [part for piece in pieces for part in _CAMEL.split(piece)]
+    segments = _SEGMENT.findall(run)
+    parts = [part for segment in segments for part in _CAMEL.split(segment)]
     yield from (part.casefold() for part in parts)
     if len(parts) > 1:
         yield "".join(parts).casefold()
 
 
 def _is_plain(run: str) -> bool:
-    """Nearly every run is: one word, with nothing to be told apart in it."""
+    """Return whether the run is a single word without parts, as nearly all are."""
     return run.isascii() and run.isalpha() and run[1:].islower()
 
 
@@ -245,12 +245,12 @@ def _places_of_bigrams(start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _places_of_parts(run: str) -> Iterator[tuple[int, int]]:
-    for piece in _WRITTEN_PIECE.finditer(run):
-        at = piece.start()
-        for camel in _CAMEL.finditer(piece.group()):
-            yield at, piece.start() + camel.start()
-            at = piece.start() + camel.start()
-        yield at, piece.end()
+    for segment in _WRITTEN_SEGMENT.finditer(run):
+        start = segment.start()
+        for camel in _CAMEL.finditer(segment.group()):
+            yield start, segment.start() + camel.start()
+            start = segment.start() + camel.start()
+        yield start, segment.end()
 
 
 @lru_cache(maxsize=20_000)

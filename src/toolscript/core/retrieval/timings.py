@@ -8,14 +8,14 @@ _NOTHING = nullcontext()
 
 
 class Stages:
-    """Milliseconds by stage; a stage that came twice took both times."""
+    """Milliseconds by stage; a stage that runs twice counts both times."""
 
     def __init__(self) -> None:
         self._began = self._ended = time.perf_counter()
         self.spent: defaultdict[str, float] = defaultdict(float)
 
     def end(self, stage: str) -> None:
-        """What was done since the last stage ended was this one."""
+        """Assign the time since the last stage ended to this stage."""
         before, self._ended = self._ended, time.perf_counter()
         self.spent[stage] += (self._ended - before) * 1000
 
@@ -24,7 +24,7 @@ class Stages:
 
 
 class NoSpans:
-    """One span that is none, handed out again and again: it costs a call."""
+    """Tracing turned off: the same null span every time, at the cost of a call."""
 
     def span(self, name: str, **facts: str | int | float | bool) -> AbstractContextManager[None]:  # noqa: ARG002
         return _NOTHING

@@ -1,1 +1,1 @@
-"""What every HTTP API shares: authentication, admission, errors, logs and paging."""
+"""Shared parts of the HTTP APIs: authentication, admission, errors, logs and paging."""

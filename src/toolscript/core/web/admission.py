@@ -1,4 +1,4 @@
-"""Admission: how many requests are worked on at once, which wait, and which are refused."""
+"""Admission control: limits concurrent requests, queues some and rejects the rest."""
 
 import asyncio
 import json
@@ -18,11 +18,11 @@ from toolscript.core.retrieval.deadline import RETRY_AFTER_SECONDS, overloaded
 
 MIN_CONCURRENT = 8
 LATE_SECONDS = 0.02
-FALLS, RISES = 0.8, 1.5
-# Between the ends of two requests, as long as nothing is known.
+DECREASE, INCREASE = 0.8, 1.5
+# Assumed time between the ends of two requests, before the first measurement.
 FIRST_GUESS_SECONDS = 0.02
-WEIGHT_OF_THE_LAST = 0.1
-# What was expected may be wrong; nobody waits longer than so many times that.
+SMOOTHING = 0.1
+# The expected wait may be wrong; no request waits longer than this multiple of the limit.
 MAX_WAIT = 4.0
 ALWAYS_ADMITTED = frozenset({"/livez", "/readyz", "/search/health", "/metrics"})
 UPLOADS = ("PUT", "/documents")
@@ -30,13 +30,13 @@ READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MCP_PATH = "/mcp"
 READS_THAT_POST = frozenset({"/api/v1/search", "/search", "/search_knowledge", MCP_PATH})
 
-# A line for each refusal would cost more than the refusal, at a time when there is nothing to spare.
+# A log line per rejection would cost more than the rejection, under overload.
 LOG_EVERY_SECONDS = 1.0
 ADAPT_EVERY_SECONDS = 0.05
 
 STATUS = ERROR_TABLE[Overloaded].http_status
 
-# Where the server puts, in a scope's state, what it knows of a request before its task runs.
+# Keys of the scope's state, where the server stores facts about a request before its task runs.
 TICKET, PARSED_AT = "admission_ticket", "parsed_at"
 BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 
@@ -44,12 +44,12 @@ logger = logging.getLogger(__name__)
 
 
 class QueueTimeout(Exception):
-    """A request's turn did not come in the time that it may wait."""
+    """A request was not admitted within its maximum wait."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """`max_queue_seconds` 0: nothing waits."""
+    """`max_queue_seconds` 0: no queue."""
 
     concurrent: int
     max_queue_seconds: float = 0.0
@@ -62,9 +62,9 @@ class Gate:
         self._minimum = min(MIN_CONCURRENT, limits.concurrent)
         self._limit = float(self._minimum)
         self._running = 0
-        # A dict keeps the order, and one that gives up is taken out at once.
+        # A dict keeps the order, and removes a cancelled ticket in constant time.
         self._waiting: dict[Ticket, None] = {}
-        # Between the ends of two requests, while as many run as may.
+        # Moving average of the time between the ends of two requests at full concurrency.
         self._seconds_each = FIRST_GUESS_SECONDS
         self._last_end: float | None = None
         self._full_at = float("-inf")
@@ -79,34 +79,34 @@ class Gate:
 
     @property
     def limit(self) -> int:
-        """How many may run at this moment."""
+        """Current concurrency limit."""
         return int(self._limit)
 
     @property
     def expected_wait(self) -> float:
-        """Of one that arrives now."""
+        """Expected wait of a request that arrives now."""
         return 0.0 if self._running < self.limit else (len(self._waiting) + 1) * self._seconds_each
 
     @property
     def is_full(self) -> bool:
-        """Whether one that arrives now is refused."""
-        taken_on = self._running + len(self._waiting)
-        return taken_on >= self.limits.concurrent and self.expected_wait > self.limits.max_queue_seconds
+        """Return whether a request that arrives now is rejected."""
+        admitted = self._running + len(self._waiting)
+        return admitted >= self.limits.concurrent and self.expected_wait > self.limits.max_queue_seconds
 
     def was_full_within(self, seconds: float) -> bool:
-        """Whether more came than fits, in the last so many seconds."""
+        """Return whether the gate was full for a request within the last `seconds`."""
         return self._now() - self._full_at <= seconds
 
     def adapt(self, late_seconds: float) -> None:
-        """To be told, now and then, how late the event loop is."""
+        """Adapt the limit to the event loop's lag; called periodically."""
         if late_seconds > LATE_SECONDS or (not self._waiting and self._running < self._limit / 2):
-            self._limit = max(self._minimum, self._limit * FALLS)
+            self._limit = max(self._minimum, self._limit * DECREASE)
         elif self._waiting:
-            self._limit = min(self.limits.concurrent, self._limit * RISES)
-            self._let_in()
+            self._limit = min(self.limits.concurrent, self._limit * INCREASE)
+            self._admit_waiting()
 
     def enter(self) -> "Ticket | None":
-        """A place, or one in the queue; None: refused. The ticket must be released."""
+        """Return a ticket that runs or waits, or None if rejected. The ticket must be released."""
         if self._running < self.limit:
             self._running += 1
             return Ticket(self, waits=False)
@@ -117,8 +117,8 @@ class Gate:
         self._waiting[ticket] = None
         return ticket
 
-    def hurry(self, ticket: "Ticket") -> None:
-        """One that was taken on in any case does not wait longer because the event loop is late."""
+    def admit_now(self, ticket: "Ticket") -> None:
+        """Admit a ticket within the hard limit, although the adapted limit would let it wait."""
         if ticket in self._waiting and self._running < self.limits.concurrent:
             del self._waiting[ticket]
             self._running += 1
@@ -130,17 +130,17 @@ class Gate:
             return
         self._measure(self._now())
         self._running -= 1
-        self._let_in()
+        self._admit_waiting()
 
     def _measure(self, now: float) -> None:
         if self._running < self.limit:
             self._last_end = None
             return
         if self._last_end is not None:
-            self._seconds_each += WEIGHT_OF_THE_LAST * (now - self._last_end - self._seconds_each)
+            self._seconds_each += SMOOTHING * (now - self._last_end - self._seconds_each)
         self._last_end = now
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         while self._waiting and self._running < self.limit:
             first = next(iter(self._waiting))
             del self._waiting[first]
@@ -149,7 +149,7 @@ class Gate:
 
 
 class Ticket:
-    """One request's place. Released once, however often that is asked for."""
+    """Place of one request. `release` is idempotent."""
 
     __slots__ = ("_gate", "_released", "_turn", "waits")
 
@@ -165,7 +165,7 @@ class Ticket:
             self._turn.set_result(None)
 
     async def turn(self) -> None:
-        """Raises QueueTimeout when it does not come in time: what was expected may have been wrong."""
+        """Wait until the request may run. Raise QueueTimeout when the expected wait was far too short."""
         if self._turn is None or self._turn.done():
             return
         seconds = self._gate.limits.max_queue_seconds
@@ -174,7 +174,7 @@ class Ticket:
                 async with asyncio.timeout(part):
                     await asyncio.shield(self._turn)
             except TimeoutError:
-                self._gate.hurry(self)
+                self._gate.admit_now(self)
             if not self.waits:
                 return
         self.release()
@@ -198,7 +198,7 @@ def kind_of(method: str, path: str) -> Kind | None:
     return Kind.READ if method in READING_METHODS or path in READS_THAT_POST else Kind.WRITE
 
 
-# Kind, path, and the seconds from the parsed request to the answer.
+# Arguments: kind, path, and the seconds from the parsed request to the response.
 OnRefused = Callable[[Kind, str, float], None]
 
 
@@ -211,7 +211,7 @@ class Admission:
 
     @asynccontextmanager
     async def adapting(self) -> "AsyncIterator[Admission]":
-        """While it is open, the limits follow how late the event loop is."""
+        """Adapt the limits to the event loop's lag while the context is open."""
         task = asyncio.create_task(self._adapt())
         try:
             yield self
@@ -227,7 +227,7 @@ class Admission:
                 gate.adapt(late)
 
     def is_overloaded(self, seconds: float) -> bool:
-        """Whether more searches came than fit, in the last so many seconds."""
+        """Return whether the gate of searches was full within the last `seconds`."""
         return self.gates[Kind.READ].was_full_within(seconds)
 
     def refused(self, kind: Kind, path: str, seconds: float) -> None:
@@ -249,29 +249,29 @@ class Admission:
 
 
 def refusal(path: str, *headers: tuple[bytes, bytes]) -> tuple[Message, Message]:
-    """The two messages of the answer."""
+    """Return the two ASGI messages of the response."""
     body = _body(is_mcp=path == MCP_PATH)
-    told = [
+    response_headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
         (b"retry-after", b"%d" % RETRY_AFTER_SECONDS),
         *headers,
     ]
     return (
-        {"type": "http.response.start", "status": STATUS, "headers": told},
+        {"type": "http.response.start", "status": STATUS, "headers": response_headers},
         {"type": "http.response.body", "body": body},
     )
 
 
 @cache
 def _body(*, is_mcp: bool) -> bytes:
-    """Clients of MCP also read an error of the protocol, see server/mcp.py."""
+    """Return the body; MCP clients get it inside a JSON-RPC error, see server/mcp.py."""
     error = overloaded()
-    said = envelope_of(error)
+    body = envelope_of(error)
     if is_mcp:
         message = f"{error.message}. {error.hint}"
-        said = {"jsonrpc": "2.0", "id": None, "error": {"code": STATUS, "message": message, "data": said}}
-    return json.dumps(said).encode()
+        body = {"jsonrpc": "2.0", "id": None, "error": {"code": STATUS, "message": message, "data": body}}
+    return json.dumps(body).encode()
 
 
 class Admitted:
@@ -296,7 +296,7 @@ class Admitted:
                 await send(message)
             self._admission.refused(kind, scope["path"], time.perf_counter() - parsed_at)
         except _Gone:
-            # Nobody is there to be answered.
+            # The client has disconnected: no response reaches it.
             await send({"type": "http.response.start", "status": 499, "headers": []})
             await send({"type": "http.response.body"})
         finally:
@@ -308,11 +308,11 @@ def has_body(scope: Scope) -> bool:
 
 
 class _Refused(BaseException):
-    """Passes through handlers that would turn an exception into an answer of their own."""
+    """BaseException, so that exception handlers do not turn it into their own response."""
 
 
 class _Gone(BaseException):
-    """The client left while it waited."""
+    """The client disconnected while it waited."""
 
 
 class _Arriving:
@@ -346,7 +346,7 @@ class _Arriving:
             self._ticket.release()
 
     async def _wait(self, ticket: Ticket) -> None:
-        leaving = asyncio.ensure_future(self._until_gone())
+        leaving = asyncio.ensure_future(self._wait_for_disconnect())
         turn = asyncio.ensure_future(ticket.turn())
         try:
             await asyncio.wait({leaving, turn}, return_when=asyncio.FIRST_COMPLETED)
@@ -360,7 +360,7 @@ class _Arriving:
             leaving.cancel()
             turn.cancel()
 
-    async def _until_gone(self) -> None:
-        """Keeps what else is received: a request without a body still has a message that says so."""
+    async def _wait_for_disconnect(self) -> None:
+        """Wait for the disconnect; buffer other messages, such as the empty one of a request without a body."""
         while (message := await self._receive())["type"] != "http.disconnect":
             self._ahead.append(message)

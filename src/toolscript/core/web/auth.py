@@ -1,6 +1,6 @@
-"""Authentication and authorization of requests: tenants, the public and administrators.
+"""Authentication and authorization of requests: tenants, anonymous clients and administrators.
 
-The tenant of a request comes from here and from nowhere else: nothing in a path, a query or a body names one.
+This module alone decides the tenant of a request: no path, query or body names one.
 """
 
 import hmac
@@ -32,14 +32,14 @@ from toolscript.core.web.hosts import is_loopback_address, is_loopback_host, is_
 
 BYPASS, BYPASS_TENANT, DEFAULT_TENANT = "x-debug-bypass-auth", "x-debug-tenant", "debug"
 WINDOW_SECONDS = 60
-KEYS_HINT = "set TOOLSCRIPT_JWT_KEYS to the key set of whoever issues the tokens, and TOOLSCRIPT_JWT_ISSUER"
+KEYS_HINT = "set TOOLSCRIPT_JWT_KEYS to the key set of the token issuer, and TOOLSCRIPT_JWT_ISSUER"
 
-# Answers who calls, or refuses; what it sets on the response goes with every answer.
+# Returns the principal or raises. The headers it sets on the response are part of every response.
 Authenticate = Callable[[Request, Response], Awaitable[Principal]]
 
 PUBLIC = "public"
-# What one customer of a network has: within it, addresses can be had for nothing.
-ONE_HOUSEHOLD = 64
+# Prefix length of one customer's IPv6 network; addresses within it cost nothing, so they share a budget.
+CUSTOMER_PREFIX = 64
 UNKNOWN_ADDRESS = "unknown"
 
 Identify = Callable[[Request, Response], Awaitable[Identity]]
@@ -47,19 +47,19 @@ Identify = Callable[[Request, Response], Awaitable[Identity]]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 RouteCheck = Callable[[Request, Response], Awaitable[None]]
 
-OF_A_BODY = ("content-length", "content-type")
+BODY_HEADERS = ("content-length", "content-type")
 
 BEARER = HTTPBearer(
     auto_error=False, bearerFormat="JWT", description="A token of the tenant whose documents these are."
 )
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-WAYS = (
-    "set TOOLSCRIPT_ADMIN_TOKEN, and send it as Authorization: Bearer <token>; or ask over the socket of "
+ADMIN_HINT = (
+    "set TOOLSCRIPT_ADMIN_TOKEN, and send it as Authorization: Bearer <token>; or connect over the socket of "
     "`toolscript serve --socket PATH`; to try things out on this machine, set TOOLSCRIPT_ENVIRONMENT=development"
 )
-# A request that carries one of these was handed on: who sent it is somewhere else.
-HANDED_ON = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+# A proxy forwarded a request that has one of these headers: its client is elsewhere.
+PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 AdminCheck = Callable[[Request], Awaitable[None]]
 
@@ -81,32 +81,32 @@ def authenticator_of(
 
 @dataclass(frozen=True)
 class Authenticator:
-    """`debug_bypass`: whether a header may stand for a token. Where it may not, it is a header like any other."""
+    """Required authentication. `debug_bypass`: a debug header may replace the token; otherwise it is ignored."""
 
     verifier: TokenVerifier | None
     budget: RequestBudget
     default_plan: Plan = UNLIMITED
     debug_bypass: bool = False
 
-    def is_told(self, headers: Headers) -> bool:
-        """Whether whoever asks says who it is, rightly or not."""
+    def has_credentials(self, headers: Headers) -> bool:
+        """Return whether the request has credentials, valid or not."""
         return "authorization" in headers or self._bypassing(headers) is not None
 
     async def admit(self, request: Request, response: Response) -> Principal:
         principal = self._bypassing(request.headers) or await self._verified(request.headers)
-        # For the log: whose request it was.
+        # For the request log.
         request.state.tenant = principal.tenant.name
         await self.count(principal.tenant, principal.plan, request, response)
         return principal
 
-    async def count(self, who: Tenant | Anonymous, plan: Plan, request: Request, response: Response) -> None:
-        left = await self.budget.take(who, plan)
+    async def count(self, client: Tenant | Anonymous, plan: Plan, request: Request, response: Response) -> None:
+        left = await self.budget.take(client, plan)
         if left.limit is None:
             return
-        told = _rate_headers(left)
-        response.headers.update(told)
-        # For answers that an error becomes: they are made elsewhere.
-        request.state.rate_headers = told
+        headers = _rate_headers(left)
+        response.headers.update(headers)
+        # For error responses, which the exception handlers build.
+        request.state.rate_headers = headers
         if not left.allowed:
             raise TooManyRequests(
                 f"the plan `{plan.name}` allows {left.limit} requests a minute, and they are spent",
@@ -119,12 +119,12 @@ class Authenticator:
             return None
         names = headers.getlist(BYPASS_TENANT) or [DEFAULT_TENANT]
         if len(names) > 1:
-            raise Unauthorized("X-Debug-Tenant is there twice", hint="name one tenant")
+            raise Unauthorized("X-Debug-Tenant is set twice", hint="name one tenant")
         return Principal(Tenant(names[0]), self.default_plan)
 
     async def _verified(self, headers: Headers) -> Principal:
         if self.verifier is None:
-            raise Unauthorized("nobody's tokens are known here", hint=KEYS_HINT)
+            raise Unauthorized("no keys are configured to verify tokens", hint=KEYS_HINT)
         token = _token(headers)
         try:
             return await self.verifier.verify(token)
@@ -134,19 +134,19 @@ class Authenticator:
 
 
 def _token(headers: Headers) -> str:
-    shown = headers.getlist("authorization")
-    if len(shown) > 1:
+    values = headers.getlist("authorization")
+    if len(values) > 1:
         raise Unauthorized(
             "there are two Authorization headers", hint="send one", details={"error": "invalid_request"}
         )
-    kind, _, token = (shown[0] if shown else "").partition(" ")
+    kind, _, token = (values[0] if values else "").partition(" ")
     if kind.lower() != "bearer" or not token.strip():
         raise Unauthorized("a token is needed", hint=SEND_HINT)
     return token.strip()
 
 
 def _rate_headers(left: Budget) -> dict[str, str]:
-    """As most clients know them, and as the draft of a standard has them since its eighth version."""
+    """Return the common RateLimit-* headers, and those of the IETF draft since version 8."""
     return {
         "RateLimit-Limit": f"{left.limit}",
         "RateLimit-Remaining": f"{left.remaining}",
@@ -165,12 +165,15 @@ def optional_authenticator_of(
     default_plan: Plan = UNLIMITED,
     debug_bypass: bool = False,
 ) -> Identify:
-    """Where the public may do nothing, everybody has to show a token. No requests a minute: no limit."""
+    """Optional authentication: a token resolves to its tenant, no token is the anonymous principal.
+
+    Without public scopes a token is required. `public_requests_per_minute` 0: no limit.
+    """
     authenticator = Authenticator(verifier, budget, default_plan, debug_bypass)
     public_plan = Plan(PUBLIC, requests_per_minute=public_requests_per_minute or None)
 
     async def identify(request: Request, response: Response) -> Identity:
-        if not public_scopes or authenticator.is_told(request.headers):
+        if not public_scopes or authenticator.has_credentials(request.headers):
             principal = await authenticator.admit(request, response)
             return Identity(public_scopes.union(filter(principal.may, Scope)), principal)
         await authenticator.count(Anonymous(address_of(request)), public_plan, request, response)
@@ -180,7 +183,7 @@ def optional_authenticator_of(
 
 
 def address_of(request: Request) -> str:
-    """The household that a request comes from; behind a proxy, what the server believes of its headers."""
+    """Return the client's address, for IPv6 its network; behind a trusted proxy, the forwarded address."""
     host = request.client.host if request.client else ""
     try:
         address = ip_address(host.partition("%")[0])
@@ -190,57 +193,57 @@ def address_of(request: Request) -> str:
         return str(address)
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
-    return str(ip_network((address, ONE_HOUSEHOLD), strict=False))
+    return str(ip_network((address, CUSTOMER_PREFIX), strict=False))
 
 
 def require_principal(authenticate: Authenticate, scope: Scope) -> type[APIRoute]:
-    """Routes that only callers come to, and of those the ones whose token has this scope."""
+    """Return a route class that requires a token with this scope."""
 
-    async def check(request: Request, told: Response) -> None:
-        principal = await authenticate(request, told)
+    async def check(request: Request, response: Response) -> None:
+        principal = await authenticate(request, response)
         require_scope(principal, scope)
         request.state.principal = principal
 
-    return _checked_first(check)
+    return _check_first(check)
 
 
-def _nobody(_: Request) -> bool:
+def _never_exempt(_: Request) -> bool:
     return False
 
 
 def require_identity(
-    identify: Identify, scope: Scope, is_exempt: Callable[[Request], bool] = _nobody
+    identify: Identify, scope: Scope, is_exempt: Callable[[Request], bool] = _never_exempt
 ) -> type[APIRoute]:
-    """Routes for everybody who has this scope: also for the public, where the installation gives it that.
+    """Return a route class for clients with this scope; anonymous clients may have it by configuration.
 
-    Who `is_exempt` is not asked who it is, nor counted.
+    Requests that are exempt are neither authenticated nor counted.
     """
 
-    async def check(request: Request, told: Response) -> None:
+    async def check(request: Request, response: Response) -> None:
         if is_exempt(request):
             return
-        require_scope(await identify(request, told), scope)
+        require_scope(await identify(request, response), scope)
 
-    return _checked_first(check)
+    return _check_first(check)
 
 
-def _checked_first(check: RouteCheck) -> type[APIRoute]:
-    """The framework would read and parse a stranger's body first."""
+def _check_first(check: RouteCheck) -> type[APIRoute]:
+    """Return a route class that checks before FastAPI reads and parses the body."""
 
     class CheckedRoute(APIRoute):
         def get_route_handler(self) -> Handler:
             handle = super().get_route_handler()
 
-            async def after_the_check(request: Request) -> Response:
+            async def check_then_handle(request: Request) -> Response:
                 response = Response()
                 await check(request, response)
                 answer = await handle(request)
                 answer.headers.update(
-                    {name: response.headers[name] for name in response.headers if name not in OF_A_BODY}
+                    {name: response.headers[name] for name in response.headers if name not in BODY_HEADERS}
                 )
                 return answer
 
-            return after_the_check
+            return check_then_handle
 
     return CheckedRoute
 
@@ -250,14 +253,14 @@ async def _principal(request: Request) -> Principal:
     return principal
 
 
-PrincipalHere = Annotated[Principal, Depends(_principal)]
+CurrentPrincipal = Annotated[Principal, Depends(_principal)]
 
 
 @dataclass(frozen=True)
 class AdminAccess:
-    """The ways to be one: the token; the Unix socket, whose file admits nobody else; this machine in development.
+    """Access for administrators: by token, by a Unix socket with file permissions, or locally in development.
 
-    `development` counts only where no token is set. `socket` is the path of the file, empty: there is none.
+    `development` applies only if no token is set. `socket` is the path of the socket, empty for none.
     """
 
     token: str = field(default="", repr=False)
@@ -268,32 +271,32 @@ class AdminAccess:
         return self.refusal(request) is None
 
     def refusal(self, request: Request) -> ToolscriptError | None:
-        if self._came_over_the_socket(request):
-            return _handed_on(request)
+        if self._is_socket_request(request):
+            return _check_not_proxied(request)
         if self.token:
-            return _with_token(request.headers, self.token)
+            return _check_token(request.headers, self.token)
         if not self.development:
-            return Forbidden("no admin token is set here, so nobody may do this over the network", hint=WAYS)
-        return _in_development(request)
+            return Forbidden("no admin token is set, so this is not allowed over the network", hint=ADMIN_HINT)
+        return _check_development(request)
 
-    def _came_over_the_socket(self, request: Request) -> bool:
-        """Told by the address it came to. That a client has none proves nothing: one that has left has none."""
+    def _is_socket_request(self, request: Request) -> bool:
+        """Compare the server address; a missing client address proves nothing: a disconnected client has none."""
         return bool(self.socket) and tuple(request.scope.get("server") or ()) == (self.socket, None)
 
 
 def admins_only(admin: AdminAccess) -> AdminCheck:
-    """A dependency for whole routers."""
+    """Return a router dependency that admits only administrators."""
 
     async def require_admin(request: Request) -> None:
-        refused = admin.refusal(request)
-        if refused is not None:
-            raise refused
+        error = admin.refusal(request)
+        if error is not None:
+            raise error
 
     return require_admin
 
 
 def writers_only(admin: AdminAccess) -> AdminCheck:
-    """The same, but what only reads passes."""
+    """Return a router dependency that admits only administrators to write; reads pass."""
     require_admin = admins_only(admin)
 
     async def require_writer(request: Request) -> None:
@@ -304,7 +307,7 @@ def writers_only(admin: AdminAccess) -> AdminCheck:
 
 
 def readers_only(identify: Identify, admin: AdminAccess) -> Callable[[Request, Response], Awaitable[None]]:
-    """For a catalog that is not public: administrators, and tokens that have the scope."""
+    """Return a router dependency for a private catalog: administrators, and tokens with the scope."""
 
     async def require_reader(request: Request, response: Response) -> None:
         if not admin.admits(request):
@@ -313,34 +316,36 @@ def readers_only(identify: Identify, admin: AdminAccess) -> Callable[[Request, R
     return require_reader
 
 
-def _with_token(headers: Headers, token: str) -> ToolscriptError | None:
-    kind, _, shown = headers.get("authorization", "").partition(" ")
-    same = hmac.compare_digest(shown.strip().encode(), token.encode())
+def _check_token(headers: Headers, token: str) -> ToolscriptError | None:
+    kind, _, value = headers.get("authorization", "").partition(" ")
+    same = hmac.compare_digest(value.strip().encode(), token.encode())
     if kind.lower() == "bearer" and same:
         return None
     return Unauthorized(
-        "this wants the admin token",
-        hint="send Authorization: Bearer <TOOLSCRIPT_ADMIN_TOKEN>, or ask over the socket of `serve --socket`",
+        "this needs the admin token",
+        hint="send Authorization: Bearer <TOOLSCRIPT_ADMIN_TOKEN>, or connect over the socket of `serve --socket`",
     )
 
 
-def _in_development(request: Request) -> ToolscriptError | None:
-    """A web page can be made to call this machine from within; the names it calls by and from give it away."""
+def _check_development(request: Request) -> ToolscriptError | None:
+    """Reject requests of web pages, which a browser on this machine could send; Host and Origin reveal them."""
     hosts, origins = request.headers.getlist("host"), request.headers.getlist("origin")
     if request.client is None or not is_loopback_address(request.client.host):
-        return Forbidden("without an admin token only this machine may do this", hint=WAYS)
+        return Forbidden("without an admin token only this machine may do this", hint=ADMIN_HINT)
     if len(hosts) != 1 or not is_loopback_host(hosts[0]):
         return Forbidden(
             "without an admin token this is for 127.0.0.1 and localhost",
-            hint=WAYS,
+            hint=ADMIN_HINT,
             details={"header": "Host"},
         )
     if not all(is_loopback_origin(origin) for origin in origins):
-        return Forbidden("web pages of other machines may not do this", hint=WAYS, details={"header": "Origin"})
-    return _handed_on(request)
+        return Forbidden(
+            "web pages of other machines may not do this", hint=ADMIN_HINT, details={"header": "Origin"}
+        )
+    return _check_not_proxied(request)
 
 
-def _handed_on(request: Request) -> ToolscriptError | None:
-    if any(name in request.headers for name in HANDED_ON):
-        return Forbidden("through a proxy this needs the admin token", hint=WAYS)
+def _check_not_proxied(request: Request) -> ToolscriptError | None:
+    if any(name in request.headers for name in PROXY_HEADERS):
+        return Forbidden("through a proxy this needs the admin token", hint=ADMIN_HINT)
     return None

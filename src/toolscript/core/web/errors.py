@@ -1,4 +1,4 @@
-"""Errors over HTTP: the one shape of an error, its status and headers, and its OpenAPI description."""
+"""Errors over HTTP: the error envelope, its status and headers, and its OpenAPI description."""
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -10,32 +10,33 @@ from toolscript.core.auth.model import Identity, Principal, Scope
 from toolscript.core.errors import ERROR_TABLE, Forbidden, ToolscriptError, Unauthorized, envelope, envelope_of
 
 SEND_HINT = "send Authorization: Bearer <token>"
-
+# An error code of RFC 6750, for the challenge in WWW-Authenticate.
 INSUFFICIENT_SCOPE = "insufficient_scope"
-_CODES = {404: "NOT_FOUND", **dict.fromkeys((405, 413, 415), "VALIDATION_ERROR")}
+# Of errors that FastAPI and Starlette raise themselves.
+_CODES_BY_STATUS = {404: "NOT_FOUND", **dict.fromkeys((405, 413, 415), "VALIDATION_ERROR")}
 
 
-def require_scope(asking: Principal | Identity, scope: Scope) -> None:
-    """Of somebody without a token one is wanted; with one that does not go so far, another."""
-    if asking.may(scope):
+def require_scope(client: Principal | Identity, scope: Scope) -> None:
+    """Raise Unauthorized for a client without a token, Forbidden for a token without the scope."""
+    if client.may(scope):
         return
-    if isinstance(asking, Identity) and asking.principal is None:
+    if isinstance(client, Identity) and client.principal is None:
         raise Unauthorized("a token is needed", hint=SEND_HINT, details={"scope": str(scope)})
     raise Forbidden(
         f"the token does not have the scope {scope}",
-        hint="get one from its issuer that has",
+        hint="get a token with it from the issuer",
         details={"error": INSUFFICIENT_SCOPE, "scope": str(scope)},
     )
 
 
 def refusal_headers(status: int, error: ToolscriptError, **more: str) -> dict[str, str]:
-    """`more` stands in the challenge, too, where there is one."""
-    asked = {name: str(error.details[name]) for name in ("error", "scope") if error.details.get(name)}
-    if status == 401 or asked.get("error") == INSUFFICIENT_SCOPE:
-        said = ", ".join(f'{name}="{value}"' for name, value in {**more, **asked}.items())
-        return {"WWW-Authenticate": f"Bearer {said}".rstrip()}
-    after = error.details.get("retry_after_seconds")
-    return {} if after is None else {"Retry-After": str(after)}
+    """Return WWW-Authenticate or Retry-After; `more` are further parameters of the challenge."""
+    params = {name: str(error.details[name]) for name in ("error", "scope") if error.details.get(name)}
+    if status == 401 or params.get("error") == INSUFFICIENT_SCOPE:
+        challenge = ", ".join(f'{name}="{value}"' for name, value in {**more, **params}.items())
+        return {"WWW-Authenticate": f"Bearer {challenge}".rstrip()}
+    retry_after = error.details.get("retry_after_seconds")
+    return {} if retry_after is None else {"Retry-After": str(retry_after)}
 
 
 class ErrorBody(BaseModel):
@@ -49,42 +50,48 @@ class ErrorEnvelope(BaseModel):
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """For a route's OpenAPI: these statuses answer with the envelope."""
+    """Return the `responses` of a route in OpenAPI: these statuses respond with the envelope."""
     return {status: {"model": ErrorEnvelope} for status in statuses}
 
 
 def install_error_handlers(app: FastAPI) -> None:
+    """Respond to all expected errors with the envelope. Others pass through, to RequestContext."""
+
     @app.exception_handler(ToolscriptError)
-    async def ours(request: Request, error: ToolscriptError) -> JSONResponse:
+    async def handle_toolscript_error(request: Request, error: ToolscriptError) -> JSONResponse:
         status = ERROR_TABLE[type(error)].http_status
-        return JSONResponse(envelope_of(error), status, _told_headers(request) | refusal_headers(status, error))
+        return JSONResponse(envelope_of(error), status, _state_headers(request) | refusal_headers(status, error))
 
     @app.exception_handler(RequestValidationError)
-    async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-        problems = [{"where": ".".join(map(str, one["loc"])), "problem": one["msg"]} for one in error.errors()]
+    async def handle_validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
+        problems = [
+            {"where": ".".join(map(str, problem["loc"])), "problem": problem["msg"]} for problem in error.errors()
+        ]
         first = problems[0] if problems else {"where": "request", "problem": "malformed"}
         message = f"{first['where']}: {first['problem']}"
         body = envelope("VALIDATION_ERROR", message, {"problems": problems})
-        return JSONResponse(body, 422, _told_headers(request))
+        return JSONResponse(body, 422, _state_headers(request))
 
     @app.exception_handler(HTTPException)
-    async def the_frameworks(request: Request, error: HTTPException) -> JSONResponse:
+    async def handle_http_exception(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 400:
-            # Said of a body that is no text, or nested without end; of all others that are no JSON it says 422.
-            return await malformed(request, RequestValidationError([{"loc": ("body",), "msg": "is not JSON"}]))
-        code = _CODES.get(error.status_code, "INTERNAL_ERROR")
-        headers = _every_method(app, request) or error.headers if error.status_code == 405 else error.headers
-        told = {**_told_headers(request), **(headers or {})}
-        return JSONResponse(envelope(code, str(error.detail)), error.status_code, told)
+            # FastAPI raises 400 for bodies that are not text or nested too deeply, and 422 for other invalid JSON.
+            return await handle_validation_error(
+                request, RequestValidationError([{"loc": ("body",), "msg": "is not JSON"}])
+            )
+        code = _CODES_BY_STATUS.get(error.status_code, "INTERNAL_ERROR")
+        headers = (_allow_header(app, request) or error.headers) if error.status_code == 405 else error.headers
+        response_headers = {**_state_headers(request), **(headers or {})}
+        return JSONResponse(envelope(code, str(error.detail)), error.status_code, response_headers)
 
 
-def _told_headers(request: Request) -> dict[str, str]:
-    """What the caller is told of its budget (core.web.auth), and of the connection (documents.http.upload)."""
+def _state_headers(request: Request) -> dict[str, str]:
+    """Return headers that handlers set: rate limits (core.web.auth), connection (documents.http.upload)."""
     return {**getattr(request.state, "rate_headers", {}), **getattr(request.state, "hang_up_headers", {})}
 
 
-def _every_method(app: FastAPI, request: Request) -> dict[str, str] | None:
-    """The framework names those of one route, and a path has several."""
+def _allow_header(app: FastAPI, request: Request) -> dict[str, str] | None:
+    """Return Allow with the methods of all routes of a path; Starlette names those of one route."""
     path = getattr(request.scope.get("route"), "path_format", None)
-    described = app.openapi()["paths"].get(path)
-    return described and {"Allow": ", ".join(method.upper() for method in described)}
+    methods = app.openapi()["paths"].get(path)
+    return methods and {"Allow": ", ".join(method.upper() for method in methods)}

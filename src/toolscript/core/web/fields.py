@@ -1,4 +1,4 @@
-"""Models of requests and answers: fields they share, filled from values, in part, and as a schema."""
+"""Helpers for request and response models: shared fields, construction, subsets and schemas."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from toolscript.core.retrieval.query import MAX_QUERY
 
-# Said here and checked by the query itself, whose refusals are those of every surface.
+# Documented here, checked by the query itself, so that all interfaces raise the same errors.
 QUERY_TEXT = {"minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}
 M = TypeVar("M", bound=BaseModel)
 
 
 def _number(value: object) -> object:
-    """JSON has truths and texts of their own; 5.0 is a whole number, which a strict one would refuse."""
+    """Reject booleans and strings; accept 5.0 as an integer, which strict mode would reject."""
     if isinstance(value, bool | str):
         raise ValueError("must be a number")
     return value
@@ -27,14 +27,14 @@ Count = Annotated[int, BeforeValidator(_number)]
 
 
 def json_response(body: BaseModel, headers: Mapping[str, str] | None = None) -> Response:
-    """Serialised once, here: the framework would validate what we have just built. What is not set is left out."""
+    """Serialize a model once, without unset fields; FastAPI would validate it again."""
     return Response(body.model_dump_json(exclude_unset=True), media_type="application/json", headers=headers)
 
 
 def model_of(model: type[M], value: object, **different: Any) -> M:
-    """A model filled from the attributes of a value that have the names of its fields, and from `different`.
+    """Build a model from the attributes of a value that match its fields, and from `different`.
 
-    Nothing is validated: the value is our own.
+    Nothing is validated: the value is internal.
     """
     same: dict[str, Any] = {
         name: _plain(getattr(value, name)) for name in model.model_fields if name not in different
@@ -43,7 +43,7 @@ def model_of(model: type[M], value: object, **different: Any) -> M:
 
 
 def _plain(value: object) -> object:
-    """As the fields of a model have it."""
+    """Return the value as JSON models hold it."""
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, datetime):
@@ -54,40 +54,40 @@ def _plain(value: object) -> object:
 def subset(
     name: str, model: type[BaseModel], fields: Sequence[str], optional: Sequence[str] = (), **more: Any
 ) -> type[BaseModel]:
-    """A model with these fields of another, described as there, and `more` as `create_model` takes them.
+    """Create a model with some fields of another, with their descriptions, and `more` as for `create_model`.
 
-    `optional` fields are the other's too, and may be left out.
+    `optional` are further fields of the other model that may be left out.
     """
-    known = model.model_fields
-    taken: dict[str, Any] = {field: (known[field].annotation, known[field]) for field in fields}
+    source = model.model_fields
+    selected: dict[str, Any] = {field: (source[field].annotation, source[field]) for field in fields}
     for field in optional:
-        taken[field] = (known[field].annotation, Field(None, description=known[field].description))
-    made: type[BaseModel] = create_model(name, **more, **taken)
-    return made
+        selected[field] = (source[field].annotation, Field(None, description=source[field].description))
+    created: type[BaseModel] = create_model(name, **more, **selected)
+    return created
 
 
 def list_of_model(model: type[BaseModel]) -> Any:
-    """A required field for `subset` that lists models made by it."""
+    """Return a required field for `subset`: a list of a model that `subset` created."""
     return GenericAlias(list, (model,)), ...
 
 
 def output_schema(model: type[BaseModel]) -> dict[str, object]:
-    """What the model says of its fields. Without references, which not every client follows."""
+    """Return the model's JSON Schema without `$ref`, which not every client resolves."""
     schema = model.model_json_schema(mode="serialization")
     inlined: dict[str, object] = _inlined(schema, schema.pop("$defs", {}))
     return inlined
 
 
 def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Without the titles that are only the names of fields over again."""
+    """Inline references and drop titles, which only repeat field names."""
     if isinstance(schema, list):
-        return [_inlined(one, definitions) for one in schema]
+        return [_inlined(item, definitions) for item in schema]
     if not isinstance(schema, dict):
         return schema
     named = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
     merged = {**named, **schema}
     return {
-        keyword: {name: _inlined(one, definitions) for name, one in value.items()}
+        keyword: {name: _inlined(item, definitions) for name, item in value.items()}
         if keyword == "properties"
         else _inlined(value, definitions)
         for keyword, value in merged.items()

@@ -1,4 +1,4 @@
-"""Names and addresses of this machine, and the names that a server answers to."""
+"""Loopback names and addresses, and the host names that a server accepts."""
 
 import ipaddress
 import re
@@ -14,40 +14,37 @@ NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 _HOST = re.compile(r"\[(?P<six>[0-9a-fA-F:]+)\](?::\d{1,5})?|(?P<name>[^:\[\]/@\s]+)(?::\d{1,5})?")
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<host>.+)")
 
-HINT = (
-    "name the host in TOOLSCRIPT_ALLOWED_HOSTS, or the address that clients know the service by in "
-    "TOOLSCRIPT_PUBLIC_URL"
-)
+HINT = "name the host in TOOLSCRIPT_ALLOWED_HOSTS, or the public address of the service in TOOLSCRIPT_PUBLIC_URL"
 
 
 def is_loopback_host(host: str) -> bool:
-    """Of a Host header, with a port or without."""
+    """Return whether a Host header, with or without a port, names this machine."""
     return host_name(host) in NAMES
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port and brackets; empty where it is none."""
+    """Return the name in a Host header without port and brackets; empty if invalid."""
     match = _HOST.fullmatch(host)
     return "" if match is None else (match["six"] or match["name"]).lower()
 
 
 def is_loopback_origin(origin: str) -> bool:
-    """An origin is a scheme and a host and nothing else: what is more is there to be misread."""
+    """Return whether an Origin is this machine. An origin is only scheme and host; anything longer is rejected."""
     match = _ORIGIN.fullmatch(origin)
     return match is not None and is_loopback_host(match["host"])
 
 
 def is_loopback_address(address: str) -> bool:
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return False
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return (mapped or found).is_loopback
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return (mapped or parsed).is_loopback
 
 
-class KnownHosts:
-    """For all routes alike. This machine's own names are always known."""
+class AllowedHosts:
+    """Middleware that rejects requests with an unknown Host header. Loopback names are always accepted."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self._app = app
@@ -58,7 +55,7 @@ class KnownHosts:
             await self._app(scope, receive, send)
             return
         refused = Forbidden(
-            "this service is not known by the name it was asked by", hint=HINT, details={"header": "Host"}
+            "this service does not accept the Host of this request", hint=HINT, details={"header": "Host"}
         )
         status = ERROR_TABLE[Forbidden].http_status
         await JSONResponse(envelope_of(refused), status)(scope, receive, send)

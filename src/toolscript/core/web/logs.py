@@ -1,8 +1,8 @@
-"""Logs as one line each, JSON or text, on stderr, with the ids of the request and of its trace.
+"""Logs on stderr, one line each, JSON or text, with request id and trace id.
 
-What documents say, what people search for, tokens and secrets are in none of them: records of our own carry a few
-named facts, libraries are not asked for what they say to developers, and of an error that nobody expected the line
-says where it came from, and what it says itself only where that cannot be somebody's text.
+Logs never contain document texts, queries, tokens or secrets: our records carry a few named fields, libraries do
+not log at debug level, and an unexpected error is logged with its traceback, and with its message only if the
+message cannot quote user data.
 """
 
 import logging
@@ -16,11 +16,11 @@ from structlog.typing import EventDict
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.web.request_context import current_request_id
 
-OURS = "toolscript"
-# Errors may come from each other in a circle.
-DEEPEST = 8
+ROOT_LOGGER = "toolscript"
+# Causes of errors may form a cycle.
+MAX_CAUSES = 8
 
-# Facts that the core attaches to its records; anything else a library adds stays out.
+# Fields that our records may carry; fields that libraries add are dropped.
 _FACTS = structlog.stdlib.ExtraAdder(
     allow=(
         "part",
@@ -44,8 +44,8 @@ _FACTS = structlog.stdlib.ExtraAdder(
     )
 )
 
-# They name what is in programs; the others quote what they stumbled over.
-_SPEAK_OF_PROGRAMS = (ToolscriptError, AttributeError, ImportError, NameError, NotImplementedError, TypeError)
+# Messages of these name code; messages of other errors may quote data.
+_SAFE_MESSAGES = (ToolscriptError, AttributeError, ImportError, NameError, NotImplementedError, TypeError)
 
 
 def no_trace() -> Mapping[str, str]:
@@ -53,7 +53,7 @@ def no_trace() -> Mapping[str, str]:
 
 
 def configure_logs(level: str, style: str, trace_ids: Callable[[], Mapping[str, str]] = no_trace) -> None:
-    """`trace_ids` tells of what is being done at that moment, if somebody traces it."""
+    """Configure logging. `trace_ids` returns the ids of the current trace, if there is one."""
 
     def with_ids(_: object, __: str, event: EventDict) -> EventDict:
         if request_id := current_request_id.get():
@@ -84,9 +84,9 @@ def configure_logs(level: str, style: str, trace_ids: Callable[[], Mapping[str, 
 
 
 def _set_levels(root: logging.Logger, level: int) -> None:
-    """To developers libraries print whole requests, with whatever people sent in them."""
+    """Set levels; libraries log whole requests with user data at debug level."""
     root.setLevel(max(level, logging.INFO))
-    logging.getLogger(OURS).setLevel(level)
+    logging.getLogger(ROOT_LOGGER).setLevel(level)
     for noisy in ("uvicorn.access", "httpx", "httpx2", "alembic", "mcp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
@@ -95,24 +95,24 @@ def _with_exception(_: object, __: str, event: EventDict) -> EventDict:
     info = event.pop("exc_info", None)
     error = sys.exc_info()[1] if info is True else info[1] if isinstance(info, tuple) else info
     if isinstance(error, BaseException):
-        event["exception"] = "".join(_told(error)).rstrip()
+        event["exception"] = "".join(_formatted(error)).rstrip()
     return event
 
 
-def _told(error: BaseException, deep: int = 0) -> Iterator[str]:
-    """Where it was raised, and what it came from, which comes first."""
-    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if before is not None and deep < DEEPEST:
-        yield from _told(before, deep + 1)
+def _formatted(error: BaseException, depth: int = 0) -> Iterator[str]:
+    """Yield traceback and message of an error, after those of its causes."""
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and depth < MAX_CAUSES:
+        yield from _formatted(cause, depth + 1)
         yield "\nwhich led to\n\n"
     yield from traceback.format_tb(error.__traceback__)
-    yield f"{type(error).__name__}{_said(error)}\n"
-    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) and deep < DEEPEST else ():
+    yield f"{type(error).__name__}{_safe_message(error)}\n"
+    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) and depth < MAX_CAUSES else ():
         yield "\nin it\n\n"
-        yield from _told(inner, deep + 1)
+        yield from _formatted(inner, depth + 1)
 
 
-def _said(error: BaseException) -> str:
-    if isinstance(error, _SPEAK_OF_PROGRAMS):
+def _safe_message(error: BaseException) -> str:
+    if isinstance(error, _SAFE_MESSAGES):
         return f": {error}"
     return f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""

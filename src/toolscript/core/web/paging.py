@@ -9,41 +9,41 @@ from starlette.types import Scope
 
 from toolscript.core.items import MAX_ID
 
-MOST = 200
+MAX_LIMIT = 200
 USUAL = 50
 
-NumberInPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Its number.")]
-AfterNumber = Annotated[int, Query(ge=0, le=MAX_ID, description="`next` of the page before.")]
-Limit = Annotated[int, Query(ge=1, le=MOST, description="Most entries of the page.")]
+NumberInPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Its id.")]
+AfterNumber = Annotated[int, Query(ge=0, le=MAX_ID, description="`next` of the previous page.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of entries of the page.")]
 
 ANY = "*/*"
 
 
 def preferred(accepts: Sequence[str], offered: Sequence[str]) -> str:
-    """The one of `offered` that is wanted most, the first where it is all the same.
+    """Return the media type of `offered` with the highest quality; the first one wins ties.
 
-    Whoever wants none of them gets the first: an answer nobody asked for says more than a refusal.
+    A client that accepts none of them gets the first: that is more useful than an error.
     """
-    wanted = dict(_ranges(accepts)) or {ANY: 1.0}
-    best = max(offered, key=lambda kind: (_quality(kind, wanted), -offered.index(kind)))
-    return best if _quality(best, wanted) > 0 else offered[0]
+    qualities = dict(_ranges(accepts)) or {ANY: 1.0}
+    best = max(offered, key=lambda kind: (_quality(kind, qualities), -offered.index(kind)))
+    return best if _quality(best, qualities) > 0 else offered[0]
 
 
-def _quality(kind: str, wanted: dict[str, float]) -> float:
-    """The most exact name decides."""
+def _quality(kind: str, qualities: dict[str, float]) -> float:
+    """Return the quality of the most specific matching range."""
     for name in (kind, f"{kind.partition('/')[0]}/*", ANY):
-        if name in wanted:
-            return wanted[name]
+        if name in qualities:
+            return qualities[name]
     return 0.0
 
 
 def _ranges(accepts: Sequence[str]) -> list[tuple[str, float]]:
-    found = []
-    for one in ",".join(accepts).split(","):
-        name, *parameters = (part.strip().lower() for part in one.split(";"))
+    ranges = []
+    for item in ",".join(accepts).split(","):
+        name, *parameters = (part.strip().lower() for part in item.split(";"))
         if name:
-            found.append((name, _weight(parameters)))
-    return found
+            ranges.append((name, _weight(parameters)))
+    return ranges
 
 
 def _weight(parameters: Sequence[str]) -> float:
@@ -58,8 +58,8 @@ def _weight(parameters: Sequence[str]) -> float:
 
 
 class TemplatedRoute(Route):
-    """The framework's routes leave themselves in the scope; plain ones do not."""
+    """Starlette route that adds itself to the scope, as FastAPI's routes do."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        match, found = super().matches(scope)
-        return match, {**found, "route": self} if found else found
+        match, child_scope = super().matches(scope)
+        return match, {**child_scope, "route": self} if child_scope else child_scope

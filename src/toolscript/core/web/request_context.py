@@ -1,4 +1,4 @@
-"""Middleware: an id and a log line for every request, limits of its body, and security headers."""
+"""Middleware: a request id and log line per request, a limit of the body, and security headers."""
 
 import json
 import logging
@@ -15,13 +15,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolscript.core.errors import envelope
 
 HEADER = b"x-request-id"
-# For the logs of whatever runs on behalf of a request.
+# For log records written while handling a request.
 current_request_id: ContextVar[str] = ContextVar("request_id", default="")
 MAX_BYTES = 64 * 1024
-# For what is read piece by piece, and never held as a whole.
+# For bodies that are streamed and never held as a whole.
 UNBOUNDED = sys.maxsize
-UNSAID = "..."
-_HARMLESS = re.compile(r"[a-z0-9_-]{0,32}")
+ELIDED = "..."
+_SAFE_SEGMENT = re.compile(r"[a-z0-9_-]{0,32}")
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 NOTHING_LOADED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -38,7 +38,10 @@ logger = logging.getLogger("toolscript.http")
 
 
 class RequestContext:
-    """`larger` are operations, such as `PUT /documents`, whose requests may be longer than others."""
+    """Middleware: gives a request its id and its log line, limits its body, and responds to unexpected errors.
+
+    `larger` maps operations, such as `PUT /documents`, to a larger limit of the body.
+    """
 
     def __init__(self, app: ASGIApp, max_bytes: int = MAX_BYTES, larger: Mapping[str, int] | None = None) -> None:
         self._app = app
@@ -50,23 +53,23 @@ class RequestContext:
             await self._app(scope, receive, send)
             return
         request_id = request_id_of(scope)
-        # Made here, so that whoever copies the scope has the same: what is told of a request comes back by it.
+        # Created here, so that copies of the scope share it: handlers return facts about a request in it.
         scope.setdefault("state", {})
-        before = current_request_id.set(request_id)
+        token = current_request_id.set(request_id)
         try:
             max_bytes = self._larger.get(f"{scope['method']} {scope['path']}", self._max_bytes)
-            await self._answer(scope, _Body(receive, max_bytes), _Response(send, request_id))
+            await self._respond(scope, _Body(receive, max_bytes), _Response(send, request_id))
         finally:
-            current_request_id.reset(before)
+            current_request_id.reset(token)
 
-    async def _answer(self, scope: Scope, body: "_Body", response: "_Response") -> None:
+    async def _respond(self, scope: Scope, body: "_Body", response: "_Response") -> None:
         started = time.perf_counter()
         try:
             await self._app(scope, body.receive, response.send)
         except _TooLarge:
-            told = scope["state"].get("rate_headers", {})
-            said = f"a request is at most {body.max_bytes >> 10} KiB"
-            await response.fail(413, "VALIDATION_ERROR", said, told)
+            headers = scope["state"].get("rate_headers", {})
+            message = f"a request is at most {body.max_bytes >> 10} KiB"
+            await response.fail(413, "VALIDATION_ERROR", message, headers)
         except Exception:
             logger.exception("unexpected error")
             await response.fail(500, "INTERNAL_ERROR", "something unexpected went wrong on our side")
@@ -85,27 +88,27 @@ class RequestContext:
 
 
 class _TooLarge(BaseException):
-    """Passes through handlers that would turn an exception into an answer of their own."""
+    """BaseException, so that exception handlers do not turn it into their own response."""
 
 
 class _Body:
-    """Hands on what arrives, up to a limit: whatever is longer is a mistake or an attack."""
+    """Forwards the body up to a limit; a longer one is a mistake or an attack."""
 
     def __init__(self, receive: Receive, max_bytes: int) -> None:
         self._receive = receive
         self.max_bytes = max_bytes
-        self._seen = 0
+        self._received = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._seen += len(message.get("body", b""))
-        if self._seen > self.max_bytes:
+        self._received += len(message.get("body", b""))
+        if self._received > self.max_bytes:
             raise _TooLarge
         return message
 
 
 class _Response:
-    """What has been sent so far, and the id on it."""
+    """Adds the request id to the response, and records its status and size."""
 
     def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
@@ -120,32 +123,32 @@ class _Response:
         await self._send(message)
         self.sent += len(message.get("body", b""))
 
-    async def fail(self, status: int, code: str, message: str, told: Mapping[str, str] | None = None) -> None:
-        """`told` are headers that every answer to this caller has."""
+    async def fail(self, status: int, code: str, message: str, extra: Mapping[str, str] | None = None) -> None:
+        """Send an error response, unless one has started. `extra` are further headers, such as rate limits."""
         if self.status is not None:
             return
         body = json.dumps(envelope(code, message)).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        headers += [(name.lower().encode(), value.encode()) for name, value in (told or {}).items()]
+        headers += [(name.lower().encode(), value.encode()) for name, value in (extra or {}).items()]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
 
 
 def _logged_path(scope: Scope) -> str:
-    """A path may hold a document's id, and that whose document it is: the log has the route's template instead.
+    """Return the route's template: a path may contain a document's id, which may reveal its tenant.
 
-    Where there is no route, anything may be in it.
+    Without a route, anything but a harmless first segment is elided.
     """
     route = scope.get("route")
     template = getattr(route, "path_format", None) or getattr(route, "path", None)
     if template:
         return str(template)
     first, *more = str(scope["path"]).lstrip("/").split("/", 1)
-    return f"/{first if _HARMLESS.fullmatch(first) else UNSAID}{f'/{UNSAID}' if more else ''}"
+    return f"/{first if _SAFE_SEGMENT.fullmatch(first) else ELIDED}{f'/{ELIDED}' if more else ''}"
 
 
 def _client(scope: Scope) -> str:
-    """The address it came from; behind a proxy, what the server believes of its headers."""
+    """Return the client's address; behind a proxy, as the server trusts its headers."""
     client = scope.get("client")
     return str(client[0]) if client else ""
 
@@ -158,17 +161,17 @@ def request_id_of(scope: Scope) -> str:
 
 
 class SecurityHeaders:
-    """A route that says otherwise is left alone."""
+    """Middleware that adds security headers, unless a route has set them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def told(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        await self._app(scope, receive, told if scope["type"] == "http" else send)
+        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)

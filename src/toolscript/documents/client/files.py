@@ -1,4 +1,4 @@
-"""Documents in files: read for upload, a text each or JSON lines; written by an export."""
+"""Document files: text files and JSON lines read for an upload, JSON lines written by an export."""
 
 import json
 import os
@@ -15,23 +15,23 @@ from toolscript.documents.model.document import (
     Document,
     document_from_json,
     document_to_json,
-    line_read,
+    parse_line,
 )
 from toolscript.documents.model.upload import Place
 
 STDIN = "-"
 TEXTS, JSON_LINES = (".txt", ".md", ".markdown"), (".jsonl", ".ndjson")
-# Whatever is longer cannot be a text of so many characters.
+# A longer file has more than MAX_TEXT characters in any case.
 MAX_FILE_BYTES = 4 * MAX_TEXT
 MAX_LINE = 4 * 1024 * 1024
 MAX_DEPTH = 64
 NO_TEXT = "is not UTF-8 text"
 _HEADING = re.compile(r"^#{1,2}[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 
-# A line is looked for backwards in steps of this.
+# Block size of the backward search for a line.
 STEP = 64 * 1024
-# By so many ids it is seen whose export it is.
-LOOKED_AT = 50
+# Number of ids that identify whose export a file is.
+IDENTIFYING_IDS = 50
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class FoundDocument:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is not sent: a line that is no document, which is `refused`, or a file that cannot be one."""
+    """Input that is not sent: a line that is not a document (`refused`), or a file that cannot be one."""
 
     where: str
     reason: str
@@ -61,7 +61,7 @@ class _File:
 
 
 class DocumentFiles:
-    """`after` is where an earlier reading ended, `began_at` when it began: what changed since is read again."""
+    """`after` is where an earlier run ended, `began_at` when it started: files changed since are read again."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class DocumentFiles:
         _require_distinct(paths)
 
     def count(self) -> int | None:
-        """About how many documents there are to be read; None where nobody can know."""
+        """Return about how many documents there are to read; None for stdin."""
         if STDIN in self._paths:
             return None
         return sum(_count(file) for file in self._files() if isinstance(file, _File))
@@ -116,7 +116,7 @@ class DocumentFiles:
         return max(status.st_mtime, status.st_ctime) >= self._began_at
 
     def _lines(self, file: _File) -> Iterator[Found]:
-        """Of a file that was begun, the rest. What stdin holds may be something else now, so it is read again."""
+        """Yield the rest of a partly read file. stdin is read from its start: its content may have changed."""
         begin, after = file.place, self._after
         if file.name == STDIN:
             yield from _entries(self._stdin or sys.stdin.buffer, "stdin", begin)
@@ -136,21 +136,21 @@ class DocumentFiles:
 
 
 def _require_distinct(paths: Sequence[str]) -> None:
-    """Two of one name would be taken for one document, or for the same ones."""
+    """Raise InvalidRequest if two paths have one name: their documents would get the same ids."""
     names = [_name(Path(path)) for path in paths if path != STDIN]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidRequest(
             f"{twice[0]!r} would be the name of two of these paths",
-            hint="put one after the other, from their folders",
+            hint="upload them one after the other, from their folders",
         )
 
 
 def _name(path: Path) -> str:
-    """Relative to where we are; of what lies elsewhere, its own name."""
-    whole, here = path.resolve(), Path.cwd().resolve()
-    inside = whole.is_relative_to(here)
-    return whole.relative_to(here).as_posix() if inside else whole.name
+    """Return the path relative to the working directory; outside of it, the last name."""
+    absolute, working_directory = path.resolve(), Path.cwd().resolve()
+    inside = absolute.is_relative_to(working_directory)
+    return absolute.relative_to(working_directory).as_posix() if inside else absolute.name
 
 
 def _below(folder: Path, name: str, place: Place) -> Iterator[_File | LeftOut]:
@@ -159,7 +159,7 @@ def _below(folder: Path, name: str, place: Place) -> Iterator[_File | LeftOut]:
         return
     try:
         with os.scandir(folder) as listed:
-            entries = sorted(listed, key=lambda one: one.name)
+            entries = sorted(listed, key=lambda entry: entry.name)
     except OSError as error:
         yield LeftOut(name, f"cannot be read: {error.strerror}", place)
         return
@@ -168,22 +168,22 @@ def _below(folder: Path, name: str, place: Place) -> Iterator[_File | LeftOut]:
             yield from _entry(entry, entry.name if name in ("", ".") else f"{name}/{entry.name}", place)
 
 
-def _entry(entry: "os.DirEntry[str]", name: str, place: Place) -> Iterator[_File | LeftOut]:
-    at = Place(place.path, (*place.steps, entry.name))
+def _entry(entry: "os.DirEntry[str]", name: str, folder_place: Place) -> Iterator[_File | LeftOut]:
+    place = Place(folder_place.path, (*folder_place.steps, entry.name))
     path = Path(entry.path)
-    # A link to a folder may lead back to where it is.
+    # A symlink to a folder may form a cycle.
     if entry.is_dir(follow_symlinks=False):
-        yield from _below(path, name, at)
+        yield from _below(path, name, place)
     elif path.suffix.lower() not in (*TEXTS, *JSON_LINES):
-        yield LeftOut(name, f"is none of {', '.join((*TEXTS, *JSON_LINES))}", at)
+        yield LeftOut(name, f"is none of {', '.join((*TEXTS, *JSON_LINES))}", place)
     elif not path.is_file():
-        yield LeftOut(name, "is no file", at)
+        yield LeftOut(name, "is not a file", place)
     else:
-        yield _File(path, name, at)
+        yield _File(path, name, place)
 
 
 def _count(file: _File) -> int:
-    # What is no file can be read only once.
+    # Anything but a regular file can be read only once.
     if file.path.suffix.lower() not in JSON_LINES or not file.path.is_file():
         return 1
     count, last = 0, b"\n"
@@ -197,7 +197,7 @@ def _count(file: _File) -> int:
 
 
 def _text(file: _File) -> Found:
-    """A whole file as one document."""
+    """Return a whole file as one document."""
     try:
         with file.path.open("rb") as opened:
             content = opened.read(MAX_FILE_BYTES + 1)
@@ -219,7 +219,7 @@ def _text(file: _File) -> Found:
 
 
 def _title(path: Path, text: str) -> str:
-    """Its first heading, else its name."""
+    """Return the first heading, else the name of the file."""
     heading = _HEADING.search(text[:10_000]) if path.suffix.lower() != ".txt" else None
     return heading.group(1)[:500] if heading else re.sub(r"[-_\s]+", " ", path.stem).strip() or path.stem
 
@@ -235,15 +235,15 @@ def _entries(opened: BinaryIO, name: str, begin: Place) -> Iterator[Found]:
         if line is None:
             yield LeftOut(where, f"is longer than {MAX_LINE >> 20} MiB", place, refused=True)
             continue
-        read = line_read(line)
-        if isinstance(read, Document):
-            yield FoundDocument(read, place)
+        entry = parse_line(line)
+        if isinstance(entry, Document):
+            yield FoundDocument(entry, place)
         else:
-            yield LeftOut(where, read.problem, place, refused=True)
+            yield LeftOut(where, entry.problem, place, refused=True)
 
 
 def _bounded(opened: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
-    """Each line with its length; None for one that is too long, which is not kept."""
+    """Yield each line with its length; None in place of a line that is too long."""
     while line := opened.readline(MAX_LINE + 1):
         length = len(line)
         kept: bytes | None = line if length <= MAX_LINE else None
@@ -254,17 +254,17 @@ def _bounded(opened: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
 
 
 def names_of(paths: Iterable[str]) -> list[str]:
-    """The paths as they are remembered: where they are, from wherever the command is run."""
+    """Return absolute paths, to store them independently of the working directory."""
     return [path if path == STDIN else str(Path(path).resolve()) for path in paths]
 
 
-def line_of(document: Document) -> bytes:
-    """As it can be put again."""
+def document_line(document: Document) -> bytes:
+    """Return the document as a JSON line that can be put again."""
     return json.dumps(document_to_json(document), ensure_ascii=False).encode() + b"\n"
 
 
 class ExportFile:
-    """What an earlier run has written stays; half a line at its end does not."""
+    """An export file. It keeps the lines of an earlier run, except an incomplete last line."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -276,10 +276,10 @@ class ExportFile:
         self._file.seek(0, os.SEEK_END)
 
     def last_ids(self) -> list[str]:
-        """The documents that were written last, in their order; none: the file is new."""
+        """Return the ids of the documents written last, in their order; empty if the file is new."""
         ids: list[str] = []
         end = self._file.seek(0, os.SEEK_END)
-        while end > 0 and len(ids) < LOOKED_AT:
+        while end > 0 and len(ids) < IDENTIFYING_IDS:
             start = self._newline_before(end - 1) + 1
             self._file.seek(start)
             ids.append(self._id_of(self._file.read(end - start)))
@@ -297,19 +297,19 @@ class ExportFile:
         try:
             return document_from_json(json.loads(line)).id
         except (ValueError, InvalidRequest):
-            problem = f"{self._path} is not what an export has written"
-            raise InvalidRequest(problem, hint="choose a file that is not there yet") from None
+            problem = f"{self._path} was not written by an export"
+            raise InvalidRequest(problem, hint="choose a file that does not exist yet") from None
 
     def _end_of_lines(self) -> int:
         return self._newline_before(self._file.seek(0, os.SEEK_END)) + 1
 
     def _newline_before(self, end: int) -> int:
-        """Where the last newline before `end` is; -1 where there is none."""
+        """Return the position of the last newline before `end`; -1 if there is none."""
         while end > 0:
             start = max(0, end - STEP)
             self._file.seek(start)
-            at = self._file.read(end - start).rfind(b"\n")
-            if at >= 0:
-                return start + at
+            offset = self._file.read(end - start).rfind(b"\n")
+            if offset >= 0:
+                return start + offset
             end = start
         return -1

@@ -1,4 +1,4 @@
-"""What the routes of documents depend on, and the forms that an answer can have."""
+"""Dependencies of the document routes, and the media types of a response."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,15 +17,15 @@ from toolscript.documents.model.query import DocumentQuery
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
 
 NOT_SET_UP = "documents are not set up here"
-SET_UP_HINT = "TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER say whose tokens are believed"
+SET_UP_HINT = "set TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER to the issuer of tokens you trust"
 
 SearchFailed = Callable[[DocumentQuery, BaseException], None]
 Written = Callable[[Principal, Sequence[PutResult]], None]
 PutFailed = Callable[[BaseException], None]
 
-MAX_STREAMS, MAX_STREAMS_OF_ONE = 8, 2
-# As JSON they are short.
-MAX_SHORT, MAX_SHORT_OF_ONE = 32, 8
+MAX_STREAMS, MAX_STREAMS_PER_TENANT = 8, 2
+# JSON uploads are short.
+MAX_SHORT, MAX_SHORT_PER_TENANT = 32, 8
 
 
 class Searched(Protocol):
@@ -51,34 +51,34 @@ class DocumentStore(Protocol):
     async def document(self, principal: Principal, document_id: str, /) -> StoredDocument: ...
 
 
-def _nobody(*_: object, **__: object) -> None: ...
+def _ignore(*_: object, **__: object) -> None: ...
 
 
 @dataclass(frozen=True)
 class DocumentRoutes:
-    """`searched`, `search_failed`, `written`, `put_failed` are told what was done; they neither wait nor fail.
+    """`searched`, `search_failed`, `written` and `put_failed` are callbacks that neither block nor fail.
 
-    `usual` is what a search compares that does not say it.
+    `default` is the search type of a request without one.
     """
 
     search: SearchesDocuments
     service: DocumentStore
     principal: Authenticate
     check_health: CheckHealth
-    searched: Searched = _nobody
-    search_failed: SearchFailed = _nobody
-    written: Written = _nobody
-    put_failed: PutFailed = _nobody
+    searched: Searched = _ignore
+    search_failed: SearchFailed = _ignore
+    written: Written = _ignore
+    put_failed: PutFailed = _ignore
     default: SearchType = SearchType.HYBRID
-    streams: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_STREAMS, MAX_STREAMS_OF_ONE))
-    short_puts: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_SHORT, MAX_SHORT_OF_ONE))
+    streams: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_STREAMS, MAX_STREAMS_PER_TENANT))
+    short_puts: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_SHORT, MAX_SHORT_PER_TENANT))
 
 
 async def _refuse(*_: object, **__: object) -> NoReturn:
     raise SetupError(NOT_SET_UP, hint=SET_UP_HINT)
 
 
-class _Nothing:
+class _NotSetUp:
     search = put = remove = document = staticmethod(_refuse)
 
 
@@ -86,5 +86,5 @@ async def _no_health() -> Health:
     return Health({"documents": PartHealth(ok=False, needed=True, note=f"{NOT_SET_UP}: {SET_UP_HINT}")})
 
 
-# For a service without documents: the routes are there, and say what is missing.
-ABSENT = DocumentRoutes(_Nothing(), _Nothing(), _refuse, _no_health)
+# For a service without documents: the routes exist, and respond with what is missing.
+ABSENT = DocumentRoutes(_NotSetUp(), _NotSetUp(), _refuse, _no_health)

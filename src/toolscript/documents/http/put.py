@@ -1,6 +1,6 @@
-"""PUT of many documents: the body is cut into lines, and these are written in batches.
+"""PUT of many documents: split the body into lines, and write these in batches.
 
-The next batch is read when the one before is written: a slow engine slows the sender, and memory stays as it is.
+The next batch is read when the previous one is written: a slow engine slows the client, and memory stays bounded.
 """
 
 import asyncio
@@ -11,24 +11,24 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from dataclasses import dataclass
 
 from toolscript.core.errors import InvalidRequest, ToolscriptError, envelope_of
-from toolscript.documents.model.document import Document, PutOutcome, PutResult, line_read, refusal
+from toolscript.documents.model.document import Document, PutOutcome, PutResult, parse_line, refusal
 from toolscript.documents.schemas import PutCounts, PutResultShown
 
 MAX_LINE = 4 * 1024 * 1024
-# Packed or not, of one request.
+# Limit of one request, compressed and uncompressed.
 MAX_BYTES = 1024 * 1024 * 1024
-# So many are cut until others have their turn.
+# Lines between two yields to the event loop.
 LINES_PER_TURN = 500
-# What text is packed to at best; whatever grows by more was made to.
+# Maximum expansion by gzip. Text stays below; a decompression bomb does not.
 MAX_GROWTH = 100
 AT_ONCE = 64 * 1024
 GZIP = 31
 
 MAX_DOCUMENTS = 50_000
-# Blank ones, too.
+# Blank lines count.
 MAX_LINES = 4 * MAX_DOCUMENTS
-# What is longer is read on a thread: it may take as long as many short ones.
-READ_HERE = 32 * 1024
+# A longer line is parsed on a thread: it may take as long as many short ones.
+MAX_INLINE_LINE = 32 * 1024
 MAX_IN_BATCH = 64
 MAX_BATCH_BYTES = 1024 * 1024
 MAX_RESULT_BYTES = 16 * 1024 * 1024
@@ -39,7 +39,7 @@ Put = Callable[[Sequence[Document]], Awaitable[Sequence[PutResult]]]
 
 @dataclass(frozen=True)
 class Line:
-    """`data` is None of a line that is too long."""
+    """`data` is None for a line that is too long."""
 
     number: int
     data: bytes | None
@@ -56,26 +56,26 @@ class LineCutter:
     def held(self) -> int:
         return len(self._kept)
 
-    def cut(self, chunk: bytes) -> Iterator[Line]:
-        """One after the other: a chunk may be nothing but line breaks."""
+    def cut(self, block: bytes) -> Iterator[Line]:
+        """Yield the complete lines lazily: a block may be nothing but line breaks."""
         start = 0
-        while (end := chunk.find(b"\n", start)) >= 0:
-            self._keep(chunk[start:end])
+        while (end := block.find(b"\n", start)) >= 0:
+            self._keep(block[start:end])
             yield self._line()
             start = end + 1
-        self._keep(chunk[start:])
+        self._keep(block[start:])
 
     def last(self) -> Iterator[Line]:
-        """What came after the last line break, if anything did."""
+        """Yield the rest after the last line break, if any."""
         if self._kept or self._too_long:
             yield self._line()
 
-    def _keep(self, piece: bytes) -> None:
-        if self._too_long or len(self._kept) + len(piece) > self._maximum:
+    def _keep(self, part: bytes) -> None:
+        if self._too_long or len(self._kept) + len(part) > self._maximum:
             self._too_long = True
             self._kept.clear()
         else:
-            self._kept += piece
+            self._kept += part
 
     def _line(self) -> Line:
         self._number += 1
@@ -85,10 +85,10 @@ class LineCutter:
         return line
 
 
-async def lines_of(chunks: AsyncIterator[bytes], maximum: int = MAX_LINE) -> AsyncIterator[Line]:
+async def lines_of(blocks: AsyncIterator[bytes], maximum: int = MAX_LINE) -> AsyncIterator[Line]:
     cutter = LineCutter(maximum)
-    async for chunk in chunks:
-        for line in cutter.cut(chunk):
+    async for block in blocks:
+        for line in cutter.cut(block):
             yield line
             if line.number % LINES_PER_TURN == 0:
                 await asyncio.sleep(0)
@@ -96,71 +96,71 @@ async def lines_of(chunks: AsyncIterator[bytes], maximum: int = MAX_LINE) -> Asy
         yield line
 
 
-async def bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def bounded(blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     total = 0
-    async for chunk in chunks:
-        total += len(chunk)
+    async for block in blocks:
+        total += len(block)
         if total > MAX_BYTES:
             raise InvalidRequest(
-                f"a request is at most {MAX_BYTES >> 20} MiB, unpacked as well", hint="send the rest in another"
+                f"a request is at most {MAX_BYTES >> 20} MiB, also uncompressed", hint="send the rest in another"
             )
-        yield chunk
+        yield block
 
 
-class Unpacker:
-    """What gzip packed, in pieces: a few bytes can unpack to more than any memory holds."""
+class GzipDecoder:
+    """Decompresses gzip in blocks: a few bytes can expand to more than fits in memory."""
 
     def __init__(self) -> None:
-        self._unpacker = zlib.decompressobj(wbits=GZIP)
+        self._decompressor = zlib.decompressobj(wbits=GZIP)
         self._packed = self._grown = 0
         self._within = False
 
-    def unpack(self, chunk: bytes) -> Iterator[bytes]:
-        self._packed += len(chunk)
-        rest, more = chunk, False
+    def unpack(self, compressed: bytes) -> Iterator[bytes]:
+        self._packed += len(compressed)
+        rest, more = compressed, False
         while rest or more:
-            piece = self._piece(rest)
-            yield piece
-            rest, more = self._unpacker.unconsumed_tail, len(piece) == AT_ONCE
-            self._within = not self._unpacker.eof
-            if self._unpacker.eof:
-                rest, self._unpacker = self._unpacker.unused_data, zlib.decompressobj(wbits=GZIP)
+            block = self._decompress_block(rest)
+            yield block
+            rest, more = self._decompressor.unconsumed_tail, len(block) == AT_ONCE
+            self._within = not self._decompressor.eof
+            if self._decompressor.eof:
+                rest, self._decompressor = self._decompressor.unused_data, zlib.decompressobj(wbits=GZIP)
 
     def end(self) -> None:
         if self._within:
-            raise InvalidRequest("the body is gzip, and its end is missing")
+            raise InvalidRequest("the gzip body is truncated")
 
-    def _piece(self, packed: bytes) -> bytes:
+    def _decompress_block(self, compressed: bytes) -> bytes:
         try:
-            piece = self._unpacker.decompress(packed, AT_ONCE)
+            block = self._decompressor.decompress(compressed, AT_ONCE)
         except zlib.error:
-            raise InvalidRequest("the body is not gzip, as its Content-Encoding says") from None
-        self._grown += len(piece)
+            raise InvalidRequest("the body is not gzip, but its Content-Encoding is") from None
+        self._grown += len(block)
         if self._grown > self._packed * MAX_GROWTH + AT_ONCE:
-            raise InvalidRequest(f"the body unpacks to more than {MAX_GROWTH} times its size")
-        return piece
+            raise InvalidRequest(f"the body decompresses to more than {MAX_GROWTH} times its size")
+        return block
 
 
-async def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    unpacker = Unpacker()
-    async for chunk in chunks:
-        for piece in unpacker.unpack(chunk):
-            yield piece
+async def unpacked(blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    decoder = GzipDecoder()
+    async for compressed in blocks:
+        for block in decoder.unpack(compressed):
+            yield block
             await asyncio.sleep(0)
-    unpacker.end()
+    decoder.end()
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One that came: a document, or why it is none. `line` is where, if it came in lines."""
+    """One entry of a request: a document, or its refusal. `line` is its line in a body of lines."""
 
     read: Document | PutResult
     size: int
     line: int | None = None
 
 
-class Writing:
-    """The documents of one request. At most a batch of them is held, and of the rest what became of them."""
+class UploadWriter:
+    """Writes the documents of one request. It holds at most one batch, and the results of the rest."""
 
     def __init__(self, put: Put, written: Callable[[Sequence[PutResult]], None]) -> None:
         self._put = put
@@ -173,7 +173,7 @@ class Writing:
 
     @property
     def results(self) -> Sequence[str]:
-        """As JSON, in the order of the documents."""
+        """Results as JSON, in the order of the documents."""
         return self._results
 
     @property
@@ -191,7 +191,7 @@ class Writing:
         self._held_bytes += entry.size
 
     async def flush(self) -> None:
-        # What is refused or unchanged is never waited for, and then others would not have their turn.
+        # A batch of refused or unchanged documents never awaits: yield to the event loop here.
         await asyncio.sleep(0)
         batch, self._batch, self._held_bytes = self._batch, [], 0
         documents = [entry.read for entry in batch if isinstance(entry.read, Document)]
@@ -211,8 +211,8 @@ class Writing:
         self._result_bytes += len(text)
 
 
-async def write_lines(writing: Writing, lines: AsyncIterable[Line]) -> ToolscriptError | None:
-    """Why it stopped before the end, if it did. What was written before it is in the results."""
+async def write_lines(writing: UploadWriter, lines: AsyncIterable[Line]) -> ToolscriptError | None:
+    """Write all lines; return the error that ended it early, if any. The results hold what was written before."""
     try:
         async for line in lines:
             blank = line.data is not None and not line.data.strip()
@@ -229,8 +229,8 @@ async def write_lines(writing: Writing, lines: AsyncIterable[Line]) -> Toolscrip
 
 def _too_many(line: int) -> InvalidRequest:
     return InvalidRequest(
-        f"at most {MAX_DOCUMENTS:,} documents a request, fewer with long ids, in {MAX_LINES:,} lines: none from "
-        f"line {line} on was taken",
+        f"at most {MAX_DOCUMENTS:,} documents a request, fewer with long ids, in {MAX_LINES:,} lines: line {line} "
+        "and all after it were not processed",
         hint="send the rest in another request",
         details={"line": line},
     )
@@ -239,16 +239,16 @@ def _too_many(line: int) -> InvalidRequest:
 async def _entry(line: Line) -> Entry:
     if line.data is None:
         return Entry(refusal(f"is longer than {MAX_LINE >> 20} MiB"), 0, line.number)
-    short = len(line.data) <= READ_HERE
-    read = line_read(line.data) if short else await asyncio.to_thread(line_read, line.data)
-    return Entry(read, len(line.data), line.number)
+    is_short = len(line.data) <= MAX_INLINE_LINE
+    parsed = parse_line(line.data) if is_short else await asyncio.to_thread(parse_line, line.data)
+    return Entry(parsed, len(line.data), line.number)
 
 
-def answer_in_lines(writing: Writing, stopped: ToolscriptError | None) -> Iterator[str]:
-    """A line for each document, and a last one with the counts, and with the error that ended it too early."""
+def response_lines(writing: UploadWriter, stopped: ToolscriptError | None) -> Iterator[str]:
+    """Yield a line for each document, and a last one with the counts, and with the error that ended it early."""
     results = writing.results
     for index in range(0, len(results), LINES_AT_ONCE):
         yield "".join(f"{result}\n" for result in results[index : index + LINES_AT_ONCE])
     counts = writing.counts.model_dump_json()
-    said = "" if stopped is None else f',"error":{json.dumps(envelope_of(stopped)["error"], default=str)}'
-    yield f'{{"counts":{counts}{said}}}\n'
+    error = "" if stopped is None else f',"error":{json.dumps(envelope_of(stopped)["error"], default=str)}'
+    yield f'{{"counts":{counts}{error}}}\n'

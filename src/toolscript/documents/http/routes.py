@@ -1,7 +1,7 @@
-"""/search and /documents: the routes, and answers as JSON, as lines or as server-sent events.
+"""/search and /documents: the routes, and responses as JSON, as lines or as server-sent events.
 
-The headers of a stream are sent before the search begins, so that a caller knows it was heard. What goes wrong
-after them is the last line or event, in the one shape of errors.
+The headers of a stream are sent before the search starts, so that the client knows that its request arrived. A
+later error is the last line or event, in the common error format.
 """
 
 import json
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from toolscript.core.auth.model import Principal, Scope
 from toolscript.core.errors import ToolscriptError, envelope, envelope_of
-from toolscript.core.web.auth import BEARER, PrincipalHere, require_principal
+from toolscript.core.web.auth import BEARER, CurrentPrincipal, require_principal
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import preferred
 from toolscript.core.web.request_context import UNBOUNDED
@@ -51,7 +51,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 LARGER_REQUESTS = {
     f"POST {SEARCH_PATH}": MAX_SEARCH_BYTES,
-    # Read piece by piece, and bounded there.
+    # Streamed, with its own limits.
     f"PUT {DOCUMENTS_PATH}": UNBOUNDED,
     f"DELETE {DOCUMENTS_PATH}": MAX_REMOVAL_BYTES,
 }
@@ -64,7 +64,7 @@ def _line(_: str, data: str) -> str:
 
 
 def _event(kind: str, data: str) -> str:
-    """JSON has no line breaks of its own, so it is one line of the event."""
+    """Return a server-sent event. JSON has no line breaks of its own, so it is one data line."""
     return f"event: {kind}\ndata: {data}\n\n"
 
 
@@ -72,13 +72,13 @@ _RENDERS: dict[str, Render] = {LINES: _line, EVENTS: _event}
 
 
 def streamed(kind: str, ask: Callable[[], Awaitable[Answered]]) -> StreamingResponse:
-    """Ends the search when the caller hangs up: whoever serves the stream cancels it then."""
-    # A proxy that gathers an answer before it hands it on would undo all of this.
+    """Return the response as a stream. When the client disconnects, the server cancels it and the search."""
+    # Keep proxies from buffering the stream.
     headers = {"Vary": "Accept", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_pieces(_RENDERS[kind], ask), media_type=kind, headers=headers)
+    return StreamingResponse(_stream(_RENDERS[kind], ask), media_type=kind, headers=headers)
 
 
-async def _pieces(render: Render, ask: Callable[[], Awaitable[Answered]]) -> AsyncIterator[str]:
+async def _stream(render: Render, ask: Callable[[], Awaitable[Answered]]) -> AsyncIterator[str]:
     try:
         answered = await ask()
         for hit in answered.answer.hits:
@@ -88,8 +88,8 @@ async def _pieces(render: Render, ask: Callable[[], Awaitable[Answered]]) -> Asy
         yield render("error", json.dumps(envelope_of(error), default=str))
     except Exception:
         logger.exception("unexpected error")
-        told = envelope("INTERNAL_ERROR", "something unexpected went wrong on our side")
-        yield render("error", json.dumps(told))
+        body = envelope("INTERNAL_ERROR", "something unexpected went wrong on our side")
+        yield render("error", json.dumps(body))
 
 
 def _json(model: BaseModel) -> str:
@@ -99,20 +99,20 @@ def _json(model: BaseModel) -> str:
 def add_search(router: APIRouter, documents: DocumentRoutes) -> None:
     @router.post(SEARCH_PATH, response_model=DocumentSearchResponse, responses=ANSWERS, summary="Search documents")
     async def search_documents(
-        asked: DocumentSearchRequest, request: Request, principal: PrincipalHere
+        search_request: DocumentSearchRequest, request: Request, principal: CurrentPrincipal
     ) -> Response:
-        """Finds documents of the caller's tenant by meaning, by words or by both, and by their metadata.
+        """Searches the documents of the client's tenant by meaning, by keywords or by both, and by metadata.
 
-        With `Accept: application/x-ndjson` every hit is a line, and a last line has the rest of the answer; with
-        `text/event-stream` they are events `hit` and `end`. Both begin before the search does: what goes wrong
-        later is a last line or an event `error`, and the status stays 200.
+        With `Accept: application/x-ndjson` every hit is a line, and a last line has the rest of the response; with
+        `text/event-stream` they are events `hit` and `end`. Both start before the search does: a later error is a
+        last line or an event `error`, and the status stays 200.
         """
         kind = preferred(request.headers.getlist("accept"), (JSON, LINES, EVENTS))
-        asking = partial(ask, documents, principal, asked.as_query(documents.default))
+        run_search = partial(ask, documents, principal, search_request.as_query(documents.default))
         if kind != JSON:
-            return streamed(kind, asking)
+            return streamed(kind, run_search)
         return Response(
-            DocumentSearchResponse.whole(await asking()).model_dump_json(),
+            DocumentSearchResponse.whole(await run_search()).model_dump_json(),
             media_type="application/json",
             headers={"Vary": "Accept"},
         )
@@ -122,11 +122,11 @@ def add_health(router: APIRouter, documents: DocumentRoutes) -> None:
     @router.get(
         f"{SEARCH_PATH}/health",
         response_model=SearchHealth,
-        responses={503: {"model": SearchHealth, "description": "They cannot."}},
+        responses={503: {"model": SearchHealth, "description": "Documents cannot be searched."}},
         summary="Can documents be searched?",
     )
     async def search_health() -> JSONResponse:
-        """Needs no token, and says nothing of anybody's documents."""
+        """Needs no token, and reveals nothing about documents."""
         health = await documents.check_health()
         wrong = {name: part.note for name, part in health.parts.items() if not part.ok}
         if not wrong:

@@ -1,4 +1,4 @@
-"""PUT, GET and DELETE /documents: bodies that are read piece by piece, one document, or many."""
+"""PUT, GET and DELETE /documents: streamed bodies, one document, or many."""
 
 import asyncio
 import json
@@ -13,33 +13,33 @@ from starlette.requests import ClientDisconnect
 
 from toolscript.core.auth.model import Principal
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.web.auth import PrincipalHere
+from toolscript.core.web.auth import CurrentPrincipal
 from toolscript.core.web.errors import ErrorEnvelope, documented
 from toolscript.documents.http.dependencies import JSON, LINES, DocumentRoutes
 from toolscript.documents.http.put import (
     MAX_DOCUMENTS,
     Entry,
-    Writing,
-    answer_in_lines,
+    UploadWriter,
     bounded,
     lines_of,
+    response_lines,
     unpacked,
     write_lines,
 )
 from toolscript.documents.http.upload_limits import TimedBody
-from toolscript.documents.model.document import MAX_ID, entry_read
+from toolscript.documents.model.document import MAX_ID, parse_document
 from toolscript.documents.schemas import DocumentShown, DocumentsPut, DocumentsRemoved, DocumentsToRemove
 
 MAX_JSON_BYTES = 1024 * 1024
-HANG_UP = {"Connection": "close"}
+CLOSE_CONNECTION = {"Connection": "close"}
 DOCUMENTS_PATH = "/documents"
-ONE_PATH = f"{DOCUMENTS_PATH}/{{document_id:path}}"
+DOCUMENT_PATH = f"{DOCUMENTS_PATH}/{{document_id:path}}"
 MAX_REMOVAL_BYTES = 4 * 1024 * 1024
 MAX_REMOVED_AT_ONCE = 250
 
 Json = dict[str, object]
 
-# What one of them must be is said and not demanded: one that is none is refused alone.
+# The schema describes a document but does not enforce it: an invalid document is refused alone.
 _DOCUMENTS = {
     "title": "Documents to put",
     "type": "object",
@@ -74,32 +74,34 @@ _ANSWERS_OF_ONE: dict[int | str, dict[str, Any]] = {
     **documented(401, 403, 404, 422, 429, 500, 503),
     503: {
         "model": ErrorEnvelope,
-        "description": "A part does not answer, or the document is being written or was not written to its end.",
+        "description": "A part does not respond, or the document is being written, or its write was interrupted.",
     },
 }
 _ANSWERS_OF_REMOVAL: dict[int | str, dict[str, Any]] = {
     **documented(401, 403, 404, 422, 429, 500, 503),
-    404: {"model": ErrorEnvelope, "description": "It has a line break, which no id has."},
+    404: {"model": ErrorEnvelope, "description": "The id contains a line break, which is never valid."},
 }
 
 logger = logging.getLogger(__name__)
 
 
-async def put_received(documents: DocumentRoutes, principal: Principal, request: Request) -> Response:
+async def receive_upload(documents: DocumentRoutes, principal: Principal, request: Request) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (JSON, LINES):
         raise HTTPException(415, f"the content type must be {JSON} or {LINES}")
-    turns = documents.streams if kind == LINES else documents.short_puts
-    async with turns.turn(principal.tenant):
-        putting = _Putting(documents, principal, request)
-        return await putting.answer(putting.lines if kind == LINES else putting.json)
+    slots = documents.streams if kind == LINES else documents.short_puts
+    async with slots.turn(principal.tenant):
+        upload = _Upload(documents, principal, request)
+        return await upload.answer(upload.lines if kind == LINES else upload.json)
 
 
-class _Putting:
+class _Upload:
     def __init__(self, documents: DocumentRoutes, principal: Principal, request: Request) -> None:
         self._request = request
         self._put_failed = documents.put_failed
-        self._writing = Writing(partial(documents.service.put, principal), partial(documents.written, principal))
+        self._writing = UploadWriter(
+            partial(documents.service.put, principal), partial(documents.written, principal)
+        )
         self._received = TimedBody(request.stream())
 
     async def answer(self, put: Callable[[], Awaitable[Response]]) -> Response:
@@ -108,16 +110,16 @@ class _Putting:
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:
-            self._tell(error)
+            self._report(error)
             raise
         finally:
             if self._received.gave_up:
-                # For the answer that an error becomes: it is made elsewhere.
-                self._request.state.hang_up_headers = HANG_UP
+                # For an error response, which is built elsewhere.
+                self._request.state.hang_up_headers = CLOSE_CONNECTION
 
     async def json(self) -> Response:
-        body = await _whole(self._body())
-        # On a thread: as many entries as fit into it take a while.
+        body = await _read_all(self._body())
+        # On a thread: a full body has many entries.
         for entry in await asyncio.to_thread(_entries, body):
             await self._writing.add(entry)
         await self._writing.flush()
@@ -125,15 +127,15 @@ class _Putting:
         return Response(f'{{"results":[{",".join(self._writing.results)}],"counts":{counts}}}', media_type=JSON)
 
     async def lines(self) -> Response:
-        """Answers when all is read: one that does not read while it sends would wait for us, and we for it."""
+        """Respond after reading everything: a client that does not read while it sends would deadlock."""
         stopped = await write_lines(self._writing, lines_of(self._body()))
         if stopped is not None and not self._writing.results:
             raise stopped
         if stopped is not None:
-            self._tell(stopped)
-        headers = HANG_UP if self._received.gave_up else None
-        # Where it stopped too early, the rest is read and thrown away while this is sent.
-        return StreamingResponse(answer_in_lines(self._writing, stopped), media_type=LINES, headers=headers)
+            self._report(stopped)
+        headers = CLOSE_CONNECTION if self._received.gave_up else None
+        # After an early stop, the rest of the body is read and discarded while this is sent.
+        return StreamingResponse(response_lines(self._writing, stopped), media_type=LINES, headers=headers)
 
     def _body(self) -> AsyncIterator[bytes]:
         packing = self._request.headers.get("content-encoding", "identity").strip().lower()
@@ -142,8 +144,8 @@ class _Putting:
         plain = bounded(self._received.pieces())
         return plain if packing == "identity" else bounded(unpacked(plain))
 
-    def _tell(self, error: Exception) -> None:
-        """Its status is 200 where something was written before: whoever runs the service would not see it."""
+    def _report(self, error: Exception) -> None:
+        """Log the error: the status is 200 if documents were written before, so operators would miss it."""
         if isinstance(error, InvalidRequest | HTTPException):
             return
         self._put_failed(error)
@@ -151,23 +153,23 @@ class _Putting:
         logger.warning("a put of documents was stopped", extra=facts)
 
 
-async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
+async def _read_all(blocks: AsyncIterator[bytes]) -> bytes:
     body = bytearray()
-    async for chunk in chunks:
-        body += chunk
+    async for block in blocks:
+        body += block
         if len(body) > MAX_JSON_BYTES:
             raise HTTPException(413, f"{JSON} is at most {MAX_JSON_BYTES >> 20} MiB; {LINES} may be longer")
     return bytes(body)
 
 
 def _entries(body: bytes) -> list[Entry]:
-    listed = _listed(body)
+    listed = _parse_list(body)
     if len(listed) > MAX_DOCUMENTS:
         raise InvalidRequest(f"at most {MAX_DOCUMENTS:,} documents a request", details={"field": "documents"})
-    return [Entry(entry_read(data), len(str(data))) for data in listed]
+    return [Entry(parse_document(data), len(str(data))) for data in listed]
 
 
-def _listed(body: bytes) -> list[object]:
+def _parse_list(body: bytes) -> list[object]:
     try:
         data = json.loads(str(body, "utf-8"))
     except (ValueError, RecursionError) as error:
@@ -182,7 +184,8 @@ def _listed(body: bytes) -> list[object]:
 
 
 IdInPath = Annotated[
-    str, Path(min_length=1, max_length=MAX_ID, description="What it is known by; slashes and all else encoded.")
+    str,
+    Path(min_length=1, max_length=MAX_ID, description="Id of the document, percent-encoded, slashes included."),
 ]
 
 
@@ -194,52 +197,53 @@ def add_writing(router: APIRouter, documents: DocumentRoutes) -> None:
         openapi_extra=_BODY,
         summary="Put documents",
     )
-    async def put_documents(request: Request, principal: PrincipalHere) -> Response:
-        """Adds documents, or replaces those of the same ids. What has not changed costs nothing.
+    async def put_documents(request: Request, principal: CurrentPrincipal) -> Response:
+        """Adds documents, or replaces those with the same ids. Unchanged documents cost nothing.
 
-        As `application/json` up to 1 MiB. As `application/x-ndjson` a document in each line of up to 4 MiB, at
-        most 50,000 of them in 200,000 lines and 1 GiB; the answer, once all have been read, has a line for each,
-        and a last one with `counts`, and with `error` where it ended too early. A document that is refused
-        refuses no other. `Content-Encoding: gzip` is understood, an hour is the longest a request may take, and
-        no request may be silent for a minute. Few may put at once, and others wait: 429 and 503 have a
-        `Retry-After` where that took too long.
+        `application/json` is limited to 1 MiB. `application/x-ndjson` has one document per line of up to 4 MiB, at
+        most 50,000 documents in 200,000 lines and 1 GiB; the response, sent after the whole body was read, has a
+        line for each document, and a last one with `counts`, and with `error` if it ended early. A refused
+        document does not affect the others. `Content-Encoding: gzip` is supported. A request may take an hour, and
+        may pause for at most a minute. Few uploads run at once, others wait: 429 and 503 have a `Retry-After` if
+        the wait was too long.
         """
-        return await put_received(documents, principal, request)
+        return await receive_upload(documents, principal, request)
 
     @router.delete(
         DOCUMENTS_PATH,
         responses=documented(401, 403, 422, 429, 500, 503),
         summary="Remove documents",
     )
-    async def remove_documents(asked: DocumentsToRemove, principal: PrincipalHere) -> DocumentsRemoved:
-        return await _remove(documents, principal, asked.ids)
+    async def remove_documents(request: DocumentsToRemove, principal: CurrentPrincipal) -> DocumentsRemoved:
+        return await _remove(documents, principal, request.ids)
 
     @router.delete(
-        ONE_PATH,
+        DOCUMENT_PATH,
         responses=_ANSWERS_OF_REMOVAL,
         summary="Remove one document",
     )
-    async def remove_document(document_id: IdInPath, principal: PrincipalHere) -> DocumentsRemoved:
-        """One that is not there is `missing`, and no error."""
+    async def remove_document(document_id: IdInPath, principal: CurrentPrincipal) -> DocumentsRemoved:
+        """An unknown id is `missing`, and not an error."""
         return await _remove(documents, principal, [document_id])
 
 
 def add_reading(router: APIRouter, documents: DocumentRoutes) -> None:
     @router.get(
-        ONE_PATH,
+        DOCUMENT_PATH,
         responses=_ANSWERS_OF_ONE,
         summary="One document",
     )
-    async def get_document(document_id: IdInPath, principal: PrincipalHere) -> DocumentShown:
-        """As it was put. Of its metadata only the fields are shown that the tenant's plan allows."""
+    async def get_document(document_id: IdInPath, principal: CurrentPrincipal) -> DocumentShown:
+        """Returns a document as it was put, with the metadata fields that the tenant's plan allows."""
         return DocumentShown.of(await documents.service.document(principal, document_id))
 
 
 async def _remove(documents: DocumentRoutes, principal: Principal, ids: Sequence[str]) -> DocumentsRemoved:
-    wanted = list(dict.fromkeys(ids))
+    distinct = list(dict.fromkeys(ids))
     removed: set[str] = set()
-    for index in range(0, len(wanted), MAX_REMOVED_AT_ONCE):
-        removed |= set(await documents.service.remove(principal, wanted[index : index + MAX_REMOVED_AT_ONCE]))
+    for index in range(0, len(distinct), MAX_REMOVED_AT_ONCE):
+        removed |= set(await documents.service.remove(principal, distinct[index : index + MAX_REMOVED_AT_ONCE]))
     return DocumentsRemoved.model_construct(
-        deleted=[one for one in wanted if one in removed], missing=[one for one in wanted if one not in removed]
+        deleted=[id_ for id_ in distinct if id_ in removed],
+        missing=[id_ for id_ in distinct if id_ not in removed],
     )

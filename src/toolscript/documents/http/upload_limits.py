@@ -1,4 +1,4 @@
-"""Limits of uploads: how slow a sender may be, and how many uploads run at once."""
+"""Limits of uploads: how slow a client may be, and how many uploads run at once."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ BUSY_HINT = "try again when one of them has ended"
 
 @dataclass(frozen=True)
 class UploadTimeouts:
-    """What a sender is waited for. `min_bytes` a second count from `patience_seconds` on, all waits together."""
+    """Timeouts for a client. `min_bytes` per second apply after `patience_seconds` of waiting in total."""
 
     idle_seconds: float = 60.0
     patience_seconds: float = 60.0
@@ -29,7 +29,7 @@ DEFAULT_TIMEOUTS = UploadTimeouts()
 
 
 class TimedBody:
-    """A sender may be slow, but neither silent nor at it for ever. How slow we are is not held against it."""
+    """A request body with timeouts: a client may be slow, but not idle or endless. Our own delays do not count."""
 
     def __init__(self, received: AsyncIterator[bytes], pace: UploadTimeouts | None = None) -> None:
         self._received = received
@@ -40,85 +40,85 @@ class TimedBody:
         self.gave_up = False
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        while (piece := await self._next()) is not None:
-            self._bytes += len(piece)
-            yield piece
-            # A piece that is there already is no wait, and then others would never have their turn.
+        while (block := await self._next()) is not None:
+            self._bytes += len(block)
+            yield block
+            # A block that has arrived already does not await: yield to the event loop here.
             await asyncio.sleep(0)
 
     async def _next(self) -> bytes | None:
-        asked = monotonic()
-        left = self._pace.whole_seconds - (asked - self._began)
+        started = monotonic()
+        remaining = self._pace.whole_seconds - (started - self._began)
         slack = self._slack()
         with suppress(StopAsyncIteration):
             try:
-                async with asyncio.timeout(max(0.0, min(left, slack, self._pace.idle_seconds))):
+                async with asyncio.timeout(max(0.0, min(remaining, slack, self._pace.idle_seconds))):
                     return await anext(self._received)
             except TimeoutError:
                 self.gave_up = True
-                raise self._refusal(left, slack) from None
+                raise self._refusal(remaining, slack) from None
             finally:
-                self._waited += monotonic() - asked
+                self._waited += monotonic() - started
         return None
 
     def _slack(self) -> float:
-        """How long it can be waited for until all that has come has come too slowly."""
+        """Return how long to wait before the average speed falls below the minimum."""
         return self._pace.patience_seconds + self._bytes / self._pace.min_bytes - self._waited
 
-    def _refusal(self, left: float, slack: float) -> InvalidRequest:
+    def _refusal(self, remaining: float, slack: float) -> InvalidRequest:
         pace = self._pace
-        if left <= min(slack, pace.idle_seconds):
+        if remaining <= min(slack, pace.idle_seconds):
             return InvalidRequest(f"a request may take {pace.whole_seconds:g} seconds", hint=SLOW_HINT)
         if slack < pace.idle_seconds:
-            return InvalidRequest(f"it came at less than {pace.min_bytes} bytes a second", hint=SLOW_HINT)
+            return InvalidRequest(f"the body arrived at less than {pace.min_bytes} bytes a second", hint=SLOW_HINT)
         return InvalidRequest(f"nothing was sent for {pace.idle_seconds:g} seconds", hint=SLOW_HINT)
 
 
 @dataclass
-class _Few:
-    """The places of one tenant, and how many want one or have it."""
+class _TenantSlots:
+    """The slots of one tenant, and the number of uploads that hold or wait for one."""
 
-    places: asyncio.Semaphore
+    slots: asyncio.Semaphore
     users: int = 0
 
 
 class UploadSlots:
-    """Of one process. Of whoever waits nothing is read, and no tenant takes the places of all others."""
+    """Upload slots of one process. The body of a waiting upload is not read, and no tenant can take all slots."""
 
-    def __init__(self, maximum: int, max_of_one: int, wait_seconds: float = WAIT_SECONDS) -> None:
-        self._max_of_one = max_of_one
+    def __init__(self, maximum: int, max_per_tenant: int, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._max_per_tenant = max_per_tenant
         self._wait_seconds = wait_seconds
         self._all = asyncio.Semaphore(maximum)
-        self._tenants: dict[Tenant, _Few] = {}
+        self._tenants: dict[Tenant, _TenantSlots] = {}
 
     @property
-    def tenants_remembered(self) -> int:
+    def active_tenants(self) -> int:
         return len(self._tenants)
 
     @asynccontextmanager
     async def turn(self, tenant: Tenant) -> AsyncIterator[None]:
-        """The tenant's own places come first: whoever waits for them keeps nobody else waiting."""
-        few = self._tenants.setdefault(tenant, _Few(asyncio.Semaphore(self._max_of_one)))
-        few.users += 1
+        """Take a slot of the tenant, then one of all: waiting for the tenant's slots blocks no other tenant."""
+        tenant_slots = self._tenants.setdefault(tenant, _TenantSlots(asyncio.Semaphore(self._max_per_tenant)))
+        tenant_slots.users += 1
         details = {"retry_after_seconds": RETRY_AFTER_SECONDS}
-        of_one = TooManyRequests("the tenant puts too much at once already", hint=BUSY_HINT, details=details)
-        of_all = Unavailable("too many put documents at this moment", hint=BUSY_HINT, details=details)
+        tenant_busy = TooManyRequests("the tenant has too many uploads running", hint=BUSY_HINT, details=details)
+        all_busy = Unavailable("too many uploads are running", hint=BUSY_HINT, details=details)
         try:
-            async with self._place(few.places, of_one), self._place(self._all, of_all):
+            async with self._slot(tenant_slots.slots, tenant_busy), self._slot(self._all, all_busy):
                 yield
         finally:
-            few.users -= 1
-            if not few.users:
+            tenant_slots.users -= 1
+            if not tenant_slots.users:
                 del self._tenants[tenant]
 
     @asynccontextmanager
-    async def _place(self, places: asyncio.Semaphore, too_late: ToolscriptError) -> AsyncIterator[None]:
+    async def _slot(self, slots: asyncio.Semaphore, too_late: ToolscriptError) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._wait_seconds):
-                await places.acquire()
+                await slots.acquire()
         except TimeoutError:
             raise too_late from None
         try:
             yield
         finally:
-            places.release()
+            slots.release()

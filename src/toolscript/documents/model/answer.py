@@ -1,4 +1,4 @@
-"""What a search for documents answers."""
+"""The result of a document search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from toolscript.core.retrieval.results import DocumentKey, Total
 class Snippet:
     """A window of a document's text, from `start` to before `end`.
 
-    `highlights` are what matched, each from where to before where, counted from the window's first character.
+    `highlights` are the matches: start and end (exclusive), counted from the window's first character.
     """
 
     text: str
@@ -22,7 +22,7 @@ class Snippet:
 
 @dataclass(frozen=True)
 class DocumentHit:
-    """`passage` is the number of the one that matched best."""
+    """`passage` is the number of the chunk that matched best."""
 
     key: DocumentKey
     id: str

@@ -1,4 +1,4 @@
-"""Documents as a tenant puts them and as they are kept, and their JSON."""
+"""Documents as a tenant puts them and as the index stores them, and their JSON."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import JsonObject
 from toolscript.core.retrieval.results import DocumentKey
-from toolscript.core.text import Passage, readable
+from toolscript.core.text import TextChunk, readable
 
 MAX_ID = 512
 MAX_TEXT = 1_000_000
@@ -24,14 +24,14 @@ Json = dict[str, object]
 
 
 def document_key(tenant: Tenant, document_id: str) -> DocumentKey:
-    """The tenant is part of it: a key of one tenant is none of any other."""
+    """Return the key. It includes the tenant, so the keys of two tenants never collide."""
     name = f"{tenant.name}\0{document_id}".encode()
     return hashlib.blake2b(name, digest_size=12).hexdigest()
 
 
 @dataclass(frozen=True)
 class Document:
-    """`title` is that of the metadata, if it has one: it counts more than the text."""
+    """`title` comes from the metadata, if there is one. It weighs more than the text."""
 
     id: str
     text: str
@@ -41,8 +41,8 @@ class Document:
         _require(0 < len(self.id) <= MAX_ID and self.id.strip() == self.id, "id", f"must be 1 to {MAX_ID} long")
         _require(self.id.isprintable(), "id", "must be printable")
         _require(len(self.text) <= MAX_TEXT, "text", f"is longer than {MAX_TEXT} characters")
-        for name, text in (("text", self.text), *(("metadata", one) for one in _strings(self.metadata))):
-            _require("\0" not in text and _is_unicode(text), name, "has a character that is none")
+        for name, text in (("text", self.text), *(("metadata", value) for value in _strings(self.metadata))):
+            _require("\0" not in text and _is_unicode(text), name, "has an invalid character")
         _require(len(self.canonical_metadata) <= MAX_METADATA_BYTES, "metadata", "is larger than 16 KiB")
         _require(bool(self.text.strip() or self.title), "text", "is blank")
 
@@ -59,13 +59,13 @@ class Document:
 
     @cached_property
     def content_hash(self) -> str:
-        """Changes exactly when something that is stored, searched or handed out changes."""
+        """Changes exactly when something that is stored, searched or returned changes."""
         return hashlib.sha256(self.text.encode() + b"\0" + self.canonical_metadata).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class DocumentHeader:
-    """What is kept of a document beside its passages. One that is not `complete` is still being written."""
+    """The stored part of a document beside its chunks. Until it is `complete` it is still being written."""
 
     key: DocumentKey
     id: str
@@ -78,12 +78,12 @@ class DocumentHeader:
 
 @dataclass(frozen=True)
 class StoredDocument:
-    """A document as it can be had back."""
+    """A document as a client reads it back."""
 
     id: str
     text: str
     metadata: JsonObject
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[TextChunk, ...] = ()
 
 
 class PutOutcome(StrEnum):
@@ -95,7 +95,7 @@ class PutOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class PutResult:
-    """What became of one document, or why it was refused."""
+    """The outcome for one document, or why it was refused."""
 
     id: str
     outcome: PutOutcome
@@ -103,19 +103,19 @@ class PutResult:
     problem: str = ""
 
 
-def whole_text(passages: Sequence[Passage]) -> str:
-    """The text that passages were cut from; where two overlap it is taken once."""
-    parts, at = [], 0
-    for passage in sorted(passages, key=lambda one: one.start):
-        parts.append(passage.text[max(0, at - passage.start) :])
-        at = max(at, passage.end)
+def join_chunks(chunks: Sequence[TextChunk]) -> str:
+    """Return the text that the chunks were cut from. Overlaps count once."""
+    parts, end = [], 0
+    for chunk in sorted(chunks, key=lambda chunk: chunk.start):
+        parts.append(chunk.text[max(0, end - chunk.start) :])
+        end = max(end, chunk.end)
     return "".join(parts)
 
 
-def as_put(header: DocumentHeader, passages: Sequence[Passage]) -> Document | None:
-    """The document, if these are the passages of just the text that its header is of."""
+def rebuild_document(header: DocumentHeader, chunks: Sequence[TextChunk]) -> Document | None:
+    """Return the document, or None unless the chunks are exactly those of the header's text."""
     try:
-        document = Document(header.id, whole_text(passages), header.metadata)
+        document = Document(header.id, join_chunks(chunks), header.metadata)
     except InvalidRequest:
         return None
     return document if document.content_hash == header.content_hash else None
@@ -133,7 +133,9 @@ def _strings(value: object, depth: int = 0) -> Iterator[str]:
         for inner in value:
             yield from _strings(inner, depth + 1)
     else:
-        _require(not isinstance(value, float) or math.isfinite(value), "metadata", "has a number that is none")
+        _require(
+            not isinstance(value, float) or math.isfinite(value), "metadata", "has a number that is not finite"
+        )
 
 
 def _is_unicode(text: str) -> bool:
@@ -145,10 +147,10 @@ def _require(holds: bool, field: str, problem: str) -> None:
         raise InvalidRequest(f"{field} {problem}", details={"field": field})
 
 
-def line_read(line: bytes) -> Document | PutResult:
-    """The document of a line of JSON, or its refusal: a bad line never hides the good ones after it.
+def parse_line(line: bytes) -> Document | PutResult:
+    """Return the document of a JSON line, or its refusal: a bad line never hides the good ones after it.
 
-    One encoding for all: a guess at it would be a guess at what the text says.
+    UTF-8 only: guessing the encoding would mean guessing the text.
     """
     try:
         data = json.loads(str(line, "utf-8-sig"))
@@ -156,19 +158,19 @@ def line_read(line: bytes) -> Document | PutResult:
         return refusal("is not UTF-8")
     except (ValueError, RecursionError) as error:
         return refusal(f"is not JSON: {str(error)[:80]}")
-    return entry_read(data)
+    return parse_document(data)
 
 
-def entry_read(data: object) -> Document | PutResult:
+def parse_document(data: object) -> Document | PutResult:
     try:
         return document_from_json(data)
     except InvalidRequest as error:
-        named = data.get("id") if isinstance(data, Mapping) else None
-        return refusal(error.message, named if isinstance(named, str) else "")
+        document_id = data.get("id") if isinstance(data, Mapping) else None
+        return refusal(error.message, document_id if isinstance(document_id, str) else "")
 
 
 def refusal(problem: str, document_id: str = "") -> PutResult:
-    """An id is shown as far as it could be one."""
+    """Return the refusal. The id is made readable and cut to the length of an id."""
     return PutResult(readable(document_id)[:MAX_ID], PutOutcome.REFUSED, problem=problem)
 
 
@@ -176,7 +178,7 @@ def document_from_json(data: object) -> Document:
     if not isinstance(data, Mapping):
         raise InvalidRequest("a document must be a JSON object")
     if unknown := sorted(str(name) for name in data.keys() - FIELDS):
-        raise InvalidRequest(f"{unknown[0][:40]!r} is none of id, text, title and metadata")
+        raise InvalidRequest(f"{unknown[0][:40]!r} is not one of id, text, title and metadata")
     metadata = data.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise InvalidRequest("metadata must be a JSON object", details={"field": "metadata"})

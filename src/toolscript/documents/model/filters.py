@@ -1,12 +1,12 @@
-"""Filters over metadata: what they may say, and whether a document passes them.
+"""Filters over metadata: their limits, and whether a document passes them.
 
-`filterable` is what of a document's metadata can be filtered by. The evaluator and every engine work on it, so
-that a filter means the same everywhere:
+`filterable` returns the part of a document's metadata that filters can use. The evaluator and every engine work on
+it, so that a filter means the same everywhere:
 - objects within objects are named by their path, `author.name`;
-- a field has values: texts, numbers and truths; a list has several, null and an empty list have none;
-- whatever else a list holds (a list, an object) cannot be filtered by, nor can a field with a very long name;
-- a number counts by its first 15 digits, a whole one below 2^63 as a float64: so much survives every engine;
-- a text that is a date, or a date and a time (ISO 8601), is a moment too, to the microsecond.
+- a field has values: strings, numbers and booleans; a list has several, null and an empty list have none;
+- lists and objects inside a list cannot be filtered by, nor can a field with a very long name;
+- a number counts by its first 15 digits, an integer below 2^63 as a float64: that much survives every engine;
+- a string that is an ISO 8601 date, or date and time, is a moment too, to the microsecond.
 """
 
 import math
@@ -54,19 +54,19 @@ class Op(StrEnum):
 
 
 ORDERED = frozenset({Op.LT, Op.LTE, Op.GT, Op.GTE})
-OF_MANY = frozenset({Op.IN, Op.NIN})
+LIST_OPS = frozenset({Op.IN, Op.NIN})
 
 
 @dataclass(frozen=True)
 class FieldCondition:
-    """`values` are one value; any number of them for `in` and `nin`; true or false for `exists`.
+    """`values` holds one value; any number of values for `in` and `nin`; true or false for `exists`.
 
-    - `eq`: some value of the field equals it; `in`: equals one of these;
-    - `ne`, `nin`: the field has values, and none of them does;
+    - `eq`: some value of the field equals it; `in`: some value equals one of these;
+    - `ne`, `nin`: the field has values, and none of them equals it, or one of these;
     - `lt`, `lte`, `gt`, `gte`: some number compares so with a number, some moment with a moment;
-    - `contains`: a text that stands alone has it within, as it is written; whatever else has it as a value;
-    - `exists`: the field has values, or has none.
-    Of a field that a document lacks nothing holds, but that it does not exist.
+    - `contains`: a single string contains it as a substring (case-sensitive); anything else has it as a value;
+    - `exists`: the field has values (true), or has none (false).
+    For a field that a document lacks, only `exists: false` holds.
     """
 
     field: str
@@ -75,25 +75,25 @@ class FieldCondition:
 
     @classmethod
     def of(cls, field: str, op: str, value: object) -> "FieldCondition":
-        """As a caller says it."""
+        """Return the condition of a request, or raise InvalidRequest."""
         if op not in set(Op):
-            raise _problem(field, f"{op[:20]!r} is no op", f"one of {', '.join(Op)}")
-        wanted = Op(op)
-        if wanted in OF_MANY:
+            raise _problem(field, f"{op[:20]!r} is not an op", f"one of {', '.join(Op)}")
+        parsed_op = Op(op)
+        if parsed_op in LIST_OPS:
             if not isinstance(value, Sequence) or isinstance(value, str):
                 raise _problem(field, f"{op} takes a list of values", "write [a, b, c]")
-            return cls(field, wanted, tuple(value))
-        given = True if wanted is Op.EXISTS and value is None else value
-        return cls(field, wanted, (given,))  # type: ignore[arg-type]
+            return cls(field, parsed_op, tuple(value))
+        single = True if parsed_op is Op.EXISTS and value is None else value
+        return cls(field, parsed_op, (single,))  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         if not 0 < len(self.field) <= MAX_FIELD or not _is_unicode(self.field):
-            raise _problem(self.field, "is no name of a field", f"a name has 1 to {MAX_FIELD} characters")
+            raise _problem(self.field, "is not a field name", f"a name has 1 to {MAX_FIELD} characters")
         if len(self.values) > MAX_VALUES:
             problem = f"{self.op} with {len(self.values)} values"
             raise _problem(self.field, problem, f"at most {MAX_VALUES}; several conditions of `should` take more")
         object.__setattr__(self, "values", tuple(_checked(self.field, value) for value in self.values))
-        if self.op not in OF_MANY:
+        if self.op not in LIST_OPS:
             self._require_one()
 
     def _require_one(self) -> None:
@@ -118,7 +118,7 @@ class Filters:
     def __post_init__(self) -> None:
         if len(self.conditions) > MAX_CONDITIONS:
             raise InvalidRequest(
-                f"filters: {len(self.conditions)} conditions, and at most {MAX_CONDITIONS} are taken",
+                f"filters: {len(self.conditions)} conditions, at most {MAX_CONDITIONS} are allowed",
                 hint="`in` and `nin` take many values in one condition",
                 details={"field": "filters"},
             )
@@ -138,7 +138,7 @@ NO_FILTERS = Filters()
 class Metadata:
     """A document's metadata as filters see it: the values of each field, and the moments among its texts.
 
-    `lists` are the fields whose values are those of a list, however many it has.
+    `lists` are the fields that hold a list, of any length.
     """
 
     values: Mapping[str, tuple[Value, ...]]
@@ -146,7 +146,7 @@ class Metadata:
     lists: frozenset[str] = frozenset()
 
     def alone(self, name: str) -> Value | None:
-        """The value of a field that has one and is no list."""
+        """Return the value of a field with exactly one value that is not a list."""
         values = self.values.get(name, ())
         return values[0] if len(values) == 1 and name not in self.lists else None
 
@@ -157,23 +157,23 @@ def filterable(metadata: JsonObject) -> Metadata:
     for name, value in _fields(metadata):
         if isinstance(value, Sequence) and not isinstance(value, str):
             lists.add(name)
-            gathered[name] += (plain for one in value if (plain := _plain(one)) is not None)
+            gathered[name] += (plain for element in value if (plain := _plain(element)) is not None)
         elif (plain := _plain(value)) is not None:
             gathered[name].append(plain)
     values = {name: tuple(listed) for name, listed in gathered.items() if listed}
-    moments = {name: found for name, listed in values.items() if (found := _moments(listed))}
+    moments = {name: parsed for name, listed in values.items() if (parsed := _moments(listed))}
     return Metadata(values, moments, frozenset(lists & values.keys()))
 
 
 def moment_or_number(value: Value) -> float | None:
-    """What `lt` and its like compare: a number, or the microseconds of a moment."""
+    """Return what `lt`, `lte`, `gt` and `gte` compare: a number, or the microseconds of a moment."""
     if isinstance(value, bool):
         return None
     return moment(value) if isinstance(value, str) else value
 
 
 def moment(text: str) -> float | None:
-    """The microseconds since 1970 of a date, or of a date and a time; without a zone it is UTC."""
+    """Return the microseconds since 1970 of a date, or of a date and time; without a time zone it is UTC."""
     if not _MOMENT.fullmatch(text):
         return None
     try:
@@ -184,7 +184,7 @@ def moment(text: str) -> float | None:
 
 
 def comparable(number: float) -> float:
-    """The number that is compared in place of this one; what is less is never more afterwards."""
+    """Return the number that is compared in place of this one. The mapping is monotonic."""
     near = float(max(-LARGEST, min(LARGEST, number)))
     if abs(near) < SMALLEST:
         return 0.0
@@ -209,21 +209,23 @@ def _plain(value: object) -> Value | None:
 
 
 def _moments(values: Sequence[Value]) -> tuple[float, ...]:
-    found = (moment(value) for value in values if isinstance(value, str))
-    return tuple(one for one in found if one is not None)
+    parsed = (moment(value) for value in values if isinstance(value, str))
+    return tuple(number for number in parsed if number is not None)
 
 
 def _checked(field_name: str, value: object) -> Value:
     if isinstance(value, float) and not math.isfinite(value):
-        raise _problem(field_name, f"{value} is no number", "leave the condition out where there is no bound")
+        raise _problem(field_name, f"{value} is not a number", "leave the condition out where there is no bound")
     plain = _plain(value)
     if plain is None:
-        problem = "a value must be a text, a number, true or false"
-        raise _problem(field_name, problem, "`in` takes a list of them; `exists` with false finds what has none")
+        problem = "a value must be a string, a number, true or false"
+        raise _problem(
+            field_name, problem, "`in` takes a list of them; `exists` with false finds documents without one"
+        )
     if isinstance(plain, str) and len(plain) > MAX_VALUE:
-        raise _problem(field_name, f"a text of {len(plain)} characters", f"at most {MAX_VALUE} are taken")
+        raise _problem(field_name, f"a string of {len(plain)} characters", f"at most {MAX_VALUE} are allowed")
     if isinstance(plain, str) and not _is_unicode(plain):
-        raise _problem(field_name, "a text with a character that is none", "send it as UTF-8")
+        raise _problem(field_name, "a string with an invalid character", "send it as UTF-8")
     return plain
 
 
@@ -232,8 +234,8 @@ def _is_unicode(text: str) -> bool:
 
 
 def _problem(field_name: str, problem: str, hint: str) -> InvalidRequest:
-    shown = field_name[:80].encode("utf-8", "backslashreplace").decode()
-    return InvalidRequest(f"filters: {shown!r}: {problem}", hint=hint, details={"field": "filters"})
+    readable_name = field_name[:80].encode("utf-8", "backslashreplace").decode()
+    return InvalidRequest(f"filters: {readable_name!r}: {problem}", hint=hint, details={"field": "filters"})
 
 
 _COMPARED: Mapping[Op, Callable[[float, float], bool]] = {
@@ -269,12 +271,12 @@ def _holds(condition: FieldCondition, metadata: Metadata) -> bool:
             return _compares(condition, metadata)
 
 
-def _shares(values: Sequence[Value], wanted: Sequence[Value]) -> bool:
-    return any(_equal(value, one) for value in values for one in wanted)
+def _shares(values: Sequence[Value], expected: Sequence[Value]) -> bool:
+    return any(_equal(value, other) for value in values for other in expected)
 
 
 def _equal(value: Value, other: Value) -> bool:
-    """True is not 1."""
+    """Compare strictly: True does not equal 1."""
     return isinstance(value, bool) is isinstance(other, bool) and value == other
 
 
@@ -286,11 +288,11 @@ def _compares(condition: FieldCondition, metadata: Metadata) -> bool:
     bound = condition.values[0]
     limit = moment_or_number(bound)
     compared = _COMPARED[condition.op]
-    return limit is not None and any(compared(one, limit) for one in _like(bound, condition.field, metadata))
+    return limit is not None and any(compared(value, limit) for value in _like(bound, condition.field, metadata))
 
 
 def _like(bound: Value, name: str, metadata: Metadata) -> Sequence[float]:
     if isinstance(bound, str):
         return metadata.moments.get(name, ())
     values = metadata.values.get(name, ())
-    return [one for one in values if isinstance(one, float) and not isinstance(one, bool)]
+    return [value for value in values if isinstance(value, float) and not isinstance(value, bool)]

@@ -1,4 +1,4 @@
-"""Points of an index of documents, its model and its versions, in no engine's words."""
+"""Points of a document index, its model and its versions, independent of the engine."""
 
 import hashlib
 import json
@@ -12,27 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolscript.core.auth.model import Tenant
-from toolscript.core.chunking import PASSAGES_VERSION
+from toolscript.core.chunking import CHUNKING_VERSION
 from toolscript.core.retrieval.model import ModelCard, Terms, Vector
 from toolscript.core.retrieval.results import ChunkId, DocumentKey
 from toolscript.core.retrieval.terms import WORDS_VERSION
-from toolscript.core.text import Passage
+from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import NO_FILTERS, Filters, Metadata
 
 
 @dataclass(frozen=True)
 class IndexedChunk:
-    passage: Passage
+    passage: TextChunk
     vector: Vector
     terms: Terms
 
 
 @dataclass(frozen=True)
 class IndexedDocument:
-    """A document as it is indexed. `header.version` is that of this state: an older never replaces a newer.
+    """A document as it is indexed. `header.version` orders its states: an older one never replaces a newer one.
 
-    `replaces` is how many passages it had before.
+    `replaces` is the number of chunks it had before.
     """
 
     header: DocumentHeader
@@ -43,9 +43,9 @@ class IndexedDocument:
 
 @dataclass(frozen=True)
 class ChunkQuery:
-    """One question to the arms. An arm that is not given is not asked.
+    """One query to the retrievers. Without `vector` there is no dense retrieval, without `terms` no sparse one.
 
-    `exact` looks at every passage of the tenant: the truth that a faster way is measured against.
+    `exact` scans every chunk of the tenant: the ground truth for the recall of the faster search.
     """
 
     vector: Vector | None = None
@@ -55,19 +55,19 @@ class ChunkQuery:
     exact: bool = False
 
 
-class ShownChunks(NamedTuple):
-    """What is shown of a hit: its document's header, and of the document the passage that was found."""
+class HitContent(NamedTuple):
+    """The content of hits: the headers of their documents, and the chunks that matched."""
 
     headers: Mapping[DocumentKey, DocumentHeader]
-    passages: Mapping[ChunkId, Passage]
+    passages: Mapping[ChunkId, TextChunk]
 
 
 @dataclass(frozen=True)
 class TermStatistics:
-    """How common words are among one tenant's passages, and nobody else's.
+    """Document frequencies of terms among the chunks of one tenant, never of others.
 
-    Taken from `sample` passages of them, all of them if they are few. `terms` are those that at least two of them
-    have, in order, `counts` how many have each.
+    Counted in `sample` of its chunks, or in all if there are few. `terms` holds the terms of at least two chunks,
+    sorted; `counts` holds how many chunks have each.
     """
 
     sample: int
@@ -75,31 +75,31 @@ class TermStatistics:
     counts: NDArray[np.uint32]
 
     @classmethod
-    def of_passages(cls, passages: Sequence[Sequence[int]]) -> "TermStatistics":
-        """Of the terms that each passage has, each once."""
-        listed = [np.asarray(terms, dtype=np.uint32) for terms in passages]
+    def of_chunks(cls, chunks: Sequence[Sequence[int]]) -> "TermStatistics":
+        """Count the distinct terms of each chunk."""
+        listed = [np.asarray(terms, dtype=np.uint32) for terms in chunks]
         terms, counts = np.unique(np.concatenate([np.empty(0, np.uint32), *listed]), return_counts=True)
         common = counts > 1
-        return cls(len(passages), terms[common], counts[common].astype(np.uint32))
+        return cls(len(chunks), terms[common], counts[common].astype(np.uint32))
 
     def count(self, term: int) -> int:
-        """A term that the sample lacks counts as one that a single passage has: there, it is as rare."""
-        at = int(np.searchsorted(self.terms, term))
-        return int(self.counts[at]) if at < len(self.terms) and self.terms[at] == term else 1
+        """Return how many chunks have the term. A term missing from the sample counts as 1."""
+        position = int(np.searchsorted(self.terms, term))
+        return int(self.counts[position]) if position < len(self.terms) and self.terms[position] == term else 1
 
     def idf(self, term: int) -> float:
-        """As in BM25. Above zero, also while nothing is known yet."""
-        having = self.count(term)
-        return math.log(1 + (max(self.sample, having) - having + 0.5) / (having + 0.5))
+        """Return the IDF as in BM25. It is above zero even without statistics."""
+        count = self.count(term)
+        return math.log(1 + (max(self.sample, count) - count + 0.5) / (count + 0.5))
 
 
 @dataclass(frozen=True)
 class DocumentCard:
-    """Equal cards, interchangeable vectors and words."""
+    """The origin of vectors and terms: with equal cards they are interchangeable."""
 
     model: ModelCard
     words_version: int = WORDS_VERSION
-    passages_version: int = PASSAGES_VERSION
+    passages_version: int = CHUNKING_VERSION
 
     @property
     def fingerprint(self) -> str:
@@ -115,7 +115,7 @@ class VersionState(StrEnum):
 
 @dataclass(frozen=True)
 class FillPosition:
-    """How far a version is filled: up to this document of this tenant, in the order of names and keys."""
+    """How far a version is filled: up to this document of this tenant, ordered by tenant name and key."""
 
     tenant: str = ""
     key: DocumentKey = ""
@@ -124,7 +124,7 @@ class FillPosition:
 
 @dataclass(frozen=True)
 class DocumentVersion:
-    """`name` is that of its collection."""
+    """`name` is the name of its collection."""
 
     name: str
     state: VersionState
@@ -133,7 +133,7 @@ class DocumentVersion:
 
 @dataclass(frozen=True)
 class DocumentChange:
-    """A document that was written in `source` and may differ in `target`. Revisions are in the order of writes."""
+    """A document that was written in `source` and may differ in `target`. Revisions follow the order of writes."""
 
     target: str
     source: str

@@ -1,4 +1,4 @@
-"""A search for documents, as a value that cannot exist when it is invalid, and its entry in the query log."""
+"""A document search as a value that is valid by construction, and its entry in the query log."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -11,16 +11,16 @@ from toolscript.documents.model.filters import NO_FILTERS, Filters
 
 MAX_DOCUMENT_QUERY = 2_000
 MAX_TOP_K = 200
-# So many of the best are ranked: offsets and cursors of a query end there.
+# Depth of a ranking: offsets and cursors of a query end there.
 MAX_RANKED = 1_000
 MAX_SNIPPET = 4_000
 MAX_METADATA_FIELDS = 100
-# A cursor that asks for the first page, and for a cursor to the next.
+# The cursor that requests the first page, and a cursor to the next one.
 FIRST_PAGE = "*"
 
 
 class Rerank(StrEnum):
-    """Who looks at the best once more."""
+    """How the best documents are reranked."""
 
     OFF = "off"
     CROSS_ENCODER = "cross_encoder"
@@ -29,7 +29,7 @@ class Rerank(StrEnum):
 
 @dataclass(frozen=True)
 class DocumentQuery:
-    """No text: whatever the filters let through, in no order of merit."""
+    """Without a text: every document that passes the filters, unranked."""
 
     text: str = ""
     top_k: int = 10
@@ -47,7 +47,7 @@ class DocumentQuery:
         _require(len(self.text) <= MAX_DOCUMENT_QUERY, "query", f"is longer than {MAX_DOCUMENT_QUERY} characters")
         object.__setattr__(self, "text", readable(self.text).strip())
         if not self.text and not self.filters and not self.cursor:
-            raise BlankQuery("neither a query nor filters", hint="say what to look for, or filter; or cursor '*'")
+            raise BlankQuery("neither a query nor filters", hint="send a query or filters, or cursor '*'")
         _require(1 <= self.top_k <= MAX_TOP_K, "top_k", f"must be 1 to {MAX_TOP_K}")
         _require(0 <= self.offset <= MAX_RANKED, "offset", f"must be 0 to {MAX_RANKED}; a cursor goes further")
         _require(
@@ -59,7 +59,7 @@ class DocumentQuery:
 
     @property
     def wanted(self) -> int:
-        """How many of the best have to be known."""
+        """The depth of the ranking that this page needs."""
         return self.offset + self.top_k
 
     @property
@@ -74,8 +74,8 @@ def _require(holds: bool, field: str, problem: str) -> None:
         raise InvalidRequest(f"{field} {problem}", details={"field": field})
 
 
-class Noted(StrEnum):
-    """How much of a search is kept: figures alone, the query's text too, or the ids that were found as well."""
+class LogDetail(StrEnum):
+    """How much of a search the query log keeps: metrics only, also the query text, or also the ids of the hits."""
 
     FIGURES = "figures"
     TEXT = "text"
@@ -84,7 +84,7 @@ class Noted(StrEnum):
 
 @dataclass(frozen=True)
 class LoggedQuery:
-    """`text` and `found` are empty unless the installation wants them kept. `at` is ISO 8601."""
+    """`text` and `found` are empty unless the installation keeps them. `at` is ISO 8601."""
 
     at: str
     query_id: str

@@ -1,4 +1,4 @@
-"""How far sending documents has come, and what became of them."""
+"""Progress and report of a bulk upload of documents."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ MAX_NAMED = 100
 
 @dataclass(frozen=True)
 class Place:
-    """How far reading has come: in which of the paths, in which file, and there after which bytes and lines.
+    """A position in the input: number of the path, file, byte offset and line.
 
-    `steps` are the names that lead from the path to the file; files are read in the order of their steps.
+    `steps` are the names from the path down to the file; files are read in the order of their steps.
     """
 
     path: int = 0
@@ -23,7 +23,7 @@ class Place:
 
 @dataclass
 class UploadReport:
-    """`skipped` are files that hold no document. Of what was refused or skipped the first are named, and why."""
+    """`skipped` counts files without a document. `named` lists the first that were refused or skipped, and why."""
 
     outcomes: Counter[PutOutcome] = field(default_factory=Counter)
     skipped: int = 0

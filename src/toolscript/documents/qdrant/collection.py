@@ -7,7 +7,7 @@ from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.collections import origin_of
-from toolscript.core.qdrant.connection import Qdrant, ask_collections, exists_already, translated
+from toolscript.core.qdrant.connection import Qdrant, call_collections, exists_already, translated
 from toolscript.core.qdrant.values import from_value
 from toolscript.core.retrieval.model import IndexOrigin
 from toolscript.documents.model.points import DocumentCard
@@ -19,7 +19,7 @@ from toolscript.documents.qdrant.tenant_points import TenantPoints
 
 
 class QdrantDocuments:
-    """One version of the index. `source` says how its model is loaded; empty: nobody recorded it."""
+    """One version of the index. `source` is how to load its model; empty: not recorded."""
 
     def __init__(
         self, qdrant: Qdrant, collection: str, card: DocumentCard, layout: DocumentLayout, source: str = ""
@@ -52,23 +52,23 @@ class QdrantDocuments:
 
     async def ready(self) -> None:
         request = wire.GetCollectionInfoRequest(collection_name=self.collection)
-        await ask_collections(self._qdrant, "Get", request)
+        await call_collections(self._qdrant, "Get", request)
 
 
 async def open_documents(
     qdrant: Qdrant, alias: str, card: DocumentCard, layout: DocumentLayout, source: str = ""
 ) -> QdrantDocuments:
-    """The live version, whatever model made it; where there is none, one for this model is made."""
+    """Open the live version, whatever model built it. Without one, create a version for this model."""
     live = await _live(qdrant, alias)
     if live is not None:
         return await open_collection_version(qdrant, live, layout)
-    made = await create_documents(qdrant, f"{alias}__{card.fingerprint}", card, layout, source)
-    await make_documents_live(qdrant, alias, made.collection)
-    return made
+    created = await create_documents(qdrant, f"{alias}__{card.fingerprint}", card, layout, source)
+    await make_documents_live(qdrant, alias, created.collection)
+    return created
 
 
 async def open_collection_version(qdrant: Qdrant, collection: str, layout: DocumentLayout) -> QdrantDocuments:
-    """To be served: fields may have been declared since it was made."""
+    """Open a version to serve it. Fields that were declared since it was created get their index."""
     await _make_fields(qdrant, collection, layout, wait=False)
     return await documents_of(qdrant, collection, layout)
 
@@ -79,13 +79,13 @@ async def live_documents(qdrant: Qdrant, alias: str, layout: DocumentLayout) -> 
 
 
 async def documents_of(qdrant: Qdrant, collection: str, layout: DocumentLayout) -> QdrantDocuments:
-    """A version as it was made: its model and the number of its shards are its own."""
-    found = await ask_collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=collection))
-    metadata = found.result.config.metadata
+    """Return a version with the model and the number of shards it was created with."""
+    response = await call_collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=collection))
+    metadata = response.result.config.metadata
     origin = origin_of(collection, metadata)
     words, passages = (cast("int", from_value(metadata[f"{name}_version"])) for name in ("words", "passages"))
     card = DocumentCard(origin.model, words, passages)
-    is_custom = found.result.config.params.sharding_method == wire.ShardingMethod.Custom
+    is_custom = response.result.config.params.sharding_method == wire.ShardingMethod.Custom
     shards = await shared_shards(qdrant, collection) if is_custom else 0
     return QdrantDocuments(qdrant, collection, card, replace(layout, shards=shards), origin.source)
 
@@ -93,7 +93,7 @@ async def documents_of(qdrant: Qdrant, collection: str, layout: DocumentLayout) 
 async def create_documents(
     qdrant: Qdrant, name: str, card: DocumentCard, layout: DocumentLayout, source: str = ""
 ) -> QdrantDocuments:
-    """Made, or made complete where somebody was killed while making it."""
+    """Create a version, or complete one whose creation was interrupted."""
     await _create(qdrant, name, card, layout, source)
     return QdrantDocuments(qdrant, name, card, layout, source)
 
@@ -104,15 +104,15 @@ async def make_documents_live(qdrant: Qdrant, alias: str, name: str) -> None:
         return
     gone = [wire.AliasOperations(delete_alias=wire.DeleteAlias(alias_name=alias))] if live else []
     create = wire.AliasOperations(create_alias=wire.CreateAlias(collection_name=name, alias_name=alias))
-    await ask_collections(qdrant, "UpdateAliases", wire.ChangeAliases(actions=[*gone, create]))
+    await call_collections(qdrant, "UpdateAliases", wire.ChangeAliases(actions=[*gone, create]))
 
 
 async def drop_documents(qdrant: Qdrant, name: str) -> None:
-    await ask_collections(qdrant, "Delete", wire.DeleteCollection(collection_name=name))
+    await call_collections(qdrant, "Delete", wire.DeleteCollection(collection_name=name))
 
 
 async def live_collection_of(qdrant: Qdrant, alias: str) -> str | None:
-    """Asked often, by servers that follow a switch."""
+    """Return the live collection. Servers poll it to follow a switch."""
     return await _live(qdrant, alias)
 
 
@@ -120,7 +120,7 @@ async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: Documen
     metadata = {"fingerprint": card.fingerprint, **asdict(card), "source": source}
     is_new = True
     try:
-        await ask_collections(qdrant, "Create", create_request(name, card, metadata, layout))
+        await call_collections(qdrant, "Create", create_request(name, card, metadata, layout))
     except ToolscriptError as error:
         if not exists_already(error):
             raise
@@ -130,11 +130,11 @@ async def _create(qdrant: Qdrant, name: str, card: DocumentCard, layout: Documen
 
 
 async def _make_fields(qdrant: Qdrant, name: str, layout: DocumentLayout, *, wait: bool) -> None:
-    """Those that are not there yet: to change a collection interrupts its optimization.
+    """Create the missing field indexes only: changing a collection interrupts its optimization.
 
-    A field that is declared later takes as long as there are passages: nobody waits for that.
+    Indexing a field that is declared later takes time for every chunk, so no caller waits for it.
     """
-    info = await ask_collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=name))
+    info = await call_collections(qdrant, "Get", wire.GetCollectionInfoRequest(collection_name=name))
     for request in field_requests(name, layout, wait=wait):
         if request.field_name not in info.result.payload_schema:
             with translated():
@@ -142,5 +142,5 @@ async def _make_fields(qdrant: Qdrant, name: str, layout: DocumentLayout, *, wai
 
 
 async def _live(qdrant: Qdrant, alias: str) -> str | None:
-    answer = await ask_collections(qdrant, "ListAliases", wire.ListAliasesRequest())
-    return next((str(one.collection_name) for one in answer.aliases if one.alias_name == alias), None)
+    answer = await call_collections(qdrant, "ListAliases", wire.ListAliasesRequest())
+    return next((str(entry.collection_name) for entry in answer.aliases if entry.alias_name == alias), None)

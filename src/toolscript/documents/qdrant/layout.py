@@ -1,7 +1,7 @@
-"""How the collection of documents is laid out. The numbers were measured: docs/scale.md.
+"""Layout of the document collection. The numbers were measured: docs/scale.md.
 
-There is no graph over all passages: each tenant that is large enough has one of its own, the others are scanned.
-A search costs what its tenant has. Rarity of words is not the engine's, which would count everybody's.
+There is no HNSW graph over all chunks: each tenant that is large enough has its own, the others are scanned.
+The cost of a search depends on its tenant only. IDF is not the engine's, which would count all tenants.
 """
 
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ from toolscript.documents.qdrant.tenant_points import GONE, HEAD, META, TENANT, 
 
 DENSE, WORDS = "dense", "words"
 
-# A tenant with fewer kilobytes of vectors than this is scanned: nothing is missed, in about a graph's time.
+# A tenant with fewer kilobytes of vectors is scanned: full recall, in about the time of a graph.
 SCAN_BELOW_KB = 100_000
-# A tenant with fewer passages than this: their words are read one by one. The lists of the others' words are long.
+# For a tenant with fewer chunks, sparse vectors are scanned: posting lists of all tenants are long.
 READ_BELOW = 20_000
 INDEX_FROM_KB = 10_000
 MAX_SEGMENT_KB = 20_000_000
 
 RESCORED = wire.QuantizationSearchParams(rescore=True, oversampling=2.0)
-# The least that finds 99 % of what an exact search finds in a tenant of 180,000 passages: some tight groups of a
-# graph are found from far away only. The others have no graph, and beside what words cost this is little.
+# The lowest value with a recall of 99 % in a tenant of 180,000 chunks: some tight clusters of a graph are reached
+# from far away only. Other tenants have no graph, and beside the cost of sparse retrieval this is little.
 SEARCHED = wire.SearchParams(hnsw_ef=2_000, quantization=RESCORED)
 SEARCHED_EXACTLY = wire.SearchParams(exact=True)
 
@@ -46,7 +46,7 @@ _KINDS: Mapping[str, tuple["wire.FieldType.ValueType", wire.PayloadIndexParams]]
 
 @dataclass(frozen=True)
 class DocumentLayout:
-    """`shards` 0: no cluster. `fields` are those of metadata that have an index, with their kinds."""
+    """`shards` 0: no cluster. `fields` maps the metadata fields with an index to their kinds."""
 
     shards: int = 0
     replicas: int = 1
@@ -54,13 +54,13 @@ class DocumentLayout:
 
 
 def declared_fields(text: str) -> dict[str, str]:
-    """`lang:keyword,year:number` as the settings have it."""
+    """Parse the setting, such as `lang:keyword,year:number`."""
     declared = {}
-    for one in filter(None, (part.strip() for part in text.split(","))):
-        name, _, kind = one.rpartition(":")
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, kind = entry.rpartition(":")
         if not name or kind not in _KINDS:
             raise SetupError(
-                f"TOOLSCRIPT_DOCUMENT_FIELDS: {one!r} is no field with its kind",
+                f"TOOLSCRIPT_DOCUMENT_FIELDS: {entry!r} is not a field with its kind",
                 hint=f"write name:kind with commas between; kinds are {', '.join(_KINDS)}",
             )
         declared[name] = kind
@@ -94,7 +94,7 @@ def create_request(
 def field_requests(
     name: str, layout: DocumentLayout, *, wait: bool = True
 ) -> list[wire.CreateFieldIndexCollection]:
-    """Made before the first passage arrives: graphs are linked along the tenants."""
+    """Return the requests for field indexes. They must precede the first chunk: graphs are linked per tenant."""
     tenant = wire.PayloadIndexParams(keyword_index_params=wire.KeywordIndexParams(is_tenant=True))
     fields = [
         (TENANT, wire.FieldType.FieldTypeKeyword, tenant),

@@ -1,8 +1,8 @@
 """Moves a tenant to a shard of its own while clients search and write; deletes a tenant page by page.
 
-The engine copies: whatever is written meanwhile goes to the shared shard, which hands it on. When everything is
-there, first all nodes read from the own shard, then they write to it alone. What is left in the shared one is
-nobody's, and is removed. Each step looks at what is true now, so whoever was killed is followed by a second run.
+The engine copies. Meanwhile writes go to the shared shard, which forwards them. When the copy is complete, all
+nodes first read from the own shard, then write to it alone. The points that remain in the shared shard are unused,
+and are removed. Each step checks the current state, so a run that was killed can be repeated.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from toolscript.documents.qdrant.shards import (
     Copy,
     Stage,
     ask,
+    cluster_view,
     make_key,
     own_key,
     shared_key,
-    view_of,
 )
 from toolscript.documents.qdrant.tenant_points import (
     EVERYTHING,
@@ -39,12 +39,12 @@ from toolscript.documents.qdrant.tenant_points import (
     Span,
     TenantPoints,
     among,
-    passage_id,
+    chunk_id_of,
     point_id,
 )
 
 PAGE = 500
-# Pages more than there were at first, for what is written meanwhile: whoever writes without end is not waited for.
+# Extra pages for writes during the deletion. The limit ends it even if a client never stops writing.
 MORE = 20
 ATTEMPTS = 3
 
@@ -52,45 +52,45 @@ logger = logging.getLogger(__name__)
 
 
 async def clear(points: TenantPoints, on_progress: OnProgress) -> int:
-    """Answers how many there were."""
+    """Remove all points; return how many were removed."""
     total = await points.count(EVERYTHING, exact=True)
     removed = 0
     for _ in range(total // PAGE + MORE):
         page = await points.scroll(EVERYTHING, PAGE, fields=[VERSION])
         if not page:
             break
-        await points.remove_versions([_all_of(page)])
+        await points.remove_versions([_up_to_newest(page)])
         removed += len(page)
-        on_progress(Progress("passages removed", removed, max(total, removed)))
+        on_progress(Progress("chunks removed", removed, max(total, removed)))
     return removed
 
 
-async def hands_on(shared: TenantPoints, own: TenantPoints) -> bool:
-    """Whether what is done to the shared shard is still done to the own one, too.
+async def forwards_writes(shared: TenantPoints, own: TenantPoints) -> bool:
+    """Return whether the shared shard still forwards writes to the own one.
 
-    No node knows of another how far it is, so it is tried, with something that nobody sees. What the shared shard
-    hands on comes before what is put into the own one afterwards.
+    A node does not know the state of the others, so this tries it with invisible points. Forwarded writes arrive
+    before a later write to the own shard.
     """
-    first, second = _unseen(), _unseen()
+    first, second = _invisible_point(), _invisible_point()
     await shared.put([first], 0)
     await own.put([second], 0)
-    handed_on = await own.count(wire.Filter(must=[_these([first])]), exact=True)
+    forwarded = await own.count(wire.Filter(must=[_ids_of([first])]), exact=True)
     for points in (shared, own):
         await points.remove_versions([])
-    return handed_on > 0
+    return forwarded > 0
 
 
-def _unseen() -> wire.PointStruct:
+def _invisible_point() -> wire.PointStruct:
     nothing = wire.Vectors(vectors=wire.NamedVectors(vectors={}))
     id_ = point_id(ChunkId(secrets.token_hex(12), 0))
     return wire.PointStruct(id=id_, vectors=nothing, payload={GONE: to_value(True)})
 
 
 async def clear_moved(shared: TenantPoints, own: TenantPoints, on_progress: OnProgress) -> None:
-    """What a shared shard still has of a tenant that has its own.
+    """Remove the remaining points of a moved tenant from the shared shard.
 
-    All of it is in the own shard, or was removed from there since. A node that has heard of the move late may have
-    written to the shared one: what is newer there is put into the own one first.
+    All of them are in the own shard, or were removed from it since. A node that learned of the move late may have
+    written to the shared shard: newer points are first copied to the own shard.
     """
     total = await shared.count(EVERYTHING, exact=True)
     removed = 0
@@ -99,27 +99,27 @@ async def clear_moved(shared: TenantPoints, own: TenantPoints, on_progress: OnPr
         if not page:
             break
         await _put_newer(page, shared, own)
-        await shared.remove_versions([_all_of(page)])
+        await shared.remove_versions([_up_to_newest(page)])
         removed += len(page)
-        on_progress(Progress("passages removed where they were", removed, max(total, removed)))
+        on_progress(Progress("chunks removed from the shared shard", removed, max(total, removed)))
 
 
 async def _put_newer(page: Sequence[Any], shared: TenantPoints, own: TenantPoints) -> None:
-    there = await own.scroll(wire.Filter(must=[_these(page)]), len(page), fields=[VERSION])
-    versions = {point.id.uuid: _version(point) for point in there}
-    newer = [one for one in page if _version(one) > versions.get(one.id.uuid, _version(one))]
+    existing = await own.scroll(wire.Filter(must=[_ids_of(page)]), len(page), fields=[VERSION])
+    versions = {point.id.uuid: _version(point) for point in existing}
+    newer = [point for point in page if _version(point) > versions.get(point.id.uuid, _version(point))]
     if newer:
-        for point in await shared.whole(wire.Filter(must=[_these(newer)]), len(newer)):
+        for point in await shared.whole(wire.Filter(must=[_ids_of(newer)]), len(newer)):
             await own.put([point], _version(point))
 
 
-def _all_of(page: Sequence[Any]) -> Span:
-    """What is written while they are removed is newer, and stays."""
-    return Span([passage_id(point.id) for point in page], 0, max(_version(point) for point in page))
+def _up_to_newest(page: Sequence[Any]) -> Span:
+    """Return the points up to their highest version: points written during the removal are newer, and stay."""
+    return Span([chunk_id_of(point.id) for point in page], 0, max(_version(point) for point in page))
 
 
-def _these(page: Sequence[Any]) -> wire.Condition:
-    return among(passage_id(point.id) for point in page)
+def _ids_of(page: Sequence[Any]) -> wire.Condition:
+    return among(chunk_id_of(point.id) for point in page)
 
 
 def _version(point: Any) -> int:
@@ -127,25 +127,25 @@ def _version(point: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How often the cluster is looked at, for how long, and when a copy that nobody goes on with is given up.
+class MigrationTimeouts:
+    """How often and how long to poll the cluster, and when to give up a copy without a running transfer.
 
-    Nodes hear of a copy one after another: one that asks too early does not see it yet.
+    Nodes learn of a transfer one after another: an early poll may not show it yet.
     """
 
     look_seconds: float = 0.2
-    gone_seconds: float = 3.0
+    stalled_seconds: float = 3.0
     max_seconds: float = 6 * 3600.0
 
 
 class QdrantTenantShards:
     def __init__(
-        self, qdrant: Qdrant, collection: str, layout: DocumentLayout, patience: Patience | None = None
+        self, qdrant: Qdrant, collection: str, layout: DocumentLayout, patience: MigrationTimeouts | None = None
     ) -> None:
         self._qdrant = qdrant
         self._collection = collection
         self._layout = layout
-        self._patience = patience or Patience()
+        self._patience = patience or MigrationTimeouts()
 
     async def own_shard(self, tenant: Tenant) -> bool:
         if not self._layout.shards:
@@ -160,28 +160,28 @@ class QdrantTenantShards:
     ) -> int:
         if not self._layout.shards:
             raise SetupError(
-                "there are no shards that a tenant could be moved to",
-                hint="that takes a cluster of Qdrant, and TOOLSCRIPT_DOCUMENT_SHARDS from the first document on",
+                "there are no shards to move a tenant to",
+                hint="it needs a Qdrant cluster, with TOOLSCRIPT_DOCUMENT_SHARDS set before the first document",
             )
         if not await self.own_shard(tenant):
             await self._copy(tenant, on_progress, anew=anew)
         await self._add_copies(tenant, on_progress)
-        await self._until_apart(tenant)
-        shared, own = self._both(tenant)
+        await self._wait_until_separate(tenant)
+        shared, own = self._shared_and_own(tenant)
         await clear_moved(shared, own, on_progress)
         return await own.count(EVERYTHING, exact=True)
 
     async def erase(self, tenant: Tenant, on_progress: OnProgress = silent) -> int:
-        """The own shard goes last: without it, what may be left in the shared one would be seen again."""
+        """Remove the own shard last: without it, leftovers in the shared shard would become visible again."""
         if not self._layout.shards:
             return await clear(self._points(tenant), on_progress)
         stage = await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT)
         if stage in (Stage.LEFT, Stage.DEAD):
             await self._drop_own(tenant)
-        shared, own = self._both(tenant)
+        shared, own = self._shared_and_own(tenant)
         if stage is not Stage.READY:
             return await clear(shared, on_progress)
-        await self._until_apart(tenant)
+        await self._wait_until_separate(tenant)
         await clear(shared, on_progress)
         removed = await clear(own, on_progress)
         await self._drop_own(tenant)
@@ -190,7 +190,7 @@ class QdrantTenantShards:
     async def _copy(self, tenant: Tenant, on_progress: OnProgress, *, anew: bool) -> None:
         before = await self.passages(tenant)
         if not before:
-            raise NotFound(f"tenant {tenant} has no documents", hint="`toolscript tenants list` shows who has any")
+            raise NotFound(f"tenant {tenant} has no documents", hint="`toolscript tenants list` shows the tenants")
         stage = await self._when_settled(tenant, on_progress, Stage.READY, Stage.ABSENT)
         if stage is Stage.DEAD and not anew:
             raise _dead(tenant, before)
@@ -201,15 +201,15 @@ class QdrantTenantShards:
             await self._begin(tenant)
             stage = await self._when_settled(tenant, on_progress, Stage.READY)
         raise IndexUnavailable(
-            f"Qdrant gave up copying tenant {tenant}, {ATTEMPTS} times; nothing of it was lost or removed",
+            f"Qdrant gave up copying tenant {tenant}, {ATTEMPTS} times; no data was lost or removed",
             hint="are all nodes of the cluster running, with room on their disks? Then run it again",
         )
 
     async def _begin(self, tenant: Tenant) -> None:
-        """Always with an empty shard: what was copied once does not follow what has been removed since."""
+        """Start a copy into an empty shard: an earlier copy would miss removals made since."""
         if (await self._view()).stage(own_key(tenant)) is not Stage.ABSENT:
             await self._drop_own(tenant)
-        # The engine copies into a single copy only; the others come later.
+        # The engine copies into a single replica only; the others are added later.
         empty = wire.CreateShardKey(
             shard_key=own_key(tenant), replication_factor=1, initial_state=wire.ReplicaState.Partial
         )
@@ -222,12 +222,12 @@ class QdrantTenantShards:
         await self._set_up(wire.UpdateCollectionClusterSetupRequest(replicate_points=copying))
 
     async def _require_copied(self, tenant: Tenant, before: int) -> None:
-        """Clients may have removed some meanwhile, but hardly most."""
+        """Raise Conflict if more than half is missing: clients may have removed some, but hardly most."""
         copied = await self._points(tenant).in_shard(own_key(tenant)).count(EVERYTHING, exact=True)
         if copied * 2 < before:
             raise Conflict(
-                f"of {before} passages of tenant {tenant} only {copied} are in its own shard; all were kept",
-                hint="if it has removed them itself, run it again",
+                f"of {before} chunks of tenant {tenant} only {copied} are in its own shard; all were kept",
+                hint="if the tenant removed them itself, run it again",
             )
 
     async def _add_copies(self, tenant: Tenant, on_progress: OnProgress) -> None:
@@ -246,7 +246,7 @@ class QdrantTenantShards:
     async def _add_copy(
         self, tenant: Tenant, view: ClusterView, ready: Sequence[Copy], on_progress: OnProgress
     ) -> None:
-        """On the node that has the least of the collection."""
+        """Add a replica on the node with the fewest shards of the collection."""
         shard = ready[0].shard
         having = {copy.node for copy in view.of(own_key(tenant)) if copy.shard == shard}
         node = next((node for node in view.nodes_by_load() if node not in having), None)
@@ -259,10 +259,10 @@ class QdrantTenantShards:
                 lambda seen: len(seen.ready_by_shard(own_key(tenant)).get(shard, [])) > len(ready),
             )
 
-    async def _until_apart(self, tenant: Tenant) -> None:
-        """The node that gave the copy may not know yet that it is done, and would remove here what goes there."""
+    async def _wait_until_separate(self, tenant: Tenant) -> None:
+        """Wait until forwarding has ended: the source node may not know yet, and would forward the removals."""
         began = time.monotonic()
-        while await hands_on(*self._both(tenant)):
+        while await forwards_writes(*self._shared_and_own(tenant)):
             await self._pause(tenant, began)
 
     async def _drop_own(self, tenant: Tenant) -> None:
@@ -274,19 +274,19 @@ class QdrantTenantShards:
         )
 
     async def _when_settled(self, tenant: Tenant, on_progress: OnProgress, *settled: Stage) -> Stage:
-        """One of `settled`, or another that it stays in though nobody copies."""
+        """Wait for one of the `settled` stages; return another stage if no transfer is running."""
         view = await self._wait(tenant, on_progress, lambda seen: seen.stage(own_key(tenant)) in settled)
         return view.stage(own_key(tenant))
 
     async def _wait(
         self, tenant: Tenant, on_progress: OnProgress, is_done: Callable[[ClusterView], bool]
     ) -> ClusterView:
-        """Until it is done, or nobody has been copying for a while."""
+        """Poll until it is done, or no transfer has been running for a while."""
         began = copying_at = time.monotonic()
         while True:
             view, now = await self._view(), time.monotonic()
             copying_at = now if view.is_receiving(own_key(tenant)) else copying_at
-            if is_done(view) or now - copying_at > self._patience.gone_seconds:
+            if is_done(view) or now - copying_at > self._patience.stalled_seconds:
                 return view
             on_progress(_copied(view, tenant, now - began))
             await self._pause(tenant, began)
@@ -294,7 +294,8 @@ class QdrantTenantShards:
     async def _pause(self, tenant: Tenant, began: float) -> None:
         if time.monotonic() - began > self._patience.max_seconds:
             raise IndexUnavailable(
-                f"Qdrant still copies tenant {tenant}", hint="it goes on by itself; run this again to wait for it"
+                f"Qdrant still copies tenant {tenant}",
+                hint="the copy continues by itself; run this again to wait for it",
             )
         await asyncio.sleep(self._patience.look_seconds)
 
@@ -303,10 +304,10 @@ class QdrantTenantShards:
         await ask(self._qdrant, "UpdateCollectionClusterSetup", change)
 
     async def _view(self) -> ClusterView:
-        return await view_of(self._qdrant, self._collection)
+        return await cluster_view(self._qdrant, self._collection)
 
-    def _both(self, tenant: Tenant) -> tuple[TenantPoints, TenantPoints]:
-        """What it has in the shared shard, and in its own."""
+    def _shared_and_own(self, tenant: Tenant) -> tuple[TenantPoints, TenantPoints]:
+        """Return the points of the tenant in the shared shard, and in its own."""
         points = self._points(tenant)
         return points.in_shard(shared_key(tenant, self._layout.shards)), points.in_shard(own_key(tenant))
 
@@ -316,9 +317,9 @@ class QdrantTenantShards:
 
 def _dead(tenant: Tenant, elsewhere: int) -> Conflict:
     return Conflict(
-        f"tenant {tenant} has an own shard that is dead; {elsewhere} passages are in the shared one",
-        hint="if they are all it has, a copy was cut short: run it again with --anew. "
-        "Otherwise bring back the node that had its shard",
+        f"tenant {tenant} has an own shard that is dead; {elsewhere} chunks are in the shared shard",
+        hint="if these are all of its chunks, a copy was interrupted: run it again with --anew. "
+        "Otherwise bring back the node of its shard",
     )
 
 
@@ -327,6 +328,6 @@ def _is(tenant: Tenant) -> wire.FieldCondition:
 
 
 def _copied(view: ClusterView, tenant: Tenant, seconds: float) -> Progress:
-    """How many are there is known to the node that gets them; of another the time must do."""
-    known = [copy.points for copy in view.of(own_key(tenant)) if copy.points is not None]
-    return Progress("passages copied", known[0]) if known else Progress("seconds of copying", int(seconds))
+    """Return the copied chunks if the responding node receives them, else the elapsed seconds."""
+    counts = [copy.points for copy in view.of(own_key(tenant)) if copy.points is not None]
+    return Progress("chunks copied", counts[0]) if counts else Progress("seconds of copying", int(seconds))

@@ -1,8 +1,8 @@
-"""Which shard a tenant's documents are in, and how far a shard is in the cluster.
+"""Shard placement of tenants, and the state of shards in the cluster.
 
-Everybody starts in one of a few shards that are shared; the tenant's name says in which. A tenant that is moved
-has a shard of its own. Requests name both: the engine goes to the own shard as soon as that is ready, and to the
-shared one until then, so nobody has to be told of a move.
+A tenant starts in one of a few shared shards, chosen by a hash of its name. A tenant that is moved has a shard of
+its own. Requests name both: the engine uses the own shard as soon as it is ready, and the shared one until then,
+so a move needs no coordination.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import grpc
 from toolscript.core.auth.model import Tenant
 from toolscript.core.errors import IndexRejected, SetupError
 from toolscript.core.qdrant import wire
-from toolscript.core.qdrant.connection import Qdrant, ask_collections, exists_already, translated
+from toolscript.core.qdrant.connection import Qdrant, call_collections, exists_already, translated
 
 _SHARED, _OWN = "shared_", "own_"
 _NO_CLUSTER = "start Qdrant with `cluster.enabled: true`, or set TOOLSCRIPT_DOCUMENT_SHARDS to 0"
@@ -30,71 +30,72 @@ def shared_key(tenant: Tenant, shards: int) -> wire.ShardKey:
 
 
 def own_key(tenant: Tenant) -> wire.ShardKey:
-    """No tenant's name can make it a shared one."""
+    """Return the key of the own shard. No tenant name collides with a shared key."""
     return _key(f"{_OWN}{tenant.name}")
 
 
 def shard_selector(tenant: Tenant, shards: int) -> wire.ShardKeySelector | None:
-    """Belongs into every request for this tenant. None: the collection is not spread by tenants."""
+    """Return the selector for every request of this tenant; None if the collection is not sharded by tenant."""
     if not shards:
         return None
     return wire.ShardKeySelector(shard_keys=[own_key(tenant)], fallback=shared_key(tenant, shards))
 
 
 async def make_shards(qdrant: Qdrant, collection: str, shards: int, replicas: int) -> None:
-    """Those shared shards that are not there yet."""
+    """Create the missing shared shards."""
     if not shards:
         return
-    there = {name for name in await keys_of(qdrant, collection) if name.startswith(_SHARED)}
-    wanted = {f"{_SHARED}{number}" for number in range(shards)}
-    await _require_same_number(qdrant, collection, there, wanted)
-    for name in sorted(wanted - there):
+    existing = {name for name in await keys_of(qdrant, collection) if name.startswith(_SHARED)}
+    expected = {f"{_SHARED}{number}" for number in range(shards)}
+    await _require_same_number(qdrant, collection, existing, expected)
+    for name in sorted(expected - existing):
         await make_key(qdrant, collection, wire.CreateShardKey(shard_key=_key(name), replication_factor=replicas))
 
 
 async def shared_shards(qdrant: Qdrant, collection: str) -> int:
-    """How many there are."""
+    """Return the number of shared shards."""
     return sum(name.startswith(_SHARED) for name in await keys_of(qdrant, collection))
 
 
 async def make_own_shards(qdrant: Qdrant, collection: str, own: Mapping[Tenant, int], replicas: int) -> None:
-    """Empty ones: each of these tenants in so many shards, which no other is in."""
-    there = await keys_of(qdrant, collection) if own else frozenset()
+    """Create empty own shards: for each tenant the given number."""
+    existing = await keys_of(qdrant, collection) if own else frozenset()
     for tenant, number in own.items():
         key = own_key(tenant)
-        if key.keyword not in there:
-            wanted = wire.CreateShardKey(shard_key=key, replication_factor=replicas, shards_number=number)
-            await make_key(qdrant, collection, wanted)
+        if key.keyword not in existing:
+            request = wire.CreateShardKey(shard_key=key, replication_factor=replicas, shards_number=number)
+            await make_key(qdrant, collection, request)
 
 
 async def own_shards(qdrant: Qdrant, collection: str) -> dict[Tenant, int]:
-    """Which tenants have some, and how many."""
+    """Return the number of own shards of each tenant that has any."""
     request = wire.CollectionClusterInfoRequest(collection_name=collection)
-    found = await ask(qdrant, "CollectionClusterInfo", request)
-    shards = {(one.shard_key.keyword, one.shard_id) for one in (*found.local_shards, *found.remote_shards)}
+    info = await ask(qdrant, "CollectionClusterInfo", request)
+    replicas = (*info.local_shards, *info.remote_shards)
+    shards = {(replica.shard_key.keyword, replica.shard_id) for replica in replicas}
     numbers = Counter(key for key, _ in shards if key.startswith(_OWN))
     return {Tenant(key.removeprefix(_OWN)): number for key, number in numbers.items()}
 
 
-async def _require_same_number(qdrant: Qdrant, collection: str, there: set[str], wanted: set[str]) -> None:
-    """With another number tenants would be looked for where they are not.
+async def _require_same_number(qdrant: Qdrant, collection: str, existing: set[str], expected: set[str]) -> None:
+    """Raise SetupError on another number of shards: tenants would be looked up in the wrong shard.
 
-    Fewer are found, without a point in them, where somebody was killed while making them.
+    Fewer shards without any points are fine: their creation was interrupted.
     """
-    if not there or there == wanted:
+    if not existing or existing == expected:
         return
     with translated():
-        filled = await qdrant.points.Count(
+        count = await qdrant.points.Count(
             wire.CountPoints(collection_name=collection, exact=False), timeout=qdrant.timeout_seconds
         )
-    if there - wanted or filled.result.count:
-        raise _other_number(collection, len(there), len(wanted))
+    if existing - expected or count.result.count:
+        raise _other_number(collection, len(existing), len(expected))
 
 
-def _other_number(collection: str, there: int, wanted: int) -> SetupError:
+def _other_number(collection: str, existing: int, expected: int) -> SetupError:
     return SetupError(
-        f"{collection} is spread over {there} shards, not over {wanted}",
-        hint=f"`toolscript reindex documents --shards {wanted}` spreads them anew",
+        f"{collection} is spread over {existing} shards, not over {expected}",
+        hint=f"`toolscript reindex documents --shards {expected}` redistributes them",
     )
 
 
@@ -103,11 +104,13 @@ async def keys_of(qdrant: Qdrant, collection: str) -> frozenset[str]:
     return frozenset(shard_key.key.keyword for shard_key in answer.shard_keys)
 
 
-async def make_key(qdrant: Qdrant, collection: str, wanted: wire.CreateShardKey) -> None:
-    """Who makes the same one at the same time is as welcome."""
-    wanted.shards_number = wanted.shards_number or 1
+async def make_key(qdrant: Qdrant, collection: str, request: wire.CreateShardKey) -> None:
+    """Create a shard key. A concurrent creation of the same key is no error."""
+    request.shards_number = request.shards_number or 1
     try:
-        await ask(qdrant, "CreateShardKey", wire.CreateShardKeyRequest(collection_name=collection, request=wanted))
+        await ask(
+            qdrant, "CreateShardKey", wire.CreateShardKeyRequest(collection_name=collection, request=request)
+        )
     except IndexRejected as error:
         if not exists_already(error):
             raise
@@ -115,15 +118,15 @@ async def make_key(qdrant: Qdrant, collection: str, wanted: wire.CreateShardKey)
 
 async def ask(qdrant: Qdrant, method: str, request: object) -> Any:
     try:
-        return await ask_collections(qdrant, method, request)
+        return await call_collections(qdrant, method, request)
     except IndexRejected as error:
-        if _says(error, "istributed"):
-            raise SetupError("Qdrant is no cluster", hint=_NO_CLUSTER) from error
+        if _mentions(error, "istributed"):
+            raise SetupError("Qdrant is not a cluster", hint=_NO_CLUSTER) from error
         raise
 
 
 def only(key: wire.ShardKey) -> wire.ShardKeySelector:
-    """For what must reach this shard and no other."""
+    """Return the selector of this shard alone."""
     return wire.ShardKeySelector(shard_keys=[key])
 
 
@@ -131,16 +134,16 @@ def _key(name: str) -> wire.ShardKey:
     return wire.ShardKey(keyword=name)
 
 
-def _says(error: IndexRejected, words: str) -> bool:
+def _mentions(error: IndexRejected, words: str) -> bool:
     cause = error.__cause__
     return isinstance(cause, grpc.aio.AioRpcError) and words in str(cause.details())
 
 
 class Stage(Enum):
-    """How far a shard is.
+    """State of a shard.
 
-    One that is LEFT was begun, is not ready, and nobody copies into it any more. One that is DEAD was on a node
-    that failed, before it was ready or after.
+    LEFT: a copy was started, is not ready, and no transfer is running. DEAD: its node failed, before or after the
+    shard was ready.
     """
 
     ABSENT = auto()
@@ -152,7 +155,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True)
 class Copy:
-    """One copy of a shard. `points` is known of those that the asked node has itself."""
+    """One replica of a shard. `points` is known for the replicas of the node that responds."""
 
     shard: int
     key: str
@@ -168,7 +171,7 @@ class Copy:
 @dataclass(frozen=True)
 class ClusterView:
     copies: Sequence[Copy]
-    # Shards that are being copied into.
+    # Target shards of running transfers.
     receiving: frozenset[int]
 
     def of(self, key: wire.ShardKey) -> list[Copy]:
@@ -178,7 +181,7 @@ class ClusterView:
         return [copy for copy in self.of(key) if copy.is_ready]
 
     def ready_by_shard(self, key: wire.ShardKey) -> dict[int, list[Copy]]:
-        """A key may be that of several shards; one without a ready copy has none here."""
+        """Return the ready replicas of each shard of the key; an empty list for a shard without any."""
         shards = {copy.shard for copy in self.of(key)}
         return {shard: [copy for copy in self.ready(key) if copy.shard == shard] for shard in sorted(shards)}
 
@@ -196,18 +199,23 @@ class ClusterView:
         return any(copy.shard in self.receiving for copy in self.of(key))
 
     def nodes_by_load(self) -> list[int]:
-        """Those that are known to have a part of the collection, the one with the fewest shards first."""
+        """Return the nodes that hold a part of the collection, the one with the fewest shards first."""
         nodes = [copy.node for copy in self.copies]
         return sorted(set(nodes), key=lambda node: (nodes.count(node), node))
 
 
-async def view_of(qdrant: Qdrant, collection: str) -> ClusterView:
+async def cluster_view(qdrant: Qdrant, collection: str) -> ClusterView:
     request = wire.CollectionClusterInfoRequest(collection_name=collection)
-    found = await ask(qdrant, "CollectionClusterInfo", request)
+    info = await ask(qdrant, "CollectionClusterInfo", request)
     here = [
-        Copy(one.shard_id, one.shard_key.keyword, found.peer_id, one.state, one.points_count)
-        for one in found.local_shards
+        Copy(shard.shard_id, shard.shard_key.keyword, info.peer_id, shard.state, shard.points_count)
+        for shard in info.local_shards
     ]
-    elsewhere = [Copy(one.shard_id, one.shard_key.keyword, one.peer_id, one.state) for one in found.remote_shards]
-    receiving = (one.to_shard_id if one.HasField("to_shard_id") else one.shard_id for one in found.shard_transfers)
+    elsewhere = [
+        Copy(shard.shard_id, shard.shard_key.keyword, shard.peer_id, shard.state) for shard in info.remote_shards
+    ]
+    receiving = (
+        transfer.to_shard_id if transfer.HasField("to_shard_id") else transfer.shard_id
+        for transfer in info.shard_transfers
+    )
     return ClusterView([*here, *elsewhere], frozenset(receiving))

@@ -15,20 +15,22 @@ from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.values import Payload, to_value
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.results import ChunkId, DocumentKey, Exactness, FoundChunk, FoundChunks, Total
-from toolscript.core.text import Passage
+from toolscript.core.text import TextChunk
 from toolscript.core.values import in_batches
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.points import (
     ChunkQuery,
+    HitContent,
     IndexedChunk,
     IndexedDocument,
-    ShownChunks,
     TermStatistics,
 )
 from toolscript.documents.qdrant.filters import compiled, filter_payload
 from toolscript.documents.qdrant.layout import DENSE, SEARCHED, SEARCHED_EXACTLY, WORDS
 from toolscript.documents.qdrant.tenant_points import (
+    CHUNK_FIELDS,
+    CHUNKS,
     COMPLETE,
     END,
     EVERYTHING,
@@ -37,8 +39,6 @@ from toolscript.documents.qdrant.tenant_points import (
     HEADER_FIELDS,
     ID,
     METADATA,
-    PASSAGE_FIELDS,
-    PASSAGES,
     SHOWN_FIELDS,
     START,
     TEXT,
@@ -47,8 +47,8 @@ from toolscript.documents.qdrant.tenant_points import (
     Span,
     TenantPoints,
     among,
+    chunk_id_of,
     head_ids,
-    passage_id,
     point_id,
 )
 
@@ -56,9 +56,9 @@ MAX_POINTS = 256
 MAX_IDS = 1_000
 UNSEEN_TRIES, UNSEEN_SECONDS = 10, 0.05
 
-# Of a larger tenant so many passages tell which words are common.
+# Chunks of a larger tenant that its term statistics are sampled from.
 SAMPLE = 2_000
-# Of a larger tenant nobody counts how many documents pass filters.
+# Matches of filters are not counted for a tenant with more chunks.
 COUNTED_BELOW = 50_000
 WRITE_TRIES = 5
 IS_HEAD = wire.Condition(field=wire.FieldCondition(key=HEAD, match=wire.Match(boolean=True)))
@@ -72,13 +72,13 @@ async def put_documents(points: TenantPoints, documents: Sequence[IndexedDocumen
         version,
     )
     await _put(
-        points, (_point(document, it, {}) for document in documents for it in document.passages[1:]), version
+        points, (_point(document, chunk, {}) for document in documents for chunk in document.passages[1:]), version
     )
 
 
 def points_of(document: IndexedDocument) -> list[wire.PointStruct]:
-    """As they are when all of them are written; whose they are is not in them yet."""
-    finished = _finished(document)
+    """Return the points of a completely written document, without the tenant."""
+    finished = _complete_payload(document)
     return [_point(document, chunk, {} if chunk.passage.number else finished) for chunk in document.passages]
 
 
@@ -89,13 +89,13 @@ async def restore_documents(points: TenantPoints, documents: Sequence[IndexedDoc
 
 
 async def complete(points: TenantPoints, documents: Sequence[IndexedDocument], version: int) -> None:
-    heads = [_point(document, document.passages[0], _finished(document)) for document in documents]
+    heads = [_point(document, document.passages[0], _complete_payload(document)) for document in documents]
     for start in range(0, len(heads), MAX_POINTS):
-        await points.replace(heads[start : start + MAX_POINTS], version, _of_these(documents))
+        await points.replace(heads[start : start + MAX_POINTS], version, _same_content(documents))
 
 
-def _of_these(documents: Sequence[IndexedDocument]) -> wire.Condition:
-    """Two who have the same version by chance do not have the same content, too; or it does not matter."""
+def _same_content(documents: Sequence[IndexedDocument]) -> wire.Condition:
+    """Match the content hashes: two writers may choose the same version by chance, with different content."""
     hashes = wire.RepeatedStrings(strings=[document.header.content_hash for document in documents])
     return wire.Condition(field=wire.FieldCondition(key=HASH, match=wire.Match(keywords=hashes)))
 
@@ -113,21 +113,21 @@ def _header_payload(document: IndexedDocument) -> dict[str, object]:
         ID: document.header.id,
         METADATA: json.dumps(document.header.metadata, ensure_ascii=False),
         HASH: document.header.content_hash,
-        PASSAGES: reach,
+        CHUNKS: reach,
         COMPLETE: reach == 1,
     }
 
 
-def _finished(document: IndexedDocument) -> dict[str, object]:
-    return {**_header_payload(document), PASSAGES: len(document.passages), COMPLETE: True}
+def _complete_payload(document: IndexedDocument) -> dict[str, object]:
+    return {**_header_payload(document), CHUNKS: len(document.passages), COMPLETE: True}
 
 
 def _point(document: IndexedDocument, indexed: IndexedChunk, more: dict[str, object]) -> wire.PointStruct:
-    passage = indexed.passage
-    fields: dict[str, object] = {
-        TEXT: passage.text,
-        START: passage.start,
-        END: passage.end,
+    chunk = indexed.passage
+    payload: dict[str, object] = {
+        TEXT: chunk.text,
+        START: chunk.start,
+        END: chunk.end,
         **filter_payload(document.metadata),
         **more,
     }
@@ -136,135 +136,143 @@ def _point(document: IndexedDocument, indexed: IndexedChunk, more: dict[str, obj
         WORDS: wire.Vector(sparse=wire.SparseVector(indices=indexed.terms.keys(), values=indexed.terms.values())),
     }
     return wire.PointStruct(
-        id=point_id(ChunkId(document.header.key, passage.number)),
+        id=point_id(ChunkId(document.header.key, chunk.number)),
         vectors=wire.Vectors(vectors=wire.NamedVectors(vectors=vectors)),
-        payload={name: to_value(value) for name, value in fields.items()},
+        payload={name: to_value(value) for name, value in payload.items()},
     )
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """A point as it stands. A passage that is no header has neither hash nor count."""
+class _State:
+    """The stored state of a point. Only the header chunk has a hash and a count."""
 
     version: int
     hash: str
     passages: int
 
 
-Stands = Mapping[ChunkId, _Seen]
+States = Mapping[ChunkId, _State]
 
 
 async def settled(points: TenantPoints, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
-    """Answers those that have to be written again, as they have to be."""
+    """Resolve conflicts after a write; return the documents that must be written again, with a new version."""
     version = documents[0].header.version
-    there = await _written(points, documents)
-    lost = [document for document in documents if _is_lost(document, there)]
-    await _remove(points, (it for document in lost for it in _reach(document)), version, version)
-    ours = [document for document in documents if _is_ours(document, there)]
-    left = [it for document in ours for it in _beyond(document)]
-    left += [it for document in ours if _end(document) in there for it in await _further(points, _end(document))]
-    await _remove(points, left, 0, version)
+    stored = await _read_back(points, documents)
+    superseded = [document for document in documents if _is_superseded(document, stored)]
+    await _remove(points, (id_ for document in superseded for id_ in _all_chunks(document)), version, version)
+    ours = [document for document in documents if _is_stored(document, stored)]
+    surplus = [id_ for document in ours for id_ in _surplus_chunks(document)]
+    surplus += [
+        id_
+        for document in ours
+        if _end(document) in stored
+        for id_ in await _consecutive_chunks(points, _end(document))
+    ]
+    await _remove(points, surplus, 0, version)
     await complete(
         points, [document for document in ours if len(document.passages) > 1 or document.replaces > 1], version
     )
-    done = {document.header.key for document in (*lost, *ours)}
-    return _as_newest([document for document in documents if document.header.key not in done], there)
+    resolved = {document.header.key for document in (*superseded, *ours)}
+    return _with_newest_version(
+        [document for document in documents if document.header.key not in resolved], stored
+    )
 
 
 def not_newer(header: DocumentHeader, version: int) -> Span:
-    """All of a document as far as it is no newer than this and its header: what is written meanwhile stays."""
+    """Return all chunks of a document up to this version and that of its header: newer writes stay."""
     ids = [ChunkId(header.key, number) for number in range(header.passages)]
     return Span(ids, 0, min(version, header.version))
 
 
-async def _written(points: TenantPoints, documents: Sequence[IndexedDocument]) -> Stands:
-    """What is not there was removed by somebody else.
+async def _read_back(points: TenantPoints, documents: Sequence[IndexedDocument]) -> States:
+    """Read back the written chunks. A missing chunk was removed by another writer.
 
-    Or its tenant is being moved: then there is a moment in which what was written last is not seen yet, and what
-    is seen is older.
+    While the tenant is being moved, reads can be stale for a moment, so missing or older chunks are read again.
     """
     version = documents[0].header.version
-    own = [it for document in documents for it in _own(document)]
+    own = [id_ for document in documents for id_ in _own_chunks(document)]
     ids = [*own, *map(_end, documents)]
-    there = await _seen(points, ids)
+    stored = await _read_states(points, ids)
     for _ in range(UNSEEN_TRIES):
-        if all(id_ in there and there[id_].version >= version for id_ in own):
+        if all(id_ in stored and stored[id_].version >= version for id_ in own):
             break
         await asyncio.sleep(UNSEEN_SECONDS)
-        there = await _seen(points, ids)
-    return there
+        stored = await _read_states(points, ids)
+    return stored
 
 
-async def _seen(points: TenantPoints, ids: Sequence[ChunkId]) -> dict[ChunkId, _Seen]:
-    found: dict[ChunkId, _Seen] = {}
+async def _read_states(points: TenantPoints, ids: Sequence[ChunkId]) -> dict[ChunkId, _State]:
+    states: dict[ChunkId, _State] = {}
     for batch in in_batches(ids, MAX_IDS):
-        page = await points.scroll(wire.Filter(must=[among(batch)]), len(batch), fields=(VERSION, HASH, PASSAGES))
-        found |= {passage_id(point.id): _as_seen(point.payload) for point in page}
-    return found
+        page = await points.scroll(wire.Filter(must=[among(batch)]), len(batch), fields=(VERSION, HASH, CHUNKS))
+        states |= {chunk_id_of(point.id): _state_of(point.payload) for point in page}
+    return states
 
 
-def _as_seen(payload: Any) -> _Seen:
+def _state_of(payload: Any) -> _State:
     is_head = HASH in payload
-    return _Seen(
+    return _State(
         payload[VERSION].integer_value,
         payload[HASH].string_value if is_head else "",
-        payload[PASSAGES].integer_value if is_head else 0,
+        payload[CHUNKS].integer_value if is_head else 0,
     )
 
 
-def _is_lost(document: IndexedDocument, there: Stands) -> bool:
-    head = there.get(ChunkId(document.header.key, 0))
+def _is_superseded(document: IndexedDocument, stored: States) -> bool:
+    head = stored.get(ChunkId(document.header.key, 0))
     return head is None or head.version > document.header.version
 
 
-def _is_ours(document: IndexedDocument, there: Stands) -> bool:
+def _is_stored(document: IndexedDocument, stored: States) -> bool:
     version = document.header.version
-    seen = [there.get(id_) for id_ in _own(document)]
-    is_own = all(one is not None and one.version == version for one in seen)
-    return is_own and seen[0] is not None and seen[0].hash == document.header.content_hash
+    states = [stored.get(id_) for id_ in _own_chunks(document)]
+    is_own = all(state is not None and state.version == version for state in states)
+    return is_own and states[0] is not None and states[0].hash == document.header.content_hash
 
 
-def _as_newest(documents: Sequence[IndexedDocument], there: Stands) -> list[IndexedDocument]:
-    seen = [there[id_] for one in documents for id_ in _own(one) if id_ in there]
-    newest = 1 + max((one.version for one in seen), default=0)
+def _with_newest_version(documents: Sequence[IndexedDocument], stored: States) -> list[IndexedDocument]:
+    states = [stored[id_] for document in documents for id_ in _own_chunks(document) if id_ in stored]
+    newest = 1 + max((state.version for state in states), default=0)
     return [
         replace(
-            one,
-            header=replace(one.header, version=newest),
-            replaces=max(len(one.passages), one.replaces, there[ChunkId(one.header.key, 0)].passages),
+            document,
+            header=replace(document.header, version=newest),
+            replaces=max(
+                len(document.passages), document.replaces, stored[ChunkId(document.header.key, 0)].passages
+            ),
         )
-        for one in documents
+        for document in documents
     ]
 
 
-def _own(document: IndexedDocument) -> list[ChunkId]:
+def _own_chunks(document: IndexedDocument) -> list[ChunkId]:
     return [ChunkId(document.header.key, number) for number in range(len(document.passages))]
 
 
-def _beyond(document: IndexedDocument) -> Iterator[ChunkId]:
-    """What it had before and has no more."""
+def _surplus_chunks(document: IndexedDocument) -> Iterator[ChunkId]:
+    """Return the chunks that the previous state had beyond this one."""
     numbers = range(len(document.passages), document.replaces)
     return (ChunkId(document.header.key, number) for number in numbers)
 
 
-def _reach(document: IndexedDocument) -> Iterator[ChunkId]:
+def _all_chunks(document: IndexedDocument) -> Iterator[ChunkId]:
     return (ChunkId(document.header.key, number) for number in range(_end(document).number))
 
 
 def _end(document: IndexedDocument) -> ChunkId:
-    """The first that nobody is known to have written: whoever wrote a longer text meanwhile has."""
+    """Return the first chunk beyond both states: it exists only if another writer wrote a longer text."""
     return ChunkId(document.header.key, max(len(document.passages), document.replaces))
 
 
-async def _further(points: TenantPoints, first: ChunkId) -> list[ChunkId]:
-    """The passages from there on, as far as they follow one another."""
+async def _consecutive_chunks(points: TenantPoints, first: ChunkId) -> list[ChunkId]:
+    """Return the consecutive chunks from `first` on."""
     chunk_ids: list[ChunkId] = []
     while True:
         start = first.number + len(chunk_ids)
-        wanted = [ChunkId(first.key, number) for number in range(start, start + MAX_IDS)]
-        page = await _seen(points, wanted)
+        expected = [ChunkId(first.key, number) for number in range(start, start + MAX_IDS)]
+        page = await _read_states(points, expected)
         chunk_ids += page
-        if len(page) < len(wanted):
+        if len(page) < len(expected):
             return chunk_ids
 
 
@@ -282,34 +290,34 @@ class QdrantTenantDocuments:
         return self._points.tenant
 
     async def search(self, ask: ChunkQuery) -> FoundChunks:
-        answers = iter(await self._points.query(list(_queries(ask))) if _is_asked(ask) else [])
+        answers = iter(await self._points.query(list(_queries(ask))) if _has_retrievers(ask) else [])
         return FoundChunks(
             dense=None if ask.vector is None else _found(next(answers)),
-            # A query of punctuation has no words: the arm was asked and knows nothing.
+            # A query of punctuation has no terms: sparse retrieval ran and found nothing.
             words=None if ask.terms is None else _found(next(answers)) if ask.terms else [],
         )
 
     async def statistics(self) -> TermStatistics:
         points = await self._points.scroll(EVERYTHING, SAMPLE, vector=WORDS)
-        return TermStatistics.of_passages([_terms(point) for point in points])
+        return TermStatistics.of_chunks([_terms(point) for point in points])
 
     async def headers(self, keys: Sequence[DocumentKey]) -> Mapping[DocumentKey, DocumentHeader]:
         points = await self._with_ids(head_ids(keys), HEADER_FIELDS)
         return {header.key: header for header in map(_read_header, points)}
 
-    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Passage]:
-        points = await self._with_ids(ids, PASSAGE_FIELDS)
-        return {passage_id(point.id): _passage(point) for point in points}
+    async def passages(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, TextChunk]:
+        points = await self._with_ids(ids, CHUNK_FIELDS)
+        return {chunk_id_of(point.id): _read_chunk(point) for point in points}
 
     async def vectors(self, ids: Sequence[ChunkId]) -> Mapping[ChunkId, Vector]:
-        return {passage_id(point.id): _dense(point) for point in await self._with_ids(ids, (), vector=DENSE)}
+        return {chunk_id_of(point.id): _dense(point) for point in await self._with_ids(ids, (), vector=DENSE)}
 
-    async def shown(self, ids: Sequence[ChunkId]) -> ShownChunks:
-        wanted = frozenset(ids)
-        points = await self._with_ids(sorted(wanted.union(head_ids(id_.key for id_ in ids))), SHOWN_FIELDS)
-        headers = (_read_header(point) for point in points if passage_id(point.id).number == 0)
-        passages = {id_: _passage(point) for point in points if (id_ := passage_id(point.id)) in wanted}
-        return ShownChunks({header.key: header for header in headers}, passages)
+    async def shown(self, ids: Sequence[ChunkId]) -> HitContent:
+        requested = frozenset(ids)
+        points = await self._with_ids(sorted(requested.union(head_ids(id_.key for id_ in ids))), SHOWN_FIELDS)
+        headers = (_read_header(point) for point in points if chunk_id_of(point.id).number == 0)
+        chunks = {id_: _read_chunk(point) for point in points if (id_ := chunk_id_of(point.id)) in requested}
+        return HitContent({header.key: header for header in headers}, chunks)
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
         where = compiled(filters)
@@ -323,7 +331,7 @@ class QdrantTenantDocuments:
     async def count(self, filters: Filters) -> Total:
         where = compiled(filters)
         where.must.append(IS_HEAD)
-        # An estimate of several conditions at once would be made from what everybody has.
+        # An estimate over several conditions would be based on the points of all tenants.
         if filters and await self._points.count(EVERYTHING, exact=False) >= COUNTED_BELOW:
             return Total(0, Exactness.AT_LEAST)
         return Total(await self._points.count(where, exact=True))
@@ -335,7 +343,7 @@ class QdrantTenantDocuments:
             await put_documents(self._points, documents)
             documents = await settled(self._points, documents)
         if documents:
-            raise IndexUnavailable("others write the same documents at the same moment", hint="try again")
+            raise IndexUnavailable("other clients write the same documents at the same time", hint="try again")
 
     async def restore(self, documents: Sequence[IndexedDocument]) -> None:
         await restore_documents(self._points, documents)
@@ -343,43 +351,43 @@ class QdrantTenantDocuments:
     async def remove(
         self, keys: Sequence[DocumentKey], *, up_to: Mapping[DocumentKey, int] | None = None
     ) -> Sequence[DocumentKey]:
-        found = await self.headers(keys)
+        headers = await self.headers(keys)
         bounds = up_to or {}
-        for batch in _whole_documents(list(found.values())):
+        for batch in _whole_documents(list(headers.values())):
             spans = [not_newer(header, bounds.get(header.key, header.version)) for header in batch]
             await self._points.remove_versions(spans)
-        return [key for key in keys if key in found]
+        return [key for key in keys if key in headers]
 
     async def erase(self) -> None:
         await self._points.remove(EVERYTHING)
 
     async def _with_ids(self, ids: Sequence[ChunkId], fields: Sequence[str], vector: str = "") -> list[Any]:
-        found: list[Any] = []
+        points: list[Any] = []
         for batch in in_batches(ids, MAX_IDS):
             where = wire.Filter(must=[among(batch)])
-            found += await self._points.scroll(where, len(batch), fields=fields, vector=vector)
-        return found
+            points += await self._points.scroll(where, len(batch), fields=fields, vector=vector)
+        return points
 
 
-def _is_asked(ask: ChunkQuery) -> bool:
-    return ask.vector is not None or bool(ask.terms)
+def _has_retrievers(chunk_query: ChunkQuery) -> bool:
+    return chunk_query.vector is not None or bool(chunk_query.terms)
 
 
-def _queries(ask: ChunkQuery) -> Iterator[Query]:
-    where = compiled(ask.filters)
-    # A graph is entered at a single passage: where that does not pass the filters, the engine finds nothing.
-    params = SEARCHED_EXACTLY if ask.exact or ask.filters else SEARCHED
-    if ask.vector is not None:
-        dense = wire.VectorInput(dense=wire.DenseVector(data=ask.vector.tolist()))
-        yield Query(DENSE, dense, where, ask.limit, params)
-    if ask.terms:
-        sparse = wire.SparseVector(indices=ask.terms.keys(), values=ask.terms.values())
-        yield Query(WORDS, wire.VectorInput(sparse=sparse), where, ask.limit)
+def _queries(chunk_query: ChunkQuery) -> Iterator[Query]:
+    where = compiled(chunk_query.filters)
+    # A graph has a single entry point: if that does not pass the filters, the engine finds nothing.
+    params = SEARCHED_EXACTLY if chunk_query.exact or chunk_query.filters else SEARCHED
+    if chunk_query.vector is not None:
+        dense = wire.VectorInput(dense=wire.DenseVector(data=chunk_query.vector.tolist()))
+        yield Query(DENSE, dense, where, chunk_query.limit, params)
+    if chunk_query.terms:
+        sparse = wire.SparseVector(indices=chunk_query.terms.keys(), values=chunk_query.terms.values())
+        yield Query(WORDS, wire.VectorInput(sparse=sparse), where, chunk_query.limit)
 
 
 def _found(points: Iterable[Any]) -> list[FoundChunk]:
-    """The engine leaves open which of two with the same score comes first."""
-    chunks = [FoundChunk(passage_id(point.id), point.score) for point in points]
+    """Sort by score, then by id: the engine leaves the order of equal scores open."""
+    chunks = [FoundChunk(chunk_id_of(point.id), point.score) for point in points]
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.id))
 
 
@@ -393,10 +401,10 @@ def _dense(point: Any) -> Vector:
 
 
 def _whole_documents(headers: Sequence[DocumentHeader]) -> Iterator[Sequence[DocumentHeader]]:
-    """In batches that no document is spread over: whoever is killed between two leaves none in parts."""
+    """Yield batches of whole documents: an interruption between two never leaves a part of a document."""
     batch: list[DocumentHeader] = []
     for header in headers:
-        if batch and sum(document_header.passages for document_header in batch) + header.passages > MAX_IDS:
+        if batch and sum(batched.passages for batched in batch) + header.passages > MAX_IDS:
             yield batch
             batch = []
         batch.append(header)
@@ -408,16 +416,16 @@ def _read_header(point: Any) -> DocumentHeader:
     fields = cast("Mapping[str, Any]", Payload(point.payload))
     metadata: JsonObject = json.loads(fields[METADATA])
     return DocumentHeader(
-        key=passage_id(point.id).key,
+        key=chunk_id_of(point.id).key,
         id=fields[ID],
         metadata=metadata,
         content_hash=fields[HASH],
-        passages=fields[PASSAGES],
+        passages=fields[CHUNKS],
         version=fields[VERSION],
         complete=fields[COMPLETE],
     )
 
 
-def _passage(point: Any) -> Passage:
+def _read_chunk(point: Any) -> TextChunk:
     fields = cast("Mapping[str, Any]", Payload(point.payload))
-    return Passage(passage_id(point.id).number, fields[START], fields[END], fields[TEXT])
+    return TextChunk(chunk_id_of(point.id).number, fields[START], fields[END], fields[TEXT])

@@ -1,8 +1,8 @@
-"""One tenant's points: ids, payloads, and the only code that asks the engine about documents.
+"""The points of one tenant: ids, payloads, and the only code that queries the engine for documents.
 
 Every request gets its tenant here, in its filter, and in a cluster its shard. Requests by id get the filter as
-well: an id of another tenant finds nothing. What is written carries the tenant; a passage that comes back with one
-that is foreign ends the request, whatever the reason.
+well: an id of another tenant matches nothing. Every written point carries its tenant; if a chunk of another tenant
+ever comes back, the request fails.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,16 +20,16 @@ from toolscript.documents.qdrant.shards import only, shard_selector
 LETTERS_OF_KEY = 24
 
 TENANT = "tenant"
-# Of a point that is about to be removed, and has nothing else any more but its tenant and version.
+# Marks a point that is about to be removed. It has nothing else but its tenant and version.
 GONE = "gone"
 HEAD = "head"
 VERSION = "version"
 TEXT, START, END = "text", "start", "end"
 META, MOMENTS = "meta", "moments"
-ID, METADATA, HASH, PASSAGES, COMPLETE = "doc_id", "metadata", "hash", "passages", "complete"
-HEADER_FIELDS = (TENANT, VERSION, ID, METADATA, HASH, PASSAGES, COMPLETE)
-PASSAGE_FIELDS = (TENANT, TEXT, START, END)
-SHOWN_FIELDS = tuple(dict.fromkeys((*HEADER_FIELDS, *PASSAGE_FIELDS)))
+ID, METADATA, HASH, CHUNKS, COMPLETE = "doc_id", "metadata", "hash", "passages", "complete"
+HEADER_FIELDS = (TENANT, VERSION, ID, METADATA, HASH, CHUNKS, COMPLETE)
+CHUNK_FIELDS = (TENANT, TEXT, START, END)
+SHOWN_FIELDS = tuple(dict.fromkeys((*HEADER_FIELDS, *CHUNK_FIELDS)))
 
 EVERYTHING = wire.Filter()
 NO_PAYLOAD = wire.WithPayloadSelector(enable=False)
@@ -41,7 +41,7 @@ def point_id(id_: ChunkId) -> wire.PointId:
     return wire.PointId(uuid=f"{key[:8]}-{key[8:12]}-{key[12:16]}-{key[16:20]}-{key[20:]}{number:08x}")
 
 
-def passage_id(point: wire.PointId) -> ChunkId:
+def chunk_id_of(point: wire.PointId) -> ChunkId:
     letters = point.uuid.replace("-", "")
     return ChunkId(letters[:LETTERS_OF_KEY], int(letters[LETTERS_OF_KEY:], 16))
 
@@ -51,20 +51,20 @@ def head_ids(keys: Iterable[DocumentKey]) -> list[ChunkId]:
 
 
 def field_name(name: str) -> str:
-    """A name of metadata as a step of the engine's paths, which dots and brackets have a meaning in."""
+    """Escape a metadata name for the engine's paths, where dots and brackets have a meaning."""
     return "f" + "".join(
         letter if letter.isascii() and letter.isalnum() else f"-{ord(letter):x}-" for letter in name
     )
 
 
 def path(kind: str, name: str) -> str:
-    """`kind` is META or MOMENTS."""
+    """Return the payload path of a metadata field; `kind` is META or MOMENTS."""
     return f"{kind}.{field_name(name)}"
 
 
 @dataclass(frozen=True)
 class Query:
-    """One question to one arm."""
+    """One query to one retriever."""
 
     using: str
     nearest: wire.VectorInput
@@ -75,7 +75,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Span:
-    """Points, and which of their versions is meant."""
+    """Points, and a range of their versions."""
 
     ids: Sequence[ChunkId]
     minimum: int
@@ -97,17 +97,17 @@ class TenantPoints:
         self._shard = shard or shard_selector(tenant, shards)
 
     def in_shard(self, key: wire.ShardKey) -> "TenantPoints":
-        """Those of them that lie there, for whoever moves them."""
+        """Return the tenant's points in this shard only, for a migration."""
         return TenantPoints(self._qdrant, self._collection, self.tenant, shard=only(key))
 
     async def query(self, queries: Sequence[Query]) -> list[Sequence[Any]]:
-        """The points each question finds, without what they carry."""
-        asked = [
+        """Return the points that each query finds, without their payloads."""
+        requests = [
             wire.QueryPoints(
                 collection_name=self._collection,
                 query=wire.Query(nearest=query.nearest),
                 using=query.using,
-                filter=self._own(query.where),
+                filter=self._tenant_filter(query.where),
                 limit=query.limit,
                 params=query.params,
                 with_payload=NO_PAYLOAD,
@@ -115,10 +115,10 @@ class TenantPoints:
             )
             for query in queries
         ]
-        request = wire.QueryBatchPoints(collection_name=self._collection, query_points=asked)
+        request = wire.QueryBatchPoints(collection_name=self._collection, query_points=requests)
         answer = await self._call("QueryBatch", request)
-        if len(answer.result) != len(asked):
-            raise IndexRejected(f"Qdrant answered {len(answer.result)} of {len(asked)} questions")
+        if len(answer.result) != len(requests):
+            raise IndexRejected(f"Qdrant answered {len(answer.result)} of {len(requests)} queries")
         return [batch.result for batch in answer.result]
 
     async def scroll(
@@ -130,52 +130,55 @@ class TenantPoints:
         vector: str = "",
         since: ChunkId | None = None,
     ) -> Sequence[Any]:
-        """The next points in the order of their ids, with these fields, or with a vector."""
+        """Return the next points ordered by id, with these payload fields, or with a vector."""
         request = wire.ScrollPoints(
             collection_name=self._collection,
-            filter=self._there(where),
+            filter=self._not_marked(where),
             limit=limit,
             offset=None if since is None else point_id(since),
             with_payload=wire.WithPayloadSelector(include=wire.PayloadIncludeSelector(fields=[TENANT, *fields])),
             with_vectors=_with_vector(vector),
             shard_key_selector=self._shard,
         )
-        return await self._scrolled(request)
+        return await self._scroll_checked(request)
 
     async def whole(self, where: wire.Filter, limit: int) -> list[wire.PointStruct]:
-        """Points as they could be put again."""
+        """Return points with payloads and vectors, ready to be put again."""
         request = wire.ScrollPoints(
             collection_name=self._collection,
-            filter=self._there(where),
+            filter=self._not_marked(where),
             limit=limit,
             with_payload=wire.WithPayloadSelector(enable=True),
             with_vectors=wire.WithVectorsSelector(enable=True),
             shard_key_selector=self._shard,
         )
-        return [_as_put(point) for point in await self._scrolled(request)]
+        return [_as_put(point) for point in await self._scroll_checked(request)]
 
-    async def _scrolled(self, request: wire.ScrollPoints) -> Sequence[Any]:
+    async def _scroll_checked(self, request: wire.ScrollPoints) -> Sequence[Any]:
         points: Sequence[Any] = (await self._call("Scroll", request)).result
         if any(point.payload[TENANT].string_value != self.tenant.name for point in points):
-            raise IndexRejected("Qdrant answered with what is another tenant's")
+            raise IndexRejected("Qdrant answered with points of another tenant")
         return points
 
     async def count(self, where: wire.Filter, *, exact: bool) -> int:
         request = wire.CountPoints(
-            collection_name=self._collection, filter=self._own(where), exact=exact, shard_key_selector=self._shard
+            collection_name=self._collection,
+            filter=self._tenant_filter(where),
+            exact=exact,
+            shard_key_selector=self._shard,
         )
         return int((await self._call("Count", request)).result.count)
 
     async def put(self, points: Sequence[wire.PointStruct], version: int) -> None:
-        """Except where a newer version is there."""
+        """Write the points, except where a newer version exists."""
         await self._upsert([(point, version) for point in points], wire.Filter(must=[version_between(0, version)]))
 
     async def restore(self, points: Sequence[tuple[wire.PointStruct, int]]) -> None:
-        """Each with its own version, whatever is there of this tenant."""
+        """Write the points, each with its own version, over any other version of this tenant."""
         await self._upsert(points, wire.Filter())
 
     async def replace(self, points: Sequence[wire.PointStruct], version: int, same: wire.Condition) -> None:
-        """Where exactly this version is there, and it is the same in this."""
+        """Overwrite points that have exactly this version and match `same`."""
         where = wire.Filter(must=[version_between(version, version), same])
         await self._upsert([(point, version) for point in points], where, update_mode=wire.UpdateMode.UpdateOnly)
 
@@ -189,20 +192,20 @@ class TenantPoints:
             collection_name=self._collection,
             wait=True,
             points=[point for point, _ in points],
-            update_filter=self._own(where),
+            update_filter=self._tenant_filter(where),
             shard_key_selector=self._shard,
             **options,
         )
         await self._call("Upsert", request)
 
     async def remove_versions(self, spans: Sequence[Span]) -> None:
-        """Of these points what has one of these versions.
+        """Remove these points in these ranges of versions.
 
-        They are marked, then what is marked is removed: of a write that chooses among ids by a filter the engine
-        keeps a record which it cannot read any more when it starts again after a crash.
+        It marks them, then removes the marked points: a write that combines ids with a filter leaves a record that
+        the engine cannot read when it restarts after a crash.
         """
         marks = [wire.PointsUpdateOperation(upsert=self._mark(span)) for span in spans]
-        marked = wire.PointsSelector(filter=self._own(wire.Filter(must=[IS_GONE])))
+        marked = wire.PointsSelector(filter=self._tenant_filter(wire.Filter(must=[IS_GONE])))
         away = wire.PointsUpdateOperation.DeletePoints(points=marked, shard_key_selector=self._shard)
         operations = [*marks, wire.PointsUpdateOperation(delete_points=away)]
         request = wire.UpdateBatchPoints(collection_name=self._collection, wait=True, operations=operations)
@@ -213,31 +216,31 @@ class TenantPoints:
         nothing = wire.Vectors(vectors=wire.NamedVectors(vectors={}))
         return wire.PointsUpdateOperation.PointStructList(
             points=[wire.PointStruct(id=point_id(id_), vectors=nothing, payload=payload) for id_ in span.ids],
-            update_filter=self._own(wire.Filter(must=[version_between(span.minimum, span.maximum)])),
+            update_filter=self._tenant_filter(wire.Filter(must=[version_between(span.minimum, span.maximum)])),
             update_mode=wire.UpdateMode.UpdateOnly,
             shard_key_selector=self._shard,
         )
 
     async def remove(self, where: wire.Filter) -> None:
-        """`where` chooses by no ids: see `remove_versions`."""
+        """Remove the points that match. `where` must not select by ids: see `remove_versions`."""
         request = wire.DeletePoints(
             collection_name=self._collection,
             wait=True,
-            points=wire.PointsSelector(filter=self._own(where)),
+            points=wire.PointsSelector(filter=self._tenant_filter(where)),
             shard_key_selector=self._shard,
         )
         await self._call("Delete", request)
 
-    def _own(self, where: wire.Filter) -> wire.Filter:
+    def _tenant_filter(self, where: wire.Filter) -> wire.Filter:
         own = wire.Filter()
         own.CopyFrom(where)
         tenant = wire.FieldCondition(key=TENANT, match=wire.Match(keyword=self.tenant.name))
         own.must.append(wire.Condition(field=tenant))
         return own
 
-    def _there(self, where: wire.Filter) -> wire.Filter:
-        """Without what is about to be removed."""
-        own = self._own(where)
+    def _not_marked(self, where: wire.Filter) -> wire.Filter:
+        """Return the tenant's filter without points that are marked for removal."""
+        own = self._tenant_filter(where)
         own.must_not.append(IS_GONE)
         return own
 
@@ -259,12 +262,12 @@ def version_between(minimum: int, maximum: int) -> wire.Condition:
 
 
 def _as_put(point: Any) -> wire.PointStruct:
-    """The engine answers with vectors of another type than it takes."""
+    """Convert a point for an upsert: the engine returns vectors of another type than it accepts."""
     vectors = {
-        name: wire.Vector(dense=wire.DenseVector(data=one.dense.data))
-        if one.HasField("dense")
-        else wire.Vector(sparse=wire.SparseVector(indices=one.sparse.indices, values=one.sparse.values))
-        for name, one in point.vectors.vectors.vectors.items()
+        name: wire.Vector(dense=wire.DenseVector(data=vector.dense.data))
+        if vector.HasField("dense")
+        else wire.Vector(sparse=wire.SparseVector(indices=vector.sparse.indices, values=vector.sparse.values))
+        for name, vector in point.vectors.vectors.vectors.items()
     }
     named = wire.Vectors(vectors=wire.NamedVectors(vectors=vectors))
     return wire.PointStruct(id=point.id, vectors=named, payload=dict(point.payload))

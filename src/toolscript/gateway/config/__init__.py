@@ -1,1 +1,1 @@
-"""Config files: reading, checking, writing, and what is trusted of them."""
+"""Config files: reading, validation, writing, and trust."""

@@ -1,4 +1,4 @@
-"""Config files of other MCP clients: where they are, and which servers they name. They are only read."""
+"""Config files of other MCP clients: their paths and their servers. Read-only."""
 
 import re
 import tomllib
@@ -17,7 +17,7 @@ from toolscript.gateway.config.secrets import count_secrets, host_of
 _SAME = ("command", "args", "env", "cwd", "url")
 OURSELVES = "toolscript"
 
-# What other clients keep for themselves, and nobody misses here.
+# Keys of other clients that have no meaning here.
 _THEIR_OWN = {"autoApprove", "alwaysAllow", "description", "dev", "gallery", "icon", "name", "timeout", "version"}
 _INPUT = re.compile(r"\$\{input:([^{}:]+)\}")
 _RUNNERS = {"uvx", "uv", "pipx", "python", "python3", "py"}
@@ -32,7 +32,7 @@ class Client(StrEnum):
 
 
 class Layout(StrEnum):
-    """Where in a file the servers are."""
+    """Location of the servers in a file."""
 
     MCP_SERVERS = "mcpServers"
     CLAUDE_CODE = "mcpServers, and projects.<folder>.mcpServers"
@@ -67,7 +67,7 @@ class ClientConfig:
 
 @dataclass(frozen=True)
 class Places:
-    """What decides where files are."""
+    """Inputs that determine file locations."""
 
     home: Path
     project: Path
@@ -80,7 +80,7 @@ class Places:
 
     @property
     def app_data(self) -> Path:
-        """Where desktop programs keep their settings."""
+        """Folder of desktop programs' settings."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         if self.platform == "win32":
@@ -89,7 +89,7 @@ class Places:
 
 
 def find_clients(home: Path, project: Path, platform: str, environment: Mapping[str, str]) -> list[ClientConfig]:
-    """The files that exist: those of the user first, then those of the project, in the order of the clients."""
+    """Return the existing files: the user's first, then the project's, in the order of the clients."""
     places = Places(home.absolute(), project.absolute(), platform, environment)
     known = [config for client in Client for config in client_files(client, places)]
     unique = {config.path: config for config in reversed(known) if is_file(config.path)}
@@ -100,7 +100,7 @@ def find_clients(home: Path, project: Path, platform: str, environment: Mapping[
 
 
 def client_files(client: Client, places: Places) -> Iterator[ClientConfig]:
-    """Every file a client may have, the one it is most likely to read first."""
+    """Yield every file a client may have, the most likely one first."""
     for file in _FILES[client](places):
         yield ClientConfig(client, file.path, file.layout, places.project, file.of_project)
 
@@ -156,9 +156,11 @@ _FILES: dict[Client, Callable[[Places], Iterator[_File]]] = {
 
 
 def entry_from_codex(raw: Mapping[str, object]) -> dict[str, object]:
-    """Codex knows no variables in texts, only names of variables: those become references."""
+    """Convert a Codex entry: its names of environment variables become `${NAME}` references."""
     entry = {key: _literal(raw[key]) for key in _SAME if key in raw}
-    entry["env"] = _object(entry.get("env")) | {name: f"${{{name}}}" for name in _passed_on(raw.get("env_vars"))}
+    entry["env"] = _object(entry.get("env")) | {
+        name: f"${{{name}}}" for name in _variable_names(raw.get("env_vars"))
+    }
     entry["headers"] = _headers(raw)
     entry["includeTools"] = raw.get("enabled_tools")
     # An empty list allows no tool in Codex. Here it would allow all.
@@ -178,10 +180,10 @@ def _headers(raw: Mapping[str, object]) -> dict[str, object]:
     return headers | ({"Authorization": f"Bearer ${{{bearer}}}"} if isinstance(bearer, str) else {})
 
 
-def _passed_on(names: object) -> list[str]:
+def _variable_names(names: object) -> list[str]:
     listed = names if isinstance(names, list) else []
-    given = [one.get("name") if isinstance(one, Mapping) else one for one in listed]
-    return [name for name in given if isinstance(name, str)]
+    values = [item.get("name") if isinstance(item, Mapping) else item for item in listed]
+    return [name for name in values if isinstance(name, str)]
 
 
 def _object(value: object) -> dict[str, object]:
@@ -192,13 +194,13 @@ def _literal(value: object) -> object:
     if isinstance(value, str):
         return value.replace("${", "$${")
     if isinstance(value, list):
-        return [_literal(one) for one in value]
-    return {key: _literal(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+        return [_literal(item) for item in value]
+    return {key: _literal(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True)
 class FoundServer:
-    """A server as another client has it. `skip` says why it is not to be taken, `notes` what to look after."""
+    """A server of another client. `skip` is the reason not to import it, `notes` what needs attention."""
 
     name: str
     source: ClientConfig
@@ -212,7 +214,7 @@ class FoundServer:
 
 
 def read_clients(configs: Iterable[ClientConfig]) -> tuple[list[FoundServer], list[Problem]]:
-    """The servers of all files. A file that cannot be read is a problem and not the end."""
+    """Return the servers of all files. An unreadable file becomes a problem, not an error."""
     servers: list[FoundServer] = []
     problems: list[Problem] = []
     for config in configs:
@@ -224,45 +226,45 @@ def read_clients(configs: Iterable[ClientConfig]) -> tuple[list[FoundServer], li
 
 
 def read_client(config: ClientConfig) -> list[FoundServer]:
-    """The servers of one file, with variables as references and values as they are."""
+    """Return the servers of one file, with variables as references and values unchanged."""
     read = {Layout.CODEX: _from_toml}.get(config.layout, _from_json)
-    return [_found(name, raw, source) for name, raw, source in read(config)]
+    return [_read_server(name, raw, source) for name, raw, source in read(config)]
 
 
 def tidy(raw: Mapping[str, object]) -> dict[str, object]:
-    """Our keys only, and only those that say something: two entries that mean the same are the same."""
+    """Normalise an entry to our non-empty keys, so that equivalent entries are equal."""
     entry = {key: raw[key] for key in KEYS if raw.get(key) not in (None, "", [], {}, False) and key != "enabled"}
     type_ = str(entry.pop("type", ""))
     command, url = str(entry.get("command", "")), str(entry.get("url", ""))
-    given = TYPES.get(type_, type_)
-    if given and given != transport_of("", command, url):
-        entry["type"] = str(given)
+    declared = TYPES.get(type_, type_)
+    if declared and declared != transport_of("", command, url):
+        entry["type"] = str(declared)
     return entry | ({"disabled": True} if is_switched_off(raw) else {})
 
 
-def _found(name: str, raw: object, source: ClientConfig) -> FoundServer:
+def _read_server(name: str, raw: object, source: ClientConfig) -> FoundServer:
     if not isinstance(raw, Mapping):
         return FoundServer(name, source, {}, skip="is not an object")
     if source.layout is Layout.CODEX:
         entry, notes = tidy(entry_from_codex(raw)), list[str]()
     else:
-        entry, notes = _from_client(raw, source)
-    reason = _why_not(entry, source.path) or ("is Toolscript itself" if _is_ourselves(name, entry) else "")
+        entry, notes = _convert_entry(raw, source)
+    reason = _invalid_reason(entry, source.path) or ("is Toolscript itself" if _is_toolscript(name, entry) else "")
     return FoundServer(name, source, entry, reason, tuple(notes))
 
 
-def _from_client(raw: Mapping[str, object], source: ClientConfig) -> tuple[dict[str, object], list[str]]:
+def _convert_entry(raw: Mapping[str, object], source: ClientConfig) -> tuple[dict[str, object], list[str]]:
     inputs: dict[str, str] = {}
 
     def ours(text: str) -> str:
-        return _INPUT.sub(lambda asked: _variable(asked[1], inputs), text).replace("${env:", "${")
+        return _INPUT.sub(lambda match: _variable(match[1], inputs), text).replace("${env:", "${")
 
-    entry = tidy(_each_text({key: value for key, value in raw.items() if key in KEYS}, ours))
+    entry = tidy(_map_texts({key: value for key, value in raw.items() if key in KEYS}, ours))
     milliseconds = raw.get("timeout")
-    # Claude Code's documentation gives the unit. Others count in seconds, or do not say.
+    # Claude Code documents milliseconds. Others use seconds, or do not document it.
     if source.client is Client.CLAUDE_CODE and isinstance(milliseconds, int) and milliseconds >= 1000:
         entry["callTimeout"] = milliseconds / 1000
-    notes = [f"set {variable}, which was the input {asked!r}" for asked, variable in inputs.items()]
+    notes = [f"set {variable}, which was the input {input_name!r}" for input_name, variable in inputs.items()]
     left = sorted(key for key in raw if key not in KEYS and key not in _THEIR_OWN)
     return entry, [*notes, f"without {', '.join(left)}"] if left else notes
 
@@ -273,20 +275,20 @@ def _variable(text: str, inputs: dict[str, str]) -> str:
     return f"${{{inputs[text]}}}"
 
 
-def _each_text(value: object, change: Callable[[str], str]) -> dict[str, object]:
-    def changed(one: object) -> object:
-        if isinstance(one, str):
-            return change(one)
-        if isinstance(one, list):
-            return [changed(part) for part in one]
-        return {key: changed(part) for key, part in one.items()} if isinstance(one, Mapping) else one
+def _map_texts(value: object, change: Callable[[str], str]) -> dict[str, object]:
+    def changed(node: object) -> object:
+        if isinstance(node, str):
+            return change(node)
+        if isinstance(node, list):
+            return [changed(part) for part in node]
+        return {key: changed(part) for key, part in node.items()} if isinstance(node, Mapping) else node
 
     whole = changed(value)
     return whole if isinstance(whole, dict) else {}
 
 
 class _AnyVariable(Mapping[str, str]):
-    """An environment in which everything is set: what is missing today may be set tomorrow."""
+    """An environment in which every variable is set: a missing one may be set later."""
 
     def __init__(self, value: str) -> None:
         self._value = value
@@ -301,7 +303,7 @@ class _AnyVariable(Mapping[str, str]):
         return 0
 
 
-def _why_not(entry: dict[str, object], file: Path) -> str:
+def _invalid_reason(entry: dict[str, object], file: Path) -> str:
     reasons = []
     # A variable in a url may stand for all of its beginning, or for a host or a port.
     for value in ("http://set", "1"):
@@ -310,8 +312,8 @@ def _why_not(entry: dict[str, object], file: Path) -> str:
     return "" if "" in reasons else reasons[0]
 
 
-def _is_ourselves(name: str, entry: Mapping[str, object]) -> bool:
-    """A gateway that starts itself would never end."""
+def _is_toolscript(name: str, entry: Mapping[str, object]) -> bool:
+    """Return whether the entry starts Toolscript itself, which would recurse."""
     args = entry.get("args")
     command, words = str(entry.get("command", "")), [str(arg) for arg in args] if isinstance(args, list) else []
     program = PureWindowsPath(PurePosixPath(command).name).stem.lower()
@@ -334,12 +336,12 @@ def _from_json(config: ClientConfig) -> _Raw:
     document = read_document(config.path)
     if document is None or not isinstance(document.value, Mapping):
         raise ConfigInvalid(f"{config.path} is not a JSON object", hint="it is left out")
-    for name, raw in _inside(document.value, _SECTIONS[config.layout]):
+    for name, raw in _entries_in(document.value, _SECTIONS[config.layout]):
         yield name, raw, config
     if config.layout is Layout.CLAUDE_CODE:
         projects = document.value.get("projects")
         folders = (str(config.project), config.project.as_posix(), str(config.project.resolve()))
-        for name, raw in _inside(projects, tuple((folder, "mcpServers") for folder in dict.fromkeys(folders))):
+        for name, raw in _entries_in(projects, tuple((folder, "mcpServers") for folder in dict.fromkeys(folders))):
             yield name, raw, replace(config, of_project=True)
 
 
@@ -351,7 +353,7 @@ _SECTIONS: dict[Layout, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def _inside(value: object, sections: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, object]]:
+def _entries_in(value: object, sections: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, object]]:
     for section in sections:
         inner = value
         for key in section:
@@ -367,5 +369,5 @@ def _from_toml(config: ClientConfig) -> _Raw:
         where = re.search(r"\(at .*\)", str(error))
         message = f"{config.path} is not TOML{' ' + where[0] if where else ''}"
         raise ConfigInvalid(message, hint="it is left out; correct the file") from None
-    for name, raw in _inside(value, (("mcp_servers",),)):
+    for name, raw in _entries_in(value, (("mcp_servers",),)):
         yield name, raw, config

@@ -1,4 +1,4 @@
-"""Ourselves in a client's config: planned, written with a backup, and taken out again."""
+"""Connects a client to the gateway: adds our entry to its config, with a backup, and removes it again."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from toolscript.gateway.config.write import PRIVATE, remove, replace_text, with_
 
 NAME = "toolscript"
 ENTRY: Mapping[str, object] = {"command": "toolscript", "args": ["mcp"]}
-SPEAK_HTTP = (Client.CLAUDE_CODE, Client.CURSOR, Client.VS_CODE)
+HTTP_CLIENTS = (Client.CLAUDE_CODE, Client.CURSOR, Client.VS_CODE)
 TOML = '[mcp_servers.toolscript]\ncommand = "toolscript"\nargs = ["mcp"]\n'
 
 
@@ -30,9 +30,9 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class ConnectPlan:
-    """What would become of one file. `after` is None when the file goes. Neither text is for showing.
+    """The planned change of one file. `after` is None when the file is removed. Do not show either text.
 
-    `secret`: a token stands in what is added.
+    `secret`: the added entry contains a token.
     """
 
     client: Client
@@ -47,18 +47,18 @@ class ConnectPlan:
         return _backup(self.path)
 
     def __str__(self) -> str:
-        said = {
+        descriptions = {
             Change.ADD: f"adds the server {NAME!r} to {self.path}",
             Change.REMOVE: f"takes the server {NAME!r} out of {self.path}",
             Change.SAME: f"{self.path} stays as it is",
             Change.CONFLICT: f"{self.path} has another server called {NAME!r}, which stays",
         }
-        return f"{TITLES[self.client]}: {said[self.change]}"
+        return f"{TITLES[self.client]}: {descriptions[self.change]}"
 
 
 @dataclass(frozen=True)
 class Running:
-    """A gateway that runs, for clients that speak HTTP."""
+    """A running gateway, for clients that support HTTP."""
 
     url: str
     token: str = field(repr=False)
@@ -72,13 +72,13 @@ def connect_client(
     environment: Mapping[str, str],
     running: Running | None = None,
 ) -> ConnectPlan:
-    """The plan to put ourselves into the file that the client reads: as a program, or by the address of one."""
+    """Plan to add our entry to the client's file: a command, or the URL of a running gateway."""
     file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment))
     entry = ENTRY if running is None else _http_entry(file, running)
     before = read_text(file.path)
-    present = _entry(file, before)
-    if present is not None:
-        same = {key: present.get(key) for key in entry} == entry
+    existing = _entry(file, before)
+    if existing is not None:
+        same = {key: existing.get(key) for key in entry} == entry
         return ConnectPlan(file.client, file.path, Change.SAME if same else Change.CONFLICT, before, before)
     if not file.path.parent.is_dir():
         raise NotFound(
@@ -92,38 +92,38 @@ def connect_client(
 def disconnect_client(
     client_name: str, home: Path, project: Path, platform: str, environment: Mapping[str, str]
 ) -> ConnectPlan:
-    """The plan to undo it: the file as it was before, unless others changed it since; then only our entry goes."""
+    """Plan to undo it: restore the earlier file, or remove only our entry if the file has changed since."""
     file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment))
     now = read_text(file.path)
-    present = _entry(file, now)
-    if now is None or present is None:
+    existing = _entry(file, now)
+    if now is None or existing is None:
         return ConnectPlan(file.client, file.path, Change.SAME, now, now)
-    if not _is_ours(present):
+    if not _is_ours(existing):
         return ConnectPlan(file.client, file.path, Change.CONFLICT, now, now)
     for earlier in (read_text(_backup(file.path)), None):
-        if _fits(file, earlier) and _with_us(file, earlier, present) == now:
+        if _is_without_us(file, earlier) and _with_us(file, earlier, existing) == now:
             return ConnectPlan(file.client, file.path, Change.REMOVE, now, earlier)
     return ConnectPlan(file.client, file.path, Change.REMOVE, now, _without_us(file, now))
 
 
 def apply_connect(plan: ConnectPlan) -> None:
-    """Writes what the plan says. A backup is made when something is added, and is gone when it was put back."""
+    """Apply the plan. Adding makes a backup; restoring the backup removes it."""
     if plan.change is Change.CONFLICT:
         raise ConfigInvalid(str(plan), hint=f"rename or remove it in {plan.path}, then run this again")
     if plan.change is Change.ADD and plan.after is not None:
         mode = PRIVATE if plan.secret else None
         replace_text(plan.path, plan.before, plan.after, backup=plan.backup, mode=mode)
     if plan.change is Change.REMOVE:
-        _put_back(plan)
+        _undo(plan)
 
 
-def _put_back(plan: ConnectPlan) -> None:
-    as_it_was = plan.after == read_text(plan.backup)
+def _undo(plan: ConnectPlan) -> None:
+    restores_backup = plan.after == read_text(plan.backup)
     if plan.after is None:
         remove(plan.path, plan.before)
     else:
         replace_text(plan.path, plan.before, plan.after, backup=plan.backup)
-    if as_it_was:
+    if restores_backup:
         remove(plan.backup, read_text(plan.backup))
 
 
@@ -132,13 +132,13 @@ def _file(client_name: str, places: Places) -> ClientConfig:
         files = list(client_files(Client(client_name), places))
     except ValueError:
         raise NotFound(f"no client is called {client_name!r}", hint=f"one of: {', '.join(Client)}") from None
-    # ~/.claude.json is the running client's own memory, which it writes all the time: the project's file is not.
+    # The running client rewrites ~/.claude.json all the time, so the project's file is used.
     wanted = [config for config in files if config.of_project == (config.client is Client.CLAUDE_CODE)]
     return next((config for config in wanted if config.path.parent.is_dir()), wanted[0])
 
 
 def _entry(file: ClientConfig, text: str | None) -> Mapping[str, object] | None:
-    """Our entry in the text, or what stands in its place."""
+    """Return the entry of our name in the text; None if there is none."""
     servers = _servers(file, text)
     if NAME not in servers:
         return None
@@ -154,8 +154,8 @@ def _servers(file: ClientConfig, text: str | None) -> Mapping[str, object]:
     return servers if isinstance(servers, Mapping) else {}
 
 
-def _fits(file: ClientConfig, text: str | None) -> bool:
-    """Whether a backup can be what was there before."""
+def _is_without_us(file: ClientConfig, text: str | None) -> bool:
+    """Return whether the text can be the earlier state: it has no entry of ours."""
     try:
         return _entry(file, text) is None
     except ConfigInvalid:
@@ -163,11 +163,11 @@ def _fits(file: ClientConfig, text: str | None) -> bool:
 
 
 def _http_entry(file: ClientConfig, running: Running) -> Mapping[str, object]:
-    if file.client not in SPEAK_HTTP:
+    if file.client not in HTTP_CLIENTS:
         raise ConfigInvalid(
             f"{TITLES[file.client]} is connected without --http", hint="it starts `toolscript mcp` itself"
         )
-    # Claude Code's file lies in the project, and with it in a repository.
+    # Claude Code's file is in the project, and thus in a repository.
     token = "${TOOLSCRIPT_GATEWAY_TOKEN}" if file.of_project else running.token
     return {"type": "http", "url": f"{running.url}/mcp", "headers": {"Authorization": f"Bearer {token}"}}
 

@@ -1,4 +1,4 @@
-"""One entry of `mcpServers`, checked: a server spec with the variables it inherits, or what is wrong."""
+"""Validation of one `mcpServers` entry: a server spec with its inherited variables, or problems."""
 
 import json
 import math
@@ -60,7 +60,7 @@ _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def inherited(environment: Mapping[str, str], wanted: Sequence[str] = ()) -> dict[str, str]:
-    """`wanted`: names and patterns of further variables, which a person wrote down."""
+    """Return the variables a server inherits. `wanted`: patterns of further ones, from the config file."""
     return {
         name: value for name, value in environment.items() if _is_usual(name, value) or _is_wanted(name, wanted)
     }
@@ -76,14 +76,14 @@ def _is_wanted(name: str, wanted: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in wanted)
 
 
-_OTHER_WORDS = {"serverUrl": "url", "httpUrl": "url", "transport": "type", "transportType": "type"}
-_OTHER_WORDS |= {"timeout": "callTimeout, in seconds,", "allowedTools": "includeTools", "tools": "includeTools"}
+_SYNONYMS = {"serverUrl": "url", "httpUrl": "url", "transport": "type", "transportType": "type"}
+_SYNONYMS |= {"timeout": "callTimeout, in seconds,", "allowedTools": "includeTools", "tools": "includeTools"}
 
 
 def read_entry(
     name: str, raw: object, file: Path, environment: Mapping[str, str]
 ) -> tuple[ServerSpec | None, list[Problem]]:
-    """The server, unless it is switched off or something about it is an error."""
+    """Return the server, or None if it is disabled or invalid, and the problems."""
     fields = _Fields(raw if isinstance(raw, Mapping) else {}, Surroundings(environment, file.parent))
     spec = None
     if not is_server_name(name):
@@ -104,7 +104,7 @@ def is_switched_off(raw: Mapping[str, object]) -> bool:
 
 
 def transport_of(type_: str, command: str, url: str) -> Transport | Finding:
-    """What the type says; without one, what the command or the url says."""
+    """Return the declared transport, else infer it from the command or the url."""
     if bool(command) == bool(url):
         what = "has both a command and a url" if command else "has neither a command nor a url"
         return Finding(what, "give it a command (a program to start) or a url (a server that runs)")
@@ -123,14 +123,14 @@ def _is_sse(url: str) -> bool:
 
 def _spec(name: str, fields: "_Fields") -> ServerSpec:
     command, url, type_ = fields.path("command"), fields.text("url"), fields.text("type")
-    # A command whose variable is not set is still a command: one mistake, one message.
+    # A command with an unset variable still counts as a command: one mistake, one message.
     transport = transport_of(type_, command or fields.written("command"), url or fields.written("url"))
     if isinstance(transport, Finding):
         fields.findings.append(transport)
         transport = Transport.STDIO
     if url:
         fields.check_url(url)
-    # Never the folder that a command happens to be run in: programs load what lies there.
+    # Never the current folder: programs load files from it.
     cwd = fields.path("cwd") or "."
     fields.warn_of_keys_without_effect(transport)
     return ServerSpec(
@@ -157,7 +157,7 @@ def _inherited(transport: Transport, fields: "_Fields") -> dict[str, str]:
 
 @dataclass
 class _Fields:
-    """Values of an entry by key. What is not as it should be becomes a finding and an empty value."""
+    """Values of an entry by key. An invalid value becomes a finding and an empty value."""
 
     raw: Mapping[str, object]
     surroundings: Surroundings
@@ -196,11 +196,11 @@ class _Fields:
         if not isinstance(value, list):
             self.refuse(f"{key} is not a list", f'write {key} as a list: ["...", "..."]')
             return ()
-        return tuple(self._scalar(f"{key}[{number}]", one) for number, one in enumerate(value))
+        return tuple(self._scalar(f"{key}[{number}]", item) for number, item in enumerate(value))
 
     def patterns(self, key: str) -> tuple[str, ...]:
         value = self.raw.get(key)
-        if isinstance(value, list) and not all(isinstance(one, str) for one in value):
+        if isinstance(value, list) and not all(isinstance(item, str) for item in value):
             self.refuse(f"{key} is not a list of texts", f'write names or patterns: {key}: ["read_*"]')
             return ()
         return self.texts(key)
@@ -212,7 +212,7 @@ class _Fields:
         if not isinstance(value, Mapping):
             self.refuse(f"{key} is not an object", f'write {key} as an object: {{"NAME": "value"}}')
             return {}
-        return {name: self._pair(key, name, one) for name, one in value.items()}
+        return {name: self._pair(key, name, item) for name, item in value.items()}
 
     def seconds(self, key: str, default: float) -> float:
         value = self.raw.get(key)
@@ -235,7 +235,9 @@ class _Fields:
     def warn_of_keys_without_effect(self, transport: Transport) -> None:
         for key in self.raw:
             if key not in KEYS:
-                self.findings.append(Finding(f"{_shown(key)} is not understood", _instead(key), Severity.WARNING))
+                self.findings.append(
+                    Finding(f"{_shown(key)} is not understood", _suggestion(key), Severity.WARNING)
+                )
         for key in _NO_EFFECT[transport is Transport.STDIO]:
             if self.raw.get(key):
                 fix = f"take {key} out; only a server with a {'url' if key == 'headers' else 'command'} has it"
@@ -274,9 +276,9 @@ def _shown(key: str) -> str:
     return (key if len(key) <= 40 else key[:37] + "...") if key.isprintable() else ascii(key[:40])
 
 
-def _instead(key: str) -> str:
+def _suggestion(key: str) -> str:
     from difflib import get_close_matches
 
-    lower = {one.lower(): one for one in KEYS}
-    near = [_OTHER_WORDS[key]] if key in _OTHER_WORDS else get_close_matches(key.lower()[:80], lower, n=1)
+    lower = {known_key.lower(): known_key for known_key in KEYS}
+    near = [_SYNONYMS[key]] if key in _SYNONYMS else get_close_matches(key.lower()[:80], lower, n=1)
     return f"did you mean {lower.get(near[0], near[0])}?" if near else f"take it out; known are {', '.join(KEYS)}"

@@ -1,4 +1,4 @@
-"""Servers of other clients into our config file: first a plan that can be shown, then the file."""
+"""Import of other clients' servers into our config file: a plan to preview, then the write."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from toolscript.gateway.config.clients import FoundServer, tidy
 from toolscript.gateway.config.jsonc import parse, read_text
 from toolscript.gateway.config.problems import nearest_name, with_suffix
 from toolscript.gateway.config.read import server_entries
-from toolscript.gateway.config.secrets import printable, shown_start
+from toolscript.gateway.config.secrets import printable, start_summary
 from toolscript.gateway.config.write import PRIVATE, replace_text, with_members
 
 SECTION = "mcpServers"
@@ -39,7 +39,7 @@ class PlannedServer:
 
 @dataclass(frozen=True)
 class ImportPlan:
-    """What would be written to `target`. It holds values as they are: show `preview_rows` and not the plan."""
+    """Servers to write to `target`. It contains secrets: show `preview_rows`, not the plan."""
 
     target: Path
     servers: tuple[PlannedServer, ...]
@@ -51,7 +51,7 @@ class ImportPlan:
 
 
 class PreviewRow(NamedTuple):
-    """One line of a preview, without secrets and without what could steer a terminal."""
+    """One line of a preview, without secrets and terminal control characters."""
 
     server: str
     source: str
@@ -60,7 +60,7 @@ class PreviewRow(NamedTuple):
 
 
 def plan_import(found: Iterable[FoundServer], existing_target: Path) -> ImportPlan:
-    """What to do with each server, in the order they were found. What the file has is never changed."""
+    """Plan an action for each server, in the given order. Existing entries are never changed."""
     target = existing_target.absolute()
     before = read_text(target)
     existing = server_entries(parse(before, target), target) if before and before.strip() else {}
@@ -69,7 +69,7 @@ def plan_import(found: Iterable[FoundServer], existing_target: Path) -> ImportPl
 
 
 def apply_import(plan: ImportPlan) -> tuple[str, ...]:
-    """Writes what the plan adds, and gives the names. What was there before is kept in a file ending in .bak."""
+    """Write the added servers and return their names. The earlier file is kept with the suffix .bak."""
     if plan.added:
         members = {server.name: server.entry for server in plan.added}
         after = with_members(plan.before or "", SECTION, members, plan.target)
@@ -86,14 +86,14 @@ def preview_rows(plan: ImportPlan) -> list[PreviewRow]:
         PreviewRow(
             printable(server.name),
             server.found.source.title,
-            shown_start(server.entry),
-            printable("; ".join(_said(server))),
+            start_summary(server.entry),
+            printable("; ".join(_describe_action(server))),
         )
         for server in plan.servers
     ]
 
 
-def _said(server: PlannedServer) -> Iterator[str]:
+def _describe_action(server: PlannedServer) -> Iterator[str]:
     yield f"{server.action}: {server.reason}" if server.reason else str(server.action)
     if server.action is Action.ADD:
         if server.name != server.found.name:
@@ -105,7 +105,7 @@ def _said(server: PlannedServer) -> Iterator[str]:
 
 @dataclass
 class _Plan:
-    """`existing` are the entries of the file, `chosen` those that come to it."""
+    """`existing` are the entries of the file, `chosen` the ones to add."""
 
     target: Path
     existing: Mapping[str, Mapping[str, object]]
@@ -115,7 +115,7 @@ class _Plan:
         base = nearest_name(found.name)
         if found.skip:
             return PlannedServer(base, found, found.entry, Action.SKIP, found.skip)
-        entry = _at_home(found, self.target.parent)
+        entry = _relocate(found, self.target.parent)
         for name in self._names(base, found):
             if self.existing.get(name) == entry:
                 return PlannedServer(name, found, entry, Action.SAME, f"is in {self.target.name}")
@@ -141,19 +141,19 @@ class _Plan:
         return planned
 
 
-def _at_home(server: FoundServer, folder: Path) -> dict[str, object]:
-    """The entry as it means the same in a file of another folder."""
+def _relocate(server: FoundServer, folder: Path) -> dict[str, object]:
+    """Return the entry adapted to a file in another folder."""
     project, entry = server.source.project, dict(server.entry)
     if folder == project:
         return entry
     cwd = str(entry.get("cwd", ""))
     if server.source.of_project and "command" in entry and _is_relative(cwd):
         entry["cwd"] = str(project / cwd)
-    written = json.dumps(entry)
+    serialized = json.dumps(entry)
     for variable, value in (("workspaceFolder", str(project)), ("workspaceFolderBasename", project.name)):
         literal = json.dumps(value.replace("${", "$${"))[1:-1]
-        written = re.sub(rf"(?<!\$)\$\{{{variable}\}}", literal.replace("\\", r"\\"), written)
-    moved: dict[str, object] = json.loads(written)
+        serialized = re.sub(rf"(?<!\$)\$\{{{variable}\}}", literal.replace("\\", r"\\"), serialized)
+    moved: dict[str, object] = json.loads(serialized)
     return moved
 
 

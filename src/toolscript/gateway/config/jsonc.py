@@ -1,4 +1,4 @@
-"""JSON as people write it: comments and trailing commas are let through, and an error names its line."""
+"""JSON with comments and trailing commas; errors name the line."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from toolscript.core.own_files import NotRegular, is_own, open_regular
 
 MAX_BYTES = 32 * 1024 * 1024
 
-# A string or a comment that is never closed runs to the end: so the text is read once, whatever is in it.
+# An unclosed string or comment matches to the end, so the text is scanned only once.
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
@@ -22,7 +22,7 @@ _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says. `repeated` are keys written twice in one object, of which the last one counts."""
+    """Content of a file. `repeated` are keys that occur twice in one object; the last one counts."""
 
     text: str
     value: object
@@ -30,7 +30,7 @@ class Document:
 
 
 def read_text(path: Path, *, only_ours: bool = False) -> str | None:
-    """None when there is no such file. `only_ours`: not what another user wrote."""
+    """Return the text, None if there is no file. `only_ours`: refuse files of other users."""
     try:
         content = _content(path, only_ours=only_ours)
     except (FileNotFoundError, NotADirectoryError):
@@ -39,7 +39,7 @@ def read_text(path: Path, *, only_ours: bool = False) -> str | None:
         raise ConfigInvalid(f"{path} is not a regular file", hint="write the config into a plain file") from None
     except OSError as error:
         raise ConfigInvalid(
-            f"cannot read {path}: {error.strerror}", hint="check what it is and who may read it"
+            f"cannot read {path}: {error.strerror}", hint="check its type and permissions"
         ) from None
     if len(content) > MAX_BYTES:
         raise ConfigInvalid(f"{path} is larger than {MAX_BYTES >> 20} MiB", hint="is it a config file?")
@@ -50,7 +50,7 @@ def read_text(path: Path, *, only_ours: bool = False) -> str | None:
 
 
 def _content(path: Path, *, only_ours: bool) -> bytes:
-    """People link their config files to where they keep them: then the link has to be this user's, too."""
+    """Read the bytes. A symbolic link is followed, but it must belong to this user, too."""
     with os.fdopen(open_regular(path, follow_links=True), "rb") as file:
         if only_ours and not (is_own(os.fstat(file.fileno())) and is_own(path.lstat())):
             raise ConfigInvalid(f"{path} belongs to another user", hint="copy it, and it is yours")
@@ -58,7 +58,7 @@ def _content(path: Path, *, only_ours: bool) -> bytes:
 
 
 def is_file(path: Path) -> bool:
-    """False also for a path that cannot be asked about."""
+    """Return whether it is a file; False also if the path cannot be checked."""
     try:
         return path.is_file()
     except OSError:
@@ -66,21 +66,21 @@ def is_file(path: Path) -> bool:
 
 
 def read_document(path: Path) -> Document | None:
-    """Of this user's files alone: whose it is decides whose programs it names."""
+    """Parse a file of this user only, because it names programs to start."""
     text = read_text(path, only_ours=True)
     return None if text is None else parse(text, path)
 
 
 def parse(text: str, path: Path) -> Document:
-    # An editor that saves in two steps leaves the file empty for a moment. That is no wish to stop all servers.
+    # An editor that saves in two steps leaves the file empty for a moment. That must not stop all servers.
     if not text.strip():
         raise ConfigInvalid(f"{path} is empty", hint='write {"mcpServers": {}} for no servers')
     repeated: list[str] = []
 
-    def pairs(found: list[tuple[str, object]]) -> dict[str, object]:
-        together = dict(found)
-        if len(together) < len(found):
-            repeated.extend(name for name, times in Counter(name for name, _ in found).items() if times > 1)
+    def pairs(members: list[tuple[str, object]]) -> dict[str, object]:
+        together = dict(members)
+        if len(together) < len(members):
+            repeated.extend(name for name, times in Counter(name for name, _ in members).items() if times > 1)
         return together
 
     try:
@@ -96,12 +96,12 @@ def parse(text: str, path: Path) -> Document:
 
 
 def without_comments(text: str) -> str:
-    """The same text with blanks for comments: every character that is left stays where it was."""
+    """Replace comments by blanks, so that all other characters keep their position."""
     return _COMMENT.sub(lambda match: match[0] if match[0][0] == '"' else _blank(match[0]), text)
 
 
 def is_strict(text: str) -> bool:
-    """Whether every reader of JSON can read it."""
+    """Return whether the text is strict JSON."""
     stripped = without_comments(text)
     return stripped == text and _without_trailing_commas(text) == text
 

@@ -1,4 +1,4 @@
-"""Problems of a config file and names that servers may have. Messages never hold a value: it may be secret."""
+"""Problems of a config file, and valid server names. Messages never contain a value: it may be secret."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _NAME = re.compile(r"(?!.*__)[A-Za-z0-9_.-]{0,63}[A-Za-z0-9.-]")
 
 
 class Severity(StrEnum):
-    """With an error the server is left out. With a warning it runs, and something in it has no effect."""
+    """An error excludes the server. With a warning it runs, but part of its entry has no effect."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -21,7 +21,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Problem:
-    """`server` is empty when the file as a whole is meant."""
+    """`server` is empty for a problem of the whole file."""
 
     server: str
     file: Path
@@ -36,7 +36,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem before it is known whose it is."""
+    """A problem without its server and file."""
 
     message: str
     fix: str
@@ -48,7 +48,7 @@ def is_server_name(name: str) -> bool:
 
 
 def nearest_name(name: str) -> str:
-    """The name as it may be written; the same for the same name, and a name that is allowed stays as it is."""
+    """Return the nearest valid name, deterministically; a valid name is unchanged."""
     if is_server_name(name):
         return name
     plain = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_.-]+", "-", name))
@@ -56,5 +56,5 @@ def nearest_name(name: str) -> str:
 
 
 def with_suffix(name: str, suffix: str) -> str:
-    """Room is made at the end of the name, never in the suffix."""
+    """Append the suffix, truncating the name if necessary, never the suffix."""
     return nearest_name(f"{name[: MAX_LETTERS - len(suffix) - 1].rstrip('-_')}-{suffix}")

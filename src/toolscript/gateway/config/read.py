@@ -1,10 +1,10 @@
-"""Config files: which there are, and what they say together.
+"""Config files: discovery, and the merged config.
 
 The user's file is `~/.toolscript.json`. The project's is the nearest `.toolscript.json`, from the working folder
 upwards, up to but not including the home folder, or else up to the root of the file system. A server of the
 project replaces the user's server of the same name as a whole. A file that is named explicitly is the only one.
 
-A file of another user is never read. Of a file that the person does not trust only the names of its servers are.
+A file of another user is never read. Of an untrusted file only the server names are read.
 """
 
 import logging
@@ -20,7 +20,7 @@ from toolscript.core.own_files import is_own
 from toolscript.gateway.config.entries import PASSTHROUGH, read_entry
 from toolscript.gateway.config.jsonc import Document, parse, read_text
 from toolscript.gateway.config.problems import Problem, Severity, nearest_name
-from toolscript.gateway.config.trust import Standing, Trust, TrustStore, how_to_trust, trusts_all
+from toolscript.gateway.config.trust import Trust, TrustState, TrustStore, how_to_trust, trusts_all
 
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Config:
-    """`servers` by name, `files` that were really read, and `problems` that keep servers out or have no effect.
+    """`servers` by name, `files` that were read, and `problems` that exclude a server or are only warnings.
 
     `used` are the files that name a server, `untrusted` those that would if they were trusted.
     """
@@ -47,7 +47,7 @@ class Config:
 
 
 def config_paths(home: Path, start: Path, explicit: Path | None = None) -> list[Path]:
-    """The files to read, the later one wins. Those that do not exist yet are named too, so they can be watched."""
+    """Return the files to read; the later one wins. Missing files are included, so that they can be watched."""
     if explicit is not None:
         path = explicit.absolute()
         if read_text(path, only_ours=True) is None:
@@ -64,42 +64,42 @@ def config_paths(home: Path, start: Path, explicit: Path | None = None) -> list[
 
 
 def read_config(paths: Sequence[Path], environment: Mapping[str, str], trust: Trust = trusts_all) -> Config:
-    """What the files say together. Paths without a file are passed over; one bad server never harms another."""
+    """Return the merged config. Missing files are skipped; an invalid server does not affect the others."""
     written = _Written()
     for path in dict.fromkeys(path.absolute() for path in paths):
         written.add(path, trust)
     servers: list[ServerSpec] = []
     problems = [*written.problems, *written.waiting()]
     for name, (raw, path) in sorted(written.entries.items()):
-        spec, found = read_entry(name, raw, path, environment)
+        spec, entry_problems = read_entry(name, raw, path, environment)
         servers += [spec] if spec else []
-        problems += found
+        problems += entry_problems
     used = frozenset(path for _, path in written.entries.values())
     return Config(tuple(servers), tuple(written.files), tuple(problems), used, frozenset(written.untrusted))
 
 
 @dataclass
 class _Written:
-    """What stands in the files, before a word of it is taken to mean anything."""
+    """Raw content of the files, before validation."""
 
     entries: dict[str, tuple[object, Path]] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    untrusted: dict[Path, tuple[Standing, Sequence[str]]] = field(default_factory=dict)
+    untrusted: dict[Path, tuple[TrustState, Sequence[str]]] = field(default_factory=dict)
 
     def add(self, path: Path, trust: Trust) -> None:
         try:
-            # Read once: what is trusted is what is used, whatever becomes of the file meanwhile.
+            # Read once: the trusted content is the used one, even if the file changes meanwhile.
             text = read_text(path, only_ours=True)
         except ConfigInvalid as error:
-            if trust(path, "") is Standing.TRUSTED:
+            if trust(path, "") is TrustState.TRUSTED:
                 raise
             self.problems.append(Problem("", path, error.message, "it is not used", Severity.WARNING))
             return
         if text is None:
             return
-        if (standing := trust(path, text)) is not Standing.TRUSTED:
-            self._add_untrusted(path, text, standing)
+        if (state := trust(path, text)) is not TrustState.TRUSTED:
+            self._add_untrusted(path, text, state)
             return
         document = parse(text, path)
         self.files.append(path)
@@ -107,7 +107,7 @@ class _Written:
             self.entries[name] = shared_passthrough(raw, document), path
         self.problems += _problems_of_file(document, path)
 
-    def _add_untrusted(self, path: Path, text: str, standing: Standing) -> None:
+    def _add_untrusted(self, path: Path, text: str, state: TrustState) -> None:
         try:
             if len(text) > MAX_UNTRUSTED:
                 raise ConfigInvalid(f"larger than {MAX_UNTRUSTED >> 20} MiB", hint="it is not used")
@@ -116,19 +116,19 @@ class _Written:
             self.problems.append(Problem("", path, error.message, error.hint, Severity.WARNING))
             return
         if names:
-            self.untrusted[path] = standing, names[:MAX_NAMED]
+            self.untrusted[path] = state, names[:MAX_NAMED]
 
     def waiting(self) -> Iterator[Problem]:
-        """Servers that would be there if their file were trusted."""
-        for path, (standing, names) in self.untrusted.items():
-            why = "changed since it was trusted" if standing is Standing.CHANGED else "not trusted"
+        """Yield a problem for each server of an untrusted file."""
+        for path, (state, names) in self.untrusted.items():
+            why = "changed since it was trusted" if state is TrustState.CHANGED else "not trusted"
             for name in names:
                 if name not in self.entries:
                     yield Problem(name, path, f"its config file is {why}", how_to_trust(path))
 
 
 def shared_passthrough(raw: object, document: Document) -> object:
-    """What a file says of the environment of all its servers holds for each of them."""
+    """Merge a file's `envPassthrough` into the entry of a server with a command."""
     shared = document.value.get(PASSTHROUGH) if isinstance(document.value, dict) else None
     if shared is None or not isinstance(raw, dict) or not raw.get("command"):
         return raw
@@ -138,7 +138,7 @@ def shared_passthrough(raw: object, document: Document) -> object:
 
 
 def server_entries(document: Document, path: Path) -> dict[str, object]:
-    """The raw entries of a file by name; of two sections `mcpServers` wins."""
+    """Return the raw entries of a file by name; of two sections `mcpServers` wins."""
     if not isinstance(document.value, dict):
         raise ConfigInvalid(f"{path} is not a JSON object", hint=f"write {_EXPECTED}")
     entries: dict[str, object] = {}
@@ -179,7 +179,7 @@ def _is_ours(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class ConfigPlace:
-    """`named`: a file that is used instead of the usual ones. `by_person`: by whoever typed the command."""
+    """`named`: an explicit config file. `by_person`: the user named it on the command line."""
 
     named: str = ""
     by_person: bool = True
@@ -189,33 +189,33 @@ class ConfigPlace:
         return TrustStore(Path.home())
 
     def paths(self) -> list[Path]:
-        """The user's and the project's, or the one that is named."""
+        """Return the user's and the project's file, or the explicit one."""
         return config_paths(Path.home(), Path.cwd(), Path(self.named).expanduser() if self.named else None)
 
     def watched(self) -> list[Path]:
-        """A file that is trusted later is one that changed."""
+        """Return the files to watch, trust records included: trusting a file changes the config."""
         paths = self.paths()
         return [*paths, *(self.store.file_of(path) for path in paths if not self.is_own(path))]
 
     def is_own(self, path: Path) -> bool:
-        """A person's own file, and one they name themselves, need no trust; what comes with a project does."""
+        """Return whether a file needs no trust: the user's own, or one they name, but not a project's."""
         if self.named and self.by_person:
             return True
         try:
             own = path.parent.samefile(Path.home()) and path.name == FILE_NAME
-            # Where the system knows no owners it has no such right either.
+            # A system without file owners has no world-writable bit, either.
             return own and not (hasattr(os, "getuid") and path.stat().st_mode & stat.S_IWOTH)
         except OSError:
             return path == Path.home().absolute() / FILE_NAME
 
-    def trust(self, path: Path, text: str) -> Standing:
-        return Standing.TRUSTED if self.is_own(path) else self.store.standing(path, text)
+    def trust(self, path: Path, text: str) -> TrustState:
+        return TrustState.TRUSTED if self.is_own(path) else self.store.state_of(path, text)
 
     def read(self, environment: Mapping[str, str]) -> Config:
         return read_config(self.paths(), environment, self.trust)
 
     def read_and_warn(self, environment: Mapping[str, str]) -> Config:
-        """What is wrong with one entry harms no other; `left_out` tells of it."""
+        """Read the config and log its warnings; `left_out` returns the errors."""
         config = self.read(environment)
         for problem in config.problems:
             if problem.severity is Severity.WARNING:
@@ -224,7 +224,7 @@ class ConfigPlace:
 
 
 def left_out(config: Config) -> list[ServerState]:
-    """Servers that are in a file and cannot be started as they are written there."""
+    """Return the servers whose entry is invalid, as failed."""
     problems = [problem for problem in config.problems if problem.severity is Severity.ERROR and problem.server]
     return [
         ServerState(problem.server, Transport.STDIO, ServerStatus.FAILED, f"{problem.message}; {problem.fix}")

@@ -1,4 +1,4 @@
-"""What looks like a secret, and how a server is shown without it."""
+"""Detection of secrets, and display of a server without them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _NAMED = re.compile(
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """A literal that is named like a secret or made like one. A reference to a variable is none."""
+    """Return whether a literal has the name or the form of a secret. A variable reference is not one."""
     literal = _SCHEME.sub("", _REFERENCE.sub("", value)).strip()
     if not literal or _PLAIN.fullmatch(literal):
         return False
@@ -36,28 +36,28 @@ def looks_secret(name: str, value: str) -> bool:
 
 def count_secrets(entry: Mapping[str, object]) -> int:
     pairs = [pair for key in ("env", "headers") for pair in _pairs(entry.get(key))]
-    found = [looks_secret(name, value) for name, value in pairs]
-    return sum([*found, *secret_words(_words(entry)), _url_has_secret(str(entry.get("url") or ""))])
+    in_pairs = [looks_secret(name, value) for name, value in pairs]
+    return sum([*in_pairs, *secret_words(_words(entry)), _url_has_secret(str(entry.get("url") or ""))])
 
 
 def secret_words(words: Sequence[str]) -> list[bool]:
-    """For each word of a command whether it holds a secret."""
+    """Return for each word of a command whether it contains a secret."""
     before = ["", *words]
     return [_is_secret_word(previous, word) for previous, word in zip(before, words, strict=False)]
 
 
-def shown_start(entry: Mapping[str, object]) -> str:
-    """How a server is started, in a few words: of a url only where it is, of a command only how it begins."""
+def start_summary(entry: Mapping[str, object]) -> str:
+    """Summarise how a server is started: the host of a url, or the first words of a command."""
     if url := entry.get("url"):
         return _shown_host(str(url))
     words = _words(entry)
     masked = [MASK if secret else word for word, secret in zip(words, secret_words(words), strict=True)]
-    shown = [_cut(one) for one in [str(entry.get("command") or ""), *masked[:MAX_WORDS]]]
-    return " ".join([*shown, "..."] if len(words) > MAX_WORDS else shown)
+    words_shown = [_cut(word) for word in [str(entry.get("command") or ""), *masked[:MAX_WORDS]]]
+    return " ".join([*words_shown, "..."] if len(words) > MAX_WORDS else words_shown)
 
 
 def printable(text: str) -> str:
-    """Text from a file, for a terminal: what would steer the terminal is made visible."""
+    """Replace non-printable characters, which could control a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
@@ -112,9 +112,9 @@ def _words(entry: Mapping[str, object]) -> list[str]:
 
 def _pairs(value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
-        yield from ((name, str(one)) for name, one in value.items())
+        yield from ((name, str(item)) for name, item in value.items())
 
 
 def _cut(text: str) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= MAX_LETTERS else shown[: MAX_LETTERS - 3] + "..."
+    clean = printable(text)
+    return clean if len(clean) <= MAX_LETTERS else clean[: MAX_LETTERS - 3] + "..."

@@ -1,8 +1,8 @@
-"""Which config files of projects a person trusts, each with what was in it when they said so.
+"""Trust records of projects' config files, each with the content it applies to.
 
-A project's file comes with the project, from whoever wrote it, and says which programs are started and what is
-sent where. So it is only data until somebody has looked at it. What is remembered is its path and a hash of its
-content: a file that is changed, replaced or copied elsewhere is a new one.
+A project's file may come from any author, and it decides which programs start and where data is sent. So it is
+only data until the user has reviewed it. A record has the path and a hash of the content: a file that is changed,
+replaced or copied elsewhere is a new one.
 """
 
 import hashlib
@@ -20,8 +20,8 @@ FOLDER = Path(".toolscript") / "trusted"
 PRIVATE_FOLDER = 0o700
 
 
-class Standing(StrEnum):
-    """What a person has said of a file as it is now."""
+class TrustState(StrEnum):
+    """The user's decision about the current content of a file."""
 
     TRUSTED = "trusted"
     REFUSED = "refused"
@@ -29,17 +29,17 @@ class Standing(StrEnum):
     UNKNOWN = "unknown"
 
 
-Trust = Callable[[Path, str], Standing]
+Trust = Callable[[Path, str], TrustState]
 
 
-def trusts_all(_: Path, __: str) -> Standing:
-    """For files that are the person's own."""
-    return Standing.TRUSTED
+def trusts_all(_: Path, __: str) -> TrustState:
+    """Trust every file: for the user's own files."""
+    return TrustState.TRUSTED
 
 
 def how_to_trust(path: Path) -> str:
-    """For whoever reads it, an agent too: it is a person who looks and decides."""
-    return f"a person has to look at it: `toolscript trust {shlex.quote(str(path))}` in a terminal"
+    """Return the instruction; agents read it, too, but a person must decide."""
+    return f"a person must review it: `toolscript trust {shlex.quote(str(path))}` in a terminal"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TrustRecord:
 
 
 class TrustStore:
-    """In the home folder and nowhere else: a setting that moves it could come with a project as well."""
+    """Stored in the home folder only: a setting for its location could come from a project, too."""
 
     def __init__(self, home: Path) -> None:
         self._folder = home.absolute() / FOLDER
@@ -59,13 +59,13 @@ class TrustStore:
         name = hashlib.sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
         return self._folder / f"{name}.json"
 
-    def standing(self, path: Path, text: str) -> Standing:
+    def state_of(self, path: Path, text: str) -> TrustState:
         record = self._read(self.file_of(path))
         if record is None or record.path != str(path.absolute()):
-            return Standing.UNKNOWN
+            return TrustState.UNKNOWN
         if record.sha256 != _hash(text):
-            return Standing.CHANGED
-        return Standing.TRUSTED if record.trusted else Standing.REFUSED
+            return TrustState.CHANGED
+        return TrustState.TRUSTED if record.trusted else TrustState.REFUSED
 
     def decide(self, path: Path, text: str, *, trusted: bool) -> None:
         from toolscript.gateway.config.write import write_file
@@ -80,10 +80,10 @@ class TrustStore:
             ) from error
 
     def forget(self, path: Path) -> bool:
-        """Whether there was anything to forget."""
-        known = self.file_of(path).exists()
+        """Remove the record; return whether there was one."""
+        existed = self.file_of(path).exists()
         self.file_of(path).unlink(missing_ok=True)
-        return known
+        return existed
 
     def records(self) -> Iterator[TrustRecord]:
         for file in sorted(self._folder.glob("*.json")):
@@ -91,7 +91,7 @@ class TrustStore:
                 yield record
 
     def _read(self, file: Path) -> TrustRecord | None:
-        """None also for what is not as it was written, or not by this person."""
+        """Return the record, or None if it is missing, malformed or of another user."""
         try:
             text = read_text(file, only_ours=True)
             data = json.loads(text) if text is not None else None

@@ -6,10 +6,10 @@
 `${workspaceFolder}`    the folder of the config file; `${workspaceFolderBasename}` its name
 `${userHome}`           the home folder
 `${pathSeparator}`      the separator of paths, also `${/}`
-`${input:id}`           a question of VS Code; nobody can be asked here, so it is an error
+`${input:id}`           a prompt of VS Code; there is no prompt here, so it is an error
 `$${`                   the two characters `${`
 
-A `$` without a brace is a `$`. What a variable holds is not looked into for further variables.
+A `$` without a brace is a `$`. Values of variables are not expanded again.
 """
 
 import os
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from toolscript.gateway.config.problems import Finding
 
-DEEPEST = 20
+MAX_DEPTH = 20
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
 _INPUT = re.compile(r"input:([A-Za-z0-9_.-]{1,64})")
@@ -31,7 +31,7 @@ _PREDEFINED = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What variables stand for: the environment, and the folder of the config file."""
+    """Sources of variables: the environment, and the folder of the config file."""
 
     environment: Mapping[str, str]
     folder: Path
@@ -52,13 +52,13 @@ class Surroundings:
 
 
 def fill(text: str, surroundings: Surroundings) -> tuple[str, list[Finding]]:
-    """The text with its variables filled in, and what could not be filled in."""
+    """Expand the variables of a text; return it with findings for those that cannot be expanded."""
     filling = _Filling(surroundings)
     return filling.text(text, 0), filling.findings
 
 
 def variables_in(value: object) -> set[str]:
-    """The names of the variables of the environment that texts anywhere in this would be given."""
+    """Return the names of the environment variables that texts anywhere in the value reference."""
     if isinstance(value, str):
         bodies = {match[1].partition(":-")[0].removeprefix("env:") for match in _OPENED.finditer(value)}
         return {name for name in bodies if _NAME.fullmatch(name) and name not in _PREDEFINED}
@@ -68,7 +68,7 @@ def variables_in(value: object) -> set[str]:
 
 
 def closing_brace(text: str, start: int) -> int:
-    """Where the `${` that was opened before `start` is closed, or -1."""
+    """Return the position of the brace that closes the `${` before `start`, or -1."""
     depth = 1
     for brace in _BRACE.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1
@@ -83,20 +83,20 @@ class _Filling:
     findings: list[Finding] = field(default_factory=list)
 
     def text(self, text: str, depth: int) -> str:
-        pieces, at = [], 0
-        while (start := text.find("${", at)) >= 0:
-            if start > at and text[start - 1] == "$":
-                pieces.append(text[at : start - 1] + "${")
-                at = start + 2
+        parts, position = [], 0
+        while (start := text.find("${", position)) >= 0:
+            if start > position and text[start - 1] == "$":
+                parts.append(text[position : start - 1] + "${")
+                position = start + 2
                 continue
             end = closing_brace(text, start + 2)
             if end < 0:
                 return self._cannot("has a `${` that is not closed", "close it with `}`, or write `$${` for `${`")
-            if depth > DEEPEST:
-                return self._cannot("has defaults in defaults without end", f"nest them {DEEPEST} deep at most")
-            pieces += [text[at:start], self._value(text[start + 2 : end], depth)]
-            at = end + 1
-        return "".join([*pieces, text[at:]])
+            if depth > MAX_DEPTH:
+                return self._cannot("has defaults in defaults without end", f"nest them {MAX_DEPTH} deep at most")
+            parts += [text[position:start], self._value(text[start + 2 : end], depth)]
+            position = end + 1
+        return "".join([*parts, text[position:]])
 
     def _value(self, body: str, depth: int) -> str:
         name, has_default, default = body.partition(":-")
@@ -114,7 +114,7 @@ class _Filling:
     def _unset(self, name: str) -> str:
         if match := _INPUT.fullmatch(name):
             fix = f"write a variable in its place, such as ${{{_as_variable(match[1])}}}, and set it"
-            return self._cannot(f"asks for the input {match[1]!r}, which only VS Code can ask", fix)
+            return self._cannot(f"uses the input {match[1]!r}, which only VS Code can prompt for", fix)
         if not _NAME.fullmatch(name):
             return self._cannot(
                 "has a `${...}` that is no variable", "write ${NAME} or ${NAME:-default}; `$${` stands for `${`"

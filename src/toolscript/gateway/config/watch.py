@@ -1,4 +1,4 @@
-"""Changes of config files, told once each."""
+"""Watches config files and reports each change once."""
 
 import asyncio
 import hashlib
@@ -9,7 +9,7 @@ from pathlib import Path
 # How long files must be quiet, and how long a noisy folder can hold a change back.
 QUIET_MS = 100
 PATIENCE_MS = 1000
-# Folders that do not exist yet, links into other folders and network drives tell nothing: so files are looked at.
+# Missing folders, links into other folders and network drives send no events, so files are polled, too.
 LOOK_SECONDS = 2.0
 
 _Seen = tuple[bytes | None, ...]
@@ -18,9 +18,9 @@ _Seen = tuple[bytes | None, ...]
 def config_changes(
     paths: Sequence[Path], stop: asyncio.Event, *, look_seconds: float = LOOK_SECONDS
 ) -> AsyncIterator[None]:
-    """Yields when what is in the files is no longer what was in them: made, changed, replaced or removed.
+    """Yield when the content of the files differs: created, changed, replaced or removed.
 
-    The files are looked at when this is called: call it, then read them, and no change falls between the two.
+    The call takes the first snapshot: call it before reading the files, and no change is missed.
     """
     return _changes([path.absolute() for path in paths], stop, _contents(paths), look_seconds)
 
@@ -39,22 +39,22 @@ async def _changes(
 async def _occasions(
     paths: Sequence[Path], stop: asyncio.Event, look_seconds: float
 ) -> AsyncGenerator[None, None]:
-    """When to look: at once, when a folder tells of one of the files, and every few seconds."""
+    """Yield when to compare: at once, on an event of a folder, and every few seconds."""
     yield
     while not stop.is_set():
         with suppress(ImportError, OSError, RuntimeError):
-            async with aclosing(_told_by_folders(paths, stop, look_seconds)) as told:
-                async for _ in told:
+            async with aclosing(_folder_events(paths, stop, look_seconds)) as events:
+                async for _ in events:
                     yield
         if await _stopped(stop, look_seconds):
             return
         yield
 
 
-async def _told_by_folders(
+async def _folder_events(
     paths: Sequence[Path], stop: asyncio.Event, look_seconds: float
 ) -> AsyncGenerator[None, None]:
-    """Only the folders themselves are watched, never what is below them: one of them is the home folder."""
+    """Watch only the folders, not their subfolders: one of them is the home folder."""
     folders, names = {path.parent for path in paths}, {path.name for path in paths}
     watched = [folder for folder in folders if folder.is_dir()]
     if not watched:
@@ -80,7 +80,7 @@ async def _told_by_folders(
 
 
 class _Stop:
-    """The caller's event, which watchfiles would set when it is cancelled. It is not for it to set."""
+    """Wraps the caller's event, because watchfiles sets its event when it is cancelled."""
 
     def __init__(self, stop: asyncio.Event) -> None:
         self._stop = stop

@@ -1,4 +1,4 @@
-"""Changes of a config file: edits that keep its comments, written as a whole, with a backup."""
+"""Edits of a config file: keep comments, write atomically, make a backup."""
 
 import json
 import os
@@ -19,10 +19,10 @@ _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 def replace_text(path: Path, before: str | None, after: str, *, backup: Path, mode: int | None = None) -> None:
-    """Writes `after` if the file still says `before`. A mode that is not given stays, or is private."""
+    """Write `after` if the file still contains `before`. Without a mode, keep the file's, or use a private one."""
     if read_text(path) != before:
         raise ConfigInvalid(f"{path} was changed in the meantime", hint="run the command again")
-    # A link stays a link: the file it leads to is the one to write.
+    # Keep a symbolic link: write its target.
     real = path.resolve()
     try:
         kept = stat.S_IMODE(real.stat().st_mode) if before is not None else PRIVATE
@@ -36,7 +36,7 @@ def replace_text(path: Path, before: str | None, after: str, *, backup: Path, mo
 
 
 def remove(path: Path, before: str | None) -> None:
-    """Takes the file away if it still says `before`."""
+    """Remove the file if it still contains `before`."""
     if read_text(path) != before:
         raise ConfigInvalid(f"{path} was changed in the meantime", hint="run the command again")
     try:
@@ -46,7 +46,7 @@ def remove(path: Path, before: str | None) -> None:
 
 
 def write_file(path: Path, text: str, mode: int = PRIVATE) -> None:
-    """A reader sees the file as it was or as it is now."""
+    """Write atomically: readers see the old or the new file."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
@@ -62,7 +62,7 @@ def write_file(path: Path, text: str, mode: int = PRIVATE) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The new name is on the disk too. Windows cannot open folders, and needs no such thing."""
+    """Flush the new name to disk. Windows cannot open folders, and does not need it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -72,7 +72,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def with_members(text: str, section: str, members: Mapping[str, object], path: Path) -> str:
-    """The text with the members at the end of the section, which is made when there is none."""
+    """Insert the members at the end of the section, which is created if missing."""
     text = text if text.strip() else "{}\n"
     before = parse(text, path).value
     if not isinstance(before, dict) or not isinstance(before.get(section, {}), dict):
@@ -81,20 +81,20 @@ def with_members(text: str, section: str, members: Mapping[str, object], path: P
     root = plain.index("{")
     _, values = _scan(plain, root)
     if section in before:
-        after = _inserted(text, plain, values[section], members, depth=2)
+        after = _insert(text, plain, values[section], members, depth=2)
     else:
-        after = _inserted(text, plain, root, {section: members}, depth=1)
-    return _checked(text, after, before | {section: {**before.get(section, {}), **members}}, path)
+        after = _insert(text, plain, root, {section: members}, depth=1)
+    return _require_expected(text, after, before | {section: {**before.get(section, {}), **members}}, path)
 
 
-def _checked(text: str, after: str, expected: object, path: Path) -> str:
-    """Editing text is trusted only as far as reading it again shows."""
+def _require_expected(text: str, after: str, expected: object, path: Path) -> str:
+    """Parse the edited text again, and raise if it is not as expected."""
     if parse(after, path).value != expected or (is_strict(text) and not is_strict(after)):
         raise ConfigInvalid(f"cannot add to {path} without harm", hint="add the servers by hand")
     return after
 
 
-def _inserted(text: str, plain: str, opening: int, members: Mapping[str, object], depth: int) -> str:
+def _insert(text: str, plain: str, opening: int, members: Mapping[str, object], depth: int) -> str:
     closing, _ = _scan(plain, opening)
     last = len(plain[:closing].rstrip()) - 1
     comma = "" if plain[last] in "{," else ","
@@ -108,7 +108,7 @@ def _inserted(text: str, plain: str, opening: int, members: Mapping[str, object]
 
 
 def _scan(plain: str, opening: int) -> tuple[int, dict[str, int]]:
-    """Where the object that opens here is closed, and where the value of each of its keys begins."""
+    """Return the position where the object ends, and the position of each key's object or list."""
     depth, key, values = 0, None, {}
     for token in _TOKEN.finditer(plain, opening):
         mark = token[0]
@@ -119,4 +119,4 @@ def _scan(plain: str, opening: int) -> tuple[int, dict[str, int]]:
         depth += (mark in "{[") - (mark in "}]")
         if not depth:
             return token.start(), values
-    raise ValueError("the text was parsed before, so it is closed")
+    raise ValueError("unclosed object, although the text was parsed before")

@@ -1,1 +1,1 @@
-"""The gateway's own MCP server: its three tools and what they answer."""
+"""The gateway's own MCP server: its three tools and their results."""

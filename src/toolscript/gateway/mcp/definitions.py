@@ -1,4 +1,4 @@
-"""What a client is told about the three tools. Never depends on the catalog, so that a prompt cache stays warm."""
+"""Definitions of the three tools. Independent of the catalog, so that prompt caches stay valid."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ MAX_RESULTS = 10
 MAX_DESCRIBED = 10
 
 INSTRUCTIONS = (
-    "Many tools of many servers stand behind these three. "
+    "These three tools give access to many tools of many servers. "
     "search_tools with the task in plain words, describe_tool if the arguments are not clear, then call_tool."
 )
 
 _TOOL = {"type": "string", "description": "A name that search_tools returned: server__tool."}
 
-# What an agent is shown of an answer that HTTP gives in full: its names for it, and those over HTTP.
+# The part of the HTTP answer that MCP returns: MCP field name to HTTP field name.
 SHOWN_HIT = {
     "tool": "toolId",
     "confidence": "confidence",
@@ -53,9 +53,9 @@ SHOWN_ITEM = {
 def _shown(
     schema: Mapping[str, Any], names: Mapping[str, str], always: Sequence[str] = (), **more: JsonObject
 ) -> dict[str, object]:
-    """The schema of these fields, and of `more`, which replace fields of the same name or may be left out.
+    """Return the schema of these fields and of `more`, which replace fields of the same name or are optional.
 
-    `always`: not left out here even when they are empty.
+    `always`: required here even when they are empty.
     """
     properties = {name: schema["properties"][full] for name, full in names.items()}
     required = [name for name, full in names.items() if full in schema["required"] or name in always]
@@ -82,7 +82,7 @@ _SEARCH_TOOLS: JsonObject = {
                 "minimum": 0,
                 "maximum": 1,
                 "default": DEFAULT_THRESHOLD,
-                "description": "Least confidence of a result.",
+                "description": "Minimum confidence of a result.",
             },
             "detail": {
                 "type": "string",

@@ -1,4 +1,4 @@
-"""Results that are longer than a model should be handed at once: the beginning, and a way to read on."""
+"""Results that exceed a model's context: the first part, and a tool to read the rest."""
 
 import secrets
 from collections import OrderedDict
@@ -20,13 +20,13 @@ PICTURES = ("image", "audio")
 
 
 class LargeResults:
-    """Keeps the last few that were cut. An id is for whoever got it: nobody else can guess it."""
+    """Keeps the last few truncated results. Ids are random, so only the client that received one can read it."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, str] = OrderedDict()
 
     def fitting(self, result: CallResult) -> CallResult:
-        """The result as a model may read it: nothing invisible in it, and no more than it can take."""
+        """Return the result without invisible characters, truncated to the maximum length."""
         content = [_block(block) for block in result.content]
         data = visible_json(result.structured_content)
         pictures = [block for block in content if block["type"] in PICTURES]
@@ -35,23 +35,21 @@ class LargeResults:
         if max(len(text), len(structured)) <= MAX_CHARACTERS:
             return CallResult(content, data, result.is_error)
         kept = self._keep(text if len(text) > MAX_CHARACTERS else structured)
-        return CallResult([_as_text(self._piece(kept, 0, MAX_CHARACTERS)), *pictures], is_error=result.is_error)
+        return CallResult([_as_text(self._part(kept, 0, MAX_CHARACTERS)), *pictures], is_error=result.is_error)
 
     def read(self, arguments: JsonObject) -> CallResult:
-        """A piece of a result that was cut; with `find`, from where that text stands."""
+        """Return a part of a truncated result; with `find`, from the position of that text."""
         key, find = str(arguments.get("id", "")), arguments.get("find", "")
         offset, limit = arguments.get("offset", 0), arguments.get("limit", MAX_CHARACTERS)
         if key not in self._kept:
-            raise NotFound(
-                "this result is no longer kept", hint="call the tool again, and ask it for less at once"
-            )
+            raise NotFound("this result is no longer kept", hint="call the tool again, and request less at once")
         if not _is_count(offset) or not _is_count(limit) or not limit or not isinstance(find, str):
             raise InvalidRequest("offset and limit are whole numbers, limit more than 0, and find is a text")
         if find:
             offset = self._kept[key].find(find, offset)
             if offset < 0:
                 return CallResult([_as_text(f"{find[:100]!r} is not in the rest of this result.")])
-        return CallResult([_as_text(self._piece(key, offset, min(limit, MAX_CHARACTERS)))])
+        return CallResult([_as_text(self._part(key, offset, min(limit, MAX_CHARACTERS)))])
 
     def _keep(self, text: str) -> str:
         key = secrets.token_hex(6)
@@ -62,25 +60,25 @@ class LargeResults:
             self._kept.popitem(last=False)
         return key
 
-    def _piece(self, key: str, offset: int, limit: int) -> str:
-        whole = self._kept[key]
-        piece = whole[offset : offset + limit]
-        end = offset + len(piece)
-        if not piece:
-            return f"[the result ends at character {len(whole):,}]"
-        if end == len(whole):
-            return f"{piece}\n[characters {offset + 1:,} to {end:,}: this is the end]"
-        onward = compact_json({"tool": READ, "arguments": {"id": key, "offset": end}})
+    def _part(self, key: str, offset: int, limit: int) -> str:
+        text = self._kept[key]
+        part = text[offset : offset + limit]
+        end = offset + len(part)
+        if not part:
+            return f"[the result ends at character {len(text):,}]"
+        if end == len(text):
+            return f"{part}\n[characters {offset + 1:,} to {end:,}: this is the end]"
+        next_call = compact_json({"tool": READ, "arguments": {"id": key, "offset": end}})
         return (
-            f"{piece}\n[characters {offset + 1:,} to {end:,} of {len(whole):,}. Read on with call_tool {onward}; "
-            f'with "find": "some text" from where that text stands. Or ask the tool for less.]'
+            f"{part}\n[characters {offset + 1:,} to {end:,} of {len(text):,}. Read on with call_tool {next_call}; "
+            f'with "find": "some text" from the position of that text. Or request less from the tool.]'
         )
 
 
 def _block(block: Mapping[str, object]) -> JsonObject:
-    """Nothing of it invisible. A picture or a sound stays, unless no client would take one that large."""
-    shown = visible_json({name: part for name, part in block.items() if name != "data"})
-    plain: dict[str, object] = dict(shown) if isinstance(shown, Mapping) else {}
+    """Remove invisible characters. Keep a picture or a sound, unless it is too large for clients."""
+    visible_block = visible_json({name: value for name, value in block.items() if name != "data"})
+    plain: dict[str, object] = dict(visible_block) if isinstance(visible_block, Mapping) else {}
     plain.setdefault("type", "unknown")
     if "data" not in block:
         return plain
@@ -94,7 +92,7 @@ def _block(block: Mapping[str, object]) -> JsonObject:
 
 
 def _text(block: Mapping[str, object]) -> str:
-    """What a model would read of it, whatever its kind."""
+    """Return the text of a block of any type."""
     if block["type"] == "text":
         return str(block.get("text", ""))
     resource = block.get("resource")

@@ -1,6 +1,6 @@
-"""One address for every server that is reached over HTTP: requests go through as they are, and so do answers.
+"""Proxy for servers with an HTTP transport: requests and responses pass through unchanged.
 
-The caller's credentials stay here and the server's own are added. Streams are handed on piece by piece.
+The client's credentials are removed and the server's own are added. Streams are forwarded chunk by chunk.
 """
 
 import logging
@@ -32,8 +32,8 @@ from toolscript.core.mcp_client.model import ServerSpec, Transport
 
 MAX_BYTES = 4 * 1024 * 1024
 CONNECT_SECONDS = 10.0
-SENT_ON = frozenset({"accept", "content-type", "last-event-id", "traceparent", "tracestate"})
-HANDED_BACK = frozenset({"content-type", "cache-control", "allow", "retry-after", "x-accel-buffering"})
+REQUEST_HEADERS = frozenset({"accept", "content-type", "last-event-id", "traceparent", "tracestate"})
+RESPONSE_HEADERS = frozenset({"content-type", "cache-control", "allow", "retry-after", "x-accel-buffering"})
 
 logger = logging.getLogger("toolscript.mcp")
 
@@ -43,7 +43,7 @@ FindServer = Callable[[str], ServerSpec | None]
 def passthrough_asgi(
     find: FindServer, client: httpx2.AsyncClient, security: TransportSecuritySettings = LOOPBACK_ONLY
 ) -> ASGIApp:
-    """The app to serve at `/mcp/{server}`. `find` gives what is written down about a server now."""
+    """Return the app for `/mcp/{server}`. `find` returns the current spec of a server."""
     return RequestBodyLimitMiddleware(_Passthrough(find, client, security), MAX_BYTES)
 
 
@@ -63,15 +63,15 @@ class _Passthrough:
             spec = _reachable(self._find, str(request.path_params["server"]))
             body = await request.body()
         except ToolscriptError as error:
-            await _failed(error)(scope, receive, send)
+            await _error_response(error)(scope, receive, send)
             return
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_until_gone, receive, tasks.cancel_scope)
-            await self._hand_on(spec, request, body, send)
+            tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
+            await self._forward(spec, request, body, send)
             tasks.cancel_scope.cancel()
 
-    async def _hand_on(self, spec: ServerSpec, request: Request, body: bytes, send: Send) -> None:
-        asked = self._client.build_request(
+    async def _forward(self, spec: ServerSpec, request: Request, body: bytes, send: Send) -> None:
+        upstream = self._client.build_request(
             request.method,
             spec.url,
             content=body or None,
@@ -80,9 +80,9 @@ class _Passthrough:
         )
         started = False
         try:
-            answer = await self._client.send(asked, stream=True, follow_redirects=False)
+            answer = await self._client.send(upstream, stream=True, follow_redirects=False)
             try:
-                _usable(spec, answer)
+                _require_usable(spec, answer)
                 started = True
                 await _send_answer(answer, send)
             finally:
@@ -93,7 +93,7 @@ class _Passthrough:
                 logger.warning("stream ended early", extra={"part": spec.name, "reason": type(error).__name__})
                 raise
             ours = error if isinstance(error, ToolscriptError) else _unreachable(spec, error)
-            await _failed(ours)(request.scope, request.receive, send)
+            await _error_response(ours)(request.scope, request.receive, send)
 
 
 def _reachable(find: FindServer, name: str) -> ServerSpec:
@@ -103,19 +103,19 @@ def _reachable(find: FindServer, name: str) -> ServerSpec:
     if spec.transport is not Transport.HTTP:
         raise NotFound(f"{name} is not reached over HTTP", hint="its tools are at /mcp")
     if spec.include_tools or spec.exclude_tools:
-        # A plain passage would offer what the person took out.
+        # A plain proxy would offer the tools that the user excluded.
         raise Forbidden(f"{name} has includeTools or excludeTools", hint="the tools that are left are at /mcp")
     return spec
 
 
-def _headers_for(spec: ServerSpec, given: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Of the caller's headers those of the protocol; never a credential or a cookie."""
-    kept = {name: value.strip() for name, value in given if name in SENT_ON or name.startswith("mcp-")}
+def _headers_for(spec: ServerSpec, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the protocol headers of the client, without credentials and cookies, and the server's own."""
+    kept = {name: value.strip() for name, value in headers if name in REQUEST_HEADERS or name.startswith("mcp-")}
     return {**kept, "accept-encoding": "identity", "user-agent": "toolscript", **spec.headers}
 
 
-def _usable(spec: ServerSpec, answer: httpx2.Response) -> None:
-    """A server's complaint about our credentials is not one about the caller's."""
+def _require_usable(spec: ServerSpec, answer: httpx2.Response) -> None:
+    """Raise if the server rejected our credentials or redirects: the client must not see that as its own 401."""
     status = answer.status_code
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}:
         raise ServerRejected(
@@ -129,16 +129,16 @@ async def _send_answer(answer: httpx2.Response, send: Send) -> None:
     headers = [
         (name.lower().encode("latin-1"), value.encode("latin-1"))
         for name, value in answer.headers.multi_items()
-        if name.lower() in HANDED_BACK or name.lower().startswith("mcp-")
+        if name.lower() in RESPONSE_HEADERS or name.lower().startswith("mcp-")
     ]
     await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
-    async for piece in answer.aiter_raw():
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    async for chunk in answer.aiter_raw():
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
-    """Closing the stream is how a client cancels: the server has to see it, too."""
+async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
+    """Cancel the upstream request when the client disconnects, which is how MCP clients cancel."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
@@ -147,9 +147,9 @@ async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
 def _unreachable(spec: ServerSpec, error: httpx2.HTTPError) -> ServerUnavailable:
     return ServerUnavailable(
         f"{spec.name} did not answer: {type(error).__name__}",
-        hint="`toolscript list-servers` says how it is doing",
+        hint="`toolscript list-servers` shows its state",
     )
 
 
-def _failed(error: ToolscriptError) -> JSONResponse:
+def _error_response(error: ToolscriptError) -> JSONResponse:
     return JSONResponse(envelope_of(error), ERROR_TABLE[type(error)].http_status)

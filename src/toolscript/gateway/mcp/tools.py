@@ -1,4 +1,4 @@
-"""The MCP server of the gateway: its three tools, their arguments, and what they answer."""
+"""The MCP server of the gateway: its three tools, their arguments and results."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from toolscript.core.errors import NotFound, ToolscriptError
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp.answers import MAX_WORDS, answered, compact_json, failed_with, one_line, result
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, texts, whole, wrong
-from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, server_of_tools, wire_answer
+from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, create_tool_server, wire_answer
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
 from toolscript.gateway.json import answer_to_json, item_to_json
@@ -57,41 +57,41 @@ class CallArguments:
     arguments: JsonObject
 
 
-def parse_search(given: JsonObject) -> SearchArguments:
-    require_known(SEARCH, given, ("query", "limit", "threshold", "detail"))
-    limit = whole(given, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS)
-    threshold = share(given, "threshold", DEFAULT_THRESHOLD)
-    detail = one_of(given, "detail", ("compact", "types", "schema"))
-    return SearchArguments(LocalQuery(text(given, "query"), limit, threshold), detail)
+def parse_search(arguments: JsonObject) -> SearchArguments:
+    require_known(SEARCH, arguments, ("query", "limit", "threshold", "detail"))
+    limit = whole(arguments, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS)
+    threshold = share(arguments, "threshold", DEFAULT_THRESHOLD)
+    detail = one_of(arguments, "detail", ("compact", "types", "schema"))
+    return SearchArguments(LocalQuery(text(arguments, "query"), limit, threshold), detail)
 
 
-def parse_describe(given: JsonObject) -> DescribeArguments:
-    require_known(DESCRIBE, given, ("tool", "tools", "format"))
-    as_types = one_of(given, "format", ("schema", "types")) == "types"
-    if ("tool" in given) == ("tools" in given):
+def parse_describe(arguments: JsonObject) -> DescribeArguments:
+    require_known(DESCRIBE, arguments, ("tool", "tools", "format"))
+    as_types = one_of(arguments, "format", ("schema", "types")) == "types"
+    if ("tool" in arguments) == ("tools" in arguments):
         raise wrong("tool", "must be given, or `tools`, and not both")
-    names = [text(given, "tool")] if "tool" in given else texts(given, "tools", MAX_DESCRIBED)
+    names = [text(arguments, "tool")] if "tool" in arguments else texts(arguments, "tools", MAX_DESCRIBED)
     return DescribeArguments(tuple(dict.fromkeys(full_name(name) for name in names)), as_types)
 
 
-def parse_call(given: JsonObject) -> CallArguments:
-    require_known(CALL, given, ("tool", "arguments"))
-    return CallArguments(full_name(text(given, "tool")), _arguments(given.get("arguments")))
+def parse_call(arguments: JsonObject) -> CallArguments:
+    require_known(CALL, arguments, ("tool", "arguments"))
+    return CallArguments(full_name(text(arguments, "tool")), _arguments(arguments.get("arguments")))
 
 
 def full_name(name: str) -> str:
-    """The name without what a client puts before it. One without a server may be clear all the same."""
+    """Remove a client's prefix from a name. A name without a server is kept, as it may be unique."""
     return tool_id(*split_tool_id(name)) if SEPARATOR in name else readable(name)
 
 
 def _arguments(value: object) -> JsonObject:
-    # Models write an object as a string of JSON now and then, and mean the object.
-    read = _from_json(value) if isinstance(value, str) else value
-    if read is None:
+    # Models sometimes pass the object as a JSON string.
+    parsed = _from_json(value) if isinstance(value, str) else value
+    if parsed is None:
         return {}
-    if not isinstance(read, Mapping):
+    if not isinstance(parsed, Mapping):
         raise wrong("arguments", "must be an object")
-    return read
+    return parsed
 
 
 def _from_json(text: str) -> object:
@@ -103,7 +103,7 @@ def _from_json(text: str) -> object:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A name that no tool has, and the names that are nearest to it."""
+    """An unknown tool name, and the nearest known names."""
 
     tool: str
     nearest: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
 
 
 def _verdict(answer: LocalAnswer) -> list[str]:
-    """Before all else, and only where there is something to beware of."""
+    """Return the verdict line, only if there is no good match or nothing reaches the threshold."""
     if answer.good_match:
         return [] if answer.hits else ["Nothing reaches the threshold."]
     verdict = "No good match, the first is a guess." if answer.hits else "No good match."
@@ -139,20 +139,20 @@ def _verdict(answer: LocalAnswer) -> list[str]:
     return [f"{verdict} Matched nothing: {words}{more}." if words else verdict]
 
 
-SAID_BY_TYPES = ("input_schema", "output_schema")
+REPLACED_BY_TYPES = ("input_schema", "output_schema")
 
 
 def described(items: Sequence[Item], unknown: Sequence[Unknown], types: str = "") -> CallResult:
-    """With `types` the schemas are left out: the TypeScript says the same in fewer words."""
-    names = {name: SHOWN_ITEM[name] for name in SHOWN_ITEM if not types or name not in SAID_BY_TYPES}
+    """With `types` the schemas are omitted: the TypeScript is equivalent and shorter."""
+    names = {name: SHOWN_ITEM[name] for name in SHOWN_ITEM if not types or name not in REPLACED_BY_TYPES}
     tools = [_renamed(names, item_to_json(item, schemas=True)) for item in items]
     data: dict[str, object] = {"tools": tools}
     lines = [types] if types else [compact_json(tool) for tool in tools]
     if types:
         data["types"] = types
     if unknown:
-        data["unknown"] = [{"tool": one.tool, "nearest": list(one.nearest)} for one in unknown]
-        lines += [no_such_tool(one) for one in unknown]
+        data["unknown"] = [{"tool": entry.tool, "nearest": list(entry.nearest)} for entry in unknown]
+        lines += [no_such_tool(entry) for entry in unknown]
     return result("\n".join(lines), data)
 
 
@@ -164,12 +164,12 @@ def no_such_tool(unknown: Unknown) -> str:
 
 
 def _hit(hit: Mapping[str, Any]) -> dict[str, Any]:
-    shown = _renamed(SHOWN_HIT, hit)
-    return {**shown, "confidence": round(hit["confidence"], 2), "description": one_line(hit["description"])}
+    fields = _renamed(SHOWN_HIT, hit)
+    return {**fields, "confidence": round(hit["confidence"], 2), "description": one_line(hit["description"])}
 
 
 def _renamed(names: Mapping[str, str], data: Mapping[str, Any]) -> dict[str, Any]:
-    """What there is of these fields."""
+    """Return the fields that have a value, under their MCP names."""
     return {name: data[full] for name, full in names.items() if data.get(full) is not None}
 
 
@@ -180,7 +180,7 @@ def _line(hit: JsonObject) -> str:
 
 
 class MetaTools:
-    """Raises InvalidRequest for arguments that are wrong; any other failure is an answer that says so."""
+    """Raises InvalidRequest for invalid arguments; any other failure is a result with `isError`."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -220,7 +220,7 @@ class MetaTools:
         items = await self._tools(names)
         unknown = [await self._unknown(name) for name in names if name not in items]
         if not items:
-            return failed_with("\n".join(no_such_tool(one) for one in unknown))
+            return failed_with("\n".join(no_such_tool(entry) for entry in unknown))
         types = await self._gateway.typescript(tuple(items), compact=True) if arguments.as_types else ""
         return described(list(items.values()), unknown, types)
 
@@ -234,13 +234,13 @@ class MetaTools:
         [tool] = await self._full_names([arguments.tool])
         try:
             result = await self._gateway.call(tool, arguments.arguments)
-            # Megabytes take a while to be gone through, and others are answered meanwhile.
+            # On a thread: megabytes take a while, and other requests must not wait.
             return await asyncio.to_thread(self._results.fitting, result)
         except NotFound:
             return failed_with(no_such_tool(await self._unknown(tool)))
 
     async def _full_names(self, names: Sequence[str]) -> list[str]:
-        """A tool's own name will do where one server alone has it."""
+        """Complete names without a server, where only one server has such a tool."""
         if all(SEPARATOR in name for name in names):
             return [*names]
         tools = [item for item in await self._gateway.items() if item.kind is ItemKind.TOOL]
@@ -249,7 +249,7 @@ class MetaTools:
         return [name if SEPARATOR in name else full.get(name, name) for name in names]
 
     async def _tools(self, names: Sequence[str]) -> dict[str, Item]:
-        """The tools of these names, in the order of the names."""
+        """Return the tools of these names, in the order of the names."""
         listed = await self._gateway.items(tuple(names))
         tools = {tool_id(item.server, item.name): item for item in listed if item.kind is ItemKind.TOOL}
         return {name: tools[name] for name in names if name in tools}
@@ -282,4 +282,4 @@ def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
     described = Described(
         version, "Finds and calls the right tool among all that your MCP servers have.", INSTRUCTIONS
     )
-    return server_of_tools(described, list_tools, call_tool, listing=CacheHint(HOUR_MS, "public"))
+    return create_tool_server(described, list_tools, call_tool, listing=CacheHint(HOUR_MS, "public"))

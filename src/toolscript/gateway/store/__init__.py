@@ -1,1 +1,1 @@
-"""What the gateway keeps in files between two starts."""
+"""Cache files of the gateway."""

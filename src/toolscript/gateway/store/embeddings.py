@@ -1,4 +1,4 @@
-"""Files of embeddings and of analysed texts, so that no tool is embedded or analysed twice.
+"""Cache files of embeddings and text analyses, so that no tool is embedded or analysed twice.
 
 `embeddings-<sha256 of the sorted names of the servers>.json`:
 {"format": 1, "model": "<fingerprint>", "card": {...}, "tools": {"server__tool": {"hash", "vector"}}}
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolscript.core.atomic_files import read_whole, set_aside, write_whole
+from toolscript.core.atomic_files import read_json, set_aside, write_json_atomically
 from toolscript.core.item_text import ITEM_TEXT_VERSION
 from toolscript.core.items import SEPARATOR
 from toolscript.core.retrieval.model import IndexCard, Vector
@@ -28,7 +28,7 @@ FORMAT = 1
 MAX_SIBLINGS = 20
 FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 
-# `server__tool` to the hash of what was embedded, and its vector.
+# `server__tool` to the hash of the embedded text, and its vector.
 Entries = Mapping[str, tuple[str, Vector]]
 
 VERSION = [1, WORDS_VERSION, ITEM_TEXT_VERSION]
@@ -54,7 +54,7 @@ class EmbeddingFile:
         return self._path
 
     def recall(self, hashes: Sequence[str]) -> Mapping[str, Vector]:
-        """Vectors by the hash of what they were made from; what this file lacks its siblings may have."""
+        """Return vectors by the hash of their text, from this file, else from sibling files."""
         self._known |= dict(self._own().values())
         wanted = set(hashes)
         for sibling in [] if wanted <= self._known.keys() else self._siblings():
@@ -65,18 +65,18 @@ class EmbeddingFile:
         return {key: self._known[key] for key in wanted & self._known.keys()}
 
     def remember(self, tools: Entries, absent: Collection[str] = ()) -> None:
-        """These tools, and what is known of absent servers. Written when it differs; a full disk is no end."""
+        """Write these tools and the entries of absent servers, if they changed. A write error is only logged."""
         own = self._own()
-        entries = {name: one for name, one in own.items() if _server_of(name) in absent} | dict(tools)
+        entries = {name: entry for name, entry in own.items() if _server_of(name) in absent} | dict(tools)
         if self._path.exists() and _hashes(entries) == _hashes(own):
             return
         self._in_file = entries
         self._known |= dict(entries.values())
         try:
-            write_whole(self._path, self._whole(entries))
+            write_json_atomically(self._path, self._whole(entries))
         except OSError as error:
             logger.warning(
-                "the embeddings cannot be kept; the next start embeds again",
+                "the embeddings cannot be cached; the next start embeds again",
                 extra={"file": str(self._path), "reason": str(error)},
             )
 
@@ -111,7 +111,7 @@ class EmbeddingFile:
             logger.warning("... but cannot be moved", extra={"file": str(self._path)})
 
     def _siblings(self) -> list[Path]:
-        """The newest that were not read yet, those set aside for their model too: it may be ours again."""
+        """Return the newest unread siblings, also those set aside for their model: it may be ours again."""
         try:
             paths = [path for path in self._folder.glob("embeddings-*.json*") if path.suffix != ".broken"]
             newest = sorted(paths, key=lambda path: -path.stat().st_mtime)[:MAX_SIBLINGS]
@@ -127,7 +127,7 @@ class EmbeddingFile:
 
 
 def _server_of(name: str) -> str:
-    """Of `server__tool`, and of `prompt:server__name`."""
+    """Return the server of `server__tool` or `prompt:server__name`."""
     return name.partition(SEPARATOR)[0].rpartition(":")[2]
 
 
@@ -138,13 +138,13 @@ def _hashes(entries: Entries) -> dict[str, str]:
 class _Foreign(ValueError):
     def __init__(self, model: str) -> None:
         super().__init__(f"made by model {model}")
-        # It becomes part of a file's name.
+        # It becomes part of a file name.
         self.model = model if FINGERPRINT.fullmatch(model) else "unknown"
 
 
 def _entries(path: Path, card: IndexCard) -> Entries:
-    """All of a file or nothing: where one entry is wrong, nobody knows what became of the others."""
-    data = read_whole(path)
+    """Parse a file completely, or raise: one malformed entry makes the others suspect."""
+    data = read_json(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("tools"), dict):
         raise ValueError("not a file of embeddings")
     if data.get("model") != card.fingerprint:
@@ -173,7 +173,7 @@ def _unpacked_vector(text: object, dimensions: int) -> Vector:
 
 
 class AnalysisFile:
-    """By the fingerprint of each item. Of another version, broken or absent: nothing is known."""
+    """Analyses by the fingerprint of each item. A missing or broken file, or another version, is ignored."""
 
     def __init__(self, folder: Path, servers: Sequence[str]) -> None:
         self._path = folder / f"words-{server_list_hash(servers)}.json"
@@ -181,26 +181,30 @@ class AnalysisFile:
 
     def recall(self) -> dict[str, Analysed]:
         try:
-            data = read_whole(self._path)
+            data = read_json(self._path)
             if data["version"] != VERSION:
                 return {}
             return {key: _unpacked_analysis(*parts) for key, parts in data["items"].items()}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            logger.warning("words are taken apart again", extra={"file": str(self._path), "reason": str(error)})
+            logger.warning(
+                "the text analyses are computed again", extra={"file": str(self._path), "reason": str(error)}
+            )
             return {}
 
     def remember(self, analysed: Mapping[str, Analysed]) -> None:
-        """Once for the same items."""
+        """Write the analyses, once for the same items."""
         if self._written == analysed.keys():
             return
         self._written = frozenset(analysed)
-        items = {key: _packed_analysis(one) for key, one in analysed.items()}
+        items = {key: _packed_analysis(analysis) for key, analysis in analysed.items()}
         try:
-            write_whole(self._path, {"version": VERSION, "items": items})
+            write_json_atomically(self._path, {"version": VERSION, "items": items})
         except OSError as error:
-            logger.warning("words cannot be kept", extra={"file": str(self._path), "reason": str(error)})
+            logger.warning(
+                "the text analyses cannot be cached", extra={"file": str(self._path), "reason": str(error)}
+            )
 
 
 def _packed_analysis(analysed: Analysed) -> list[str]:

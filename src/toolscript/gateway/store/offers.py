@@ -1,4 +1,4 @@
-"""Files of what servers offered when they were last asked, and of tools whose definition changed."""
+"""Cache files of servers' last offers, and records of tools whose definition changed."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolscript.core.atomic_files import read_whole, write_whole
+from toolscript.core.atomic_files import read_json, write_json_atomically
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item, ItemKind
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ToolChange:
-    """A tool whose server says something else of it than before, under the same entry of the config."""
+    """A tool whose definition differs from an earlier one, under the same config entry."""
 
     server: str
     tool: str
@@ -43,65 +43,66 @@ class SeenTools:
         self._path = folder / f"seen-{entry[:32]}.json"
 
     def look(self, items: Sequence[Item]) -> None:
-        """Compares what a server offers with what it has offered, and keeps it."""
+        """Compare a server's tools with their recorded definitions, and record changes."""
         data = self._data()
-        known, changed = dict(data.get("tools", {})), dict(data.get("changed", {}))
+        recorded, changed = dict(data.get("tools", {})), dict(data.get("changed", {}))
         for item in items:
             if item.kind is ItemKind.TOOL:
-                said = _said(item)
-                was = known.get(item.name)
-                if was is not None and was["hash"] != _hash(said):
-                    changed[item.name] = {**_difference(str(was["text"]), said), "at": time.time()}
-                    logger.warning("a tool is no longer what it was: %s__%s", self._server, item.name)
-                known[item.name] = {"hash": _hash(said), "text": said[:MAX_KEPT]}
-        recent = sorted(changed.items(), key=lambda one: -float(one[1]["at"]))[:MAX_CHANGES]
-        now = {"format": SEEN_FORMAT, "tools": dict([*known.items()][-MAX_TOOLS:]), "changed": dict(recent)}
+                definition = _definition_of(item)
+                earlier = recorded.get(item.name)
+                if earlier is not None and earlier["hash"] != _hash(definition):
+                    changed[item.name] = {**_difference(str(earlier["text"]), definition), "at": time.time()}
+                    logger.warning("the definition of a tool changed: %s__%s", self._server, item.name)
+                recorded[item.name] = {"hash": _hash(definition), "text": definition[:MAX_KEPT]}
+        recent = sorted(changed.items(), key=lambda change: -float(change[1]["at"]))[:MAX_CHANGES]
+        now = {"format": SEEN_FORMAT, "tools": dict([*recorded.items()][-MAX_TOOLS:]), "changed": dict(recent)}
         if now != data:
             self._write(now)
 
     def changes(self) -> list[ToolChange]:
-        """Of the last days."""
+        """Return the changes of the last days."""
         changes = [
-            ToolChange(self._server, name, str(one["before"]), str(one["now"]), float(one["at"]))
-            for name, one in dict(self._data().get("changed", {})).items()
+            ToolChange(self._server, name, str(entry["before"]), str(entry["now"]), float(entry["at"]))
+            for name, entry in dict(self._data().get("changed", {})).items()
         ]
-        return [one for one in changes if 0 <= time.time() - one.at < CHANGES_SECONDS]
+        return [change for change in changes if 0 <= time.time() - change.at < CHANGES_SECONDS]
 
     def _data(self) -> Mapping[str, Any]:
         try:
-            data = read_whole(self._path)
-            return data if _is_ours(data) else {}
+            data = read_json(self._path)
+            return data if _has_our_format(data) else {}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             logger.warning(
-                "what servers have said before is not known", extra={"file": str(self._path), "reason": str(error)}
+                "the recorded tool definitions cannot be read",
+                extra={"file": str(self._path), "reason": str(error)},
             )
             return {}
 
     def _write(self, data: object) -> None:
         try:
-            write_whole(self._path, data)
+            write_json_atomically(self._path, data)
         except OSError as error:
             logger.warning(
-                "what servers say cannot be kept", extra={"file": str(self._path), "reason": str(error)}
+                "the tool definitions cannot be recorded", extra={"file": str(self._path), "reason": str(error)}
             )
 
 
-def _is_ours(data: object) -> bool:
-    """Whether it is as it was written here: it decides only what is warned of."""
+def _has_our_format(data: object) -> bool:
+    """Return whether the data has our format; it only affects warnings."""
     if not isinstance(data, dict) or data.get("format") != SEEN_FORMAT:
         return False
     parts = {"tools": {"hash", "text"}, "changed": {"before", "now", "at"}}
     return all(
         isinstance(data.get(name), dict)
-        and all(isinstance(one, dict) and one.keys() == keys for one in data[name].values())
+        and all(isinstance(entry, dict) and entry.keys() == keys for entry in data[name].values())
         for name, keys in parts.items()
     )
 
 
-def _said(item: Item) -> str:
-    """All that decides what an agent makes of a tool."""
+def _definition_of(item: Item) -> str:
+    """Return all text of a tool that can influence an agent."""
     rest = json.dumps([item.input_schema, item.annotations], sort_keys=True, ensure_ascii=False)
     return f"{item.description}\n{rest}"
 
@@ -111,16 +112,16 @@ def _hash(text: str) -> str:
 
 
 def _difference(before: str, now: str) -> dict[str, str]:
-    """Both from a little before the first character that differs."""
+    """Return excerpts of both texts, from shortly before the first difference."""
     pairs = enumerate(zip(before, now, strict=False))
-    same = next((at for at, (one, other) in pairs if one != other), min(len(before), len(now)))
+    same = next((position for position, (old, new) in pairs if old != new), min(len(before), len(now)))
     start = max(0, same - BEFORE_THE_DIFFERENCE)
     return {"before": before[start : start + MAX_SHOWN], "now": now[start : start + MAX_SHOWN]}
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a server offered nothing when it was last asked, and how many seconds ago that was."""
+    """Why a server failed the last time, and how many seconds ago."""
 
     reason: str
     age: float
@@ -136,43 +137,50 @@ class CachedOffers:
 
 
 class OfferFile:
-    """One entry a server, written when it has answered: none waits for the others.
+    """One entry per server, written when the server has answered, independent of the others.
 
-    A failure is remembered for a short time, and only of an entry that is exactly as it was: whoever mends a
-    server wants to see it work.
+    A failure is cached for a short time, and only while the config entry is unchanged, so that a corrected entry
+    is tried at once.
     """
 
     def __init__(self, folder: Path, specs: Sequence[ServerSpec]) -> None:
         self._path = folder / f"tools-{server_list_hash([spec.name for spec in specs])}.json"
         self._prints = {spec.name: _fingerprint(spec) for spec in specs}
         self._exact = {spec.name: _exact_fingerprint(spec) for spec in specs}
-        self._seen = {name: SeenTools(folder.parent / "seen", name, one) for name, one in self._prints.items()}
+        self._seen = {
+            name: SeenTools(folder.parent / "seen", name, fingerprint)
+            for name, fingerprint in self._prints.items()
+        }
         self._written: object = None
 
     def recall(self, max_seconds: float, failed_seconds: float = 0.0) -> CachedOffers:
-        """Of servers whose entry has not changed, and nothing older than this."""
+        """Return the cached offers of servers with unchanged entries, up to this age."""
         try:
             now, stored = time.time(), self._stored()
-            aged = [(_offer(name, one), now - float(one["at"])) for name, one in stored.items() if "items" in one]
+            aged = [
+                (_offer(name, entry), now - float(entry["at"]))
+                for name, entry in stored.items()
+                if "items" in entry
+            ]
             failed = {
-                name: Failed(str(one["failed"]), now - float(one["at"]))
-                for name, one in stored.items()
-                if "failed" in one and one["exact"] == self._exact.get(name)
+                name: Failed(str(entry["failed"]), now - float(entry["at"]))
+                for name, entry in stored.items()
+                if "failed" in entry and entry["exact"] == self._exact.get(name)
             }
         except (ValueError, KeyError, TypeError, OverflowError, InvalidRequest) as error:
-            self._warn("what the servers offered last is not known", error)
+            self._warn("the cached offers cannot be read", error)
             return CachedOffers()
         fresh = [(offer, age) for offer, age in aged if 0 <= age < max_seconds]
         return CachedOffers(
             tuple(offer for offer, _ in fresh),
             max((age for _, age in fresh), default=0.0),
-            {name: one for name, one in failed.items() if 0 <= one.age < failed_seconds},
+            {name: failure for name, failure in failed.items() if 0 <= failure.age < failed_seconds},
         )
 
     def remember(self, offers: Sequence[Offer], failed: Mapping[str, str] | None = None) -> bool:
-        """What these servers offer now, and why others do not; what is known of the rest stays.
+        """Cache these offers and failures; entries of other servers stay.
 
-        What was written last is not written again. Answers whether there was anything new.
+        Skip the write if nothing changed. Return whether there was a change.
         """
         failed = failed or {}
         if not (offers or failed) or (list(offers), failed) == self._written:
@@ -182,15 +190,15 @@ class OfferFile:
         for offer in ours:
             self._seen[offer.server].look(offer.items)
         news = {offer.server: self._entry(offer) for offer in ours}
-        news |= {name: self._failure(name, why) for name, why in failed.items() if name in self._prints}
+        news |= {name: self._failure(name, error) for name, error in failed.items() if name in self._prints}
         try:
-            write_whole(self._path, {"format": OFFERS_FORMAT, "servers": {**self._stored(), **news}})
+            write_json_atomically(self._path, {"format": OFFERS_FORMAT, "servers": {**self._stored(), **news}})
         except OSError as error:
-            self._warn("what the servers offer cannot be kept", error)
+            self._warn("the offers cannot be cached", error)
         return True
 
     def changes(self) -> list[ToolChange]:
-        """Of the last days, the newest first."""
+        """Return the changes of the last days, newest first."""
         changes = [change for seen in self._seen.values() for change in seen.changes()]
         return sorted(changes, key=lambda tool_change: -tool_change.at)
 
@@ -203,15 +211,15 @@ class OfferFile:
         return {**prints, "at": time.time(), "failed": reason[:MAX_REASON]}
 
     def _stored(self) -> dict[str, Mapping[str, Any]]:
-        """The entries that still belong to a server of ours; nothing when the file is not as we wrote it."""
+        """Return the entries of configured servers; none if the file is malformed."""
         try:
-            data = read_whole(self._path)
+            data = read_json(self._path)
             servers = data["servers"] if data["format"] == OFFERS_FORMAT else {}
-            return {name: one for name, one in servers.items() if one["print"] == self._prints.get(name)}
+            return {name: entry for name, entry in servers.items() if entry["print"] == self._prints.get(name)}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            self._warn("what the servers offered last is not known", error)
+            self._warn("the cached offers cannot be read", error)
             return {}
 
     def _warn(self, message: str, error: Exception) -> None:
@@ -226,7 +234,7 @@ def _offer(name: str, data: Mapping[str, object]) -> Offer:
 
 
 def _fingerprint(spec: ServerSpec) -> str:
-    """What decides which tools a server has; of what may be secret, only the names."""
+    """Hash what determines a server's tools; of possible secrets only the names."""
     parts = (
         spec.transport,
         spec.command,
@@ -242,7 +250,7 @@ def _fingerprint(spec: ServerSpec) -> str:
 
 
 def _exact_fingerprint(spec: ServerSpec) -> str:
-    """Of all that is in an entry: a token that was set is a reason to ask again."""
+    """Hash the whole entry: a new token is a reason to try again."""
     parts = (_fingerprint(spec), sorted(spec.env.items()), sorted(spec.headers.items()))
     more = (sorted(spec.inherited.items()), spec.start_seconds)
     return hashlib.sha256(json.dumps([*parts, *more], ensure_ascii=False).encode("utf-8", "replace")).hexdigest()

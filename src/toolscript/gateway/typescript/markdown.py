@@ -1,4 +1,4 @@
-"""Types as Markdown: a table of the tools that were found, the module, an example."""
+"""Types as Markdown: a table of the hits, the module, an example."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ from toolscript.gateway.typescript.types import (
     string_literal,
 )
 
-# What could end a cell, start code, or become a link or a tag.
+# Characters that could end a cell, start code, or become a link or a tag.
 _SPECIAL = re.compile(r"[\\|`<>\[\]*~]")
 _SAVED_AS = (
     "`toolscript get-types > toolscript.ts` saves such a module; import it as `./toolscript.ts` where "
@@ -35,18 +35,18 @@ _TABLE_HEAD = "| Tool | Confidence | Reason |\n|------|-----------|--------|\n"
 
 MAX_DEPTH = 6
 _VALUES = {STRING: '"..."', NUMBER: "1", BOOLEAN: "true", UNKNOWN: "null"}
-# Fits every type, for what no short value fits.
+# Fits every type, for types without a short value.
 _ANYTHING = "{} as never"
 
 
 def search_preamble(rows: Sequence[tuple[str, float, str]]) -> str:
-    """The table of tool, confidence and reason."""
+    """Return the table of tool, confidence and reason."""
     lines = [_row((tool, f"{confidence:.2f}", reason)) for tool, confidence, reason in rows]
     return f"## Search Results\n\n{_TABLE_HEAD}{''.join(lines)}"
 
 
 def types_document(rows: Sequence[tuple[str, float, str]], module: str, usage: str) -> str:
-    """The table, the module, and the example where there is one."""
+    """Return the table, the module, and the example if there is one."""
     parts = [search_preamble(rows), fenced(module)]
     if usage:
         parts += ["Usage example:\n" + fenced(usage), _SAVED_AS]
@@ -54,7 +54,7 @@ def types_document(rows: Sequence[tuple[str, float, str]], module: str, usage: s
 
 
 def fenced(code: str) -> str:
-    """TypeScript between fences that are longer than any within it."""
+    """Return TypeScript between fences that are longer than any within it."""
     longest = max((len(run) for run in re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}typescript\n{code.rstrip()}\n{fence}\n"
@@ -65,12 +65,12 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    shown = "".join(one if one.isprintable() else " " for one in text)
-    return _SPECIAL.sub(r"\\\g<0>", " ".join(shown.split()))
+    visible = "".join(char if char.isprintable() else " " for char in text)
+    return _SPECIAL.sub(r"\\\g<0>", " ".join(visible.split()))
 
 
 def client_usage(items: Sequence[Item]) -> str:
-    """One call of the first tool, with a value for everything it requires; empty without a tool."""
+    """Return one call of the first tool, with a value for each required property; empty without a tool."""
     tools = typed_tools(items)
     if not tools:
         return ""
@@ -96,11 +96,11 @@ def _value(node: Node, declared: Mapping[str, Node], depth: int = 0) -> str:
         case ListOf():
             value = "[]"
         case Fields() | TupleOf() | Named() | Either() if depth < MAX_DEPTH:
-            value = _made_of_others(node, declared, depth + 1)
+            value = _composed_value(node, declared, depth + 1)
     return value
 
 
-def _made_of_others(node: Fields | TupleOf | Named | Either, declared: Mapping[str, Node], depth: int) -> str:
+def _composed_value(node: Fields | TupleOf | Named | Either, declared: Mapping[str, Node], depth: int) -> str:
     match node:
         case Named(name):
             return _value(declared[name], declared, depth)
@@ -113,13 +113,13 @@ def _made_of_others(node: Fields | TupleOf | Named | Either, declared: Mapping[s
 
 
 def _object(node: Fields, declared: Mapping[str, Node], depth: int) -> str:
-    if any(one.optional and is_inherited(one) for one in node.properties):
+    if any(property_.optional and is_inherited(property_) for property_ in node.properties):
         return _ANYTHING
-    required = [one for one in node.properties if not one.optional]
-    texts = [f"{_key(one.name)}: {_value(one.type, declared, depth)}" for one in required]
+    required = [property_ for property_ in node.properties if not property_.optional]
+    texts = [f"{_key(property_.name)}: {_value(property_.type, declared, depth)}" for property_ in required]
     return f"{{ {', '.join(texts)} }}" if texts else "{}"
 
 
 def _key(name: str) -> str:
-    """In brackets where the plain name would set the object's prototype."""
+    """Return the key, in brackets where the plain name would set the object's prototype."""
     return '["__proto__"]' if name == "__proto__" else property_name(name)

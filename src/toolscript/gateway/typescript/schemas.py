@@ -1,4 +1,4 @@
-"""JSON Schema as types, with its references resolved; what is malformed is `unknown`."""
+"""JSON Schema to types, with references resolved; malformed parts become `unknown`."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -31,14 +31,14 @@ from toolscript.gateway.typescript.types import (
 
 @dataclass(frozen=True)
 class Target:
-    """`path` names the place in one way, however the reference was spelled."""
+    """`path` is canonical, however the reference is spelled."""
 
     path: tuple[str, ...]
     schema: object
 
 
 def target_of(reference: object, document: object) -> Target | None:
-    """None for what is elsewhere or nowhere: nothing is ever fetched."""
+    """Resolve a local reference; None for a remote or missing target. Nothing is ever fetched."""
     if not isinstance(reference, str):
         return None
     address, _, fragment = reference.partition("#")
@@ -47,7 +47,7 @@ def target_of(reference: object, document: object) -> Target | None:
     if fragment and not fragment.startswith("/"):
         return None
     path = tuple(map(_step, unquote(fragment).split("/")[1:]))
-    return _followed(path, document)
+    return _resolve(path, document)
 
 
 def _own_address(document: object) -> object:
@@ -59,16 +59,16 @@ def _step(text: str) -> str:
     return text.replace("~1", "/").replace("~0", "~")
 
 
-def _followed(path: tuple[str, ...], document: object) -> Target | None:
-    found = document
+def _resolve(path: tuple[str, ...], document: object) -> Target | None:
+    node = document
     for step in path:
-        if isinstance(found, Mapping) and step in found:
-            found = found[step]
-        elif isinstance(found, list) and _is_place(step, found):
-            found = found[int(step)]
+        if isinstance(node, Mapping) and step in node:
+            node = node[step]
+        elif isinstance(node, list) and _is_place(step, node):
+            node = node[int(step)]
         else:
             return None
-    return Target(path, found) if isinstance(found, Mapping | bool) else None
+    return Target(path, node) if isinstance(node, Mapping | bool) else None
 
 
 def _is_place(step: str, among: list[object]) -> bool:
@@ -83,7 +83,7 @@ MAX_TUPLE = 100
 MAX_REPEATED = 8
 
 _SIMPLE = {"string": STRING, "number": NUMBER, "integer": NUMBER, "boolean": BOOLEAN, "null": NULL}
-# Schemas written by hand use the words of the language at hand.
+# Hand-written schemas use the type names of their programming language.
 _SPELLED = {
     "str": "string",
     "int": "integer",
@@ -103,9 +103,9 @@ Schema = Mapping[str, object]
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a schema stands: in which declaration, how deep, and whether that one cannot be known without it.
+    """Position of a schema: its declaration, its depth, and whether the declaration directly depends on it.
 
-    TypeScript looks into an object only when it must, and into a list or a tuple too, but not into one in a tuple.
+    TypeScript resolves objects, lists and tuples lazily, but not a list or tuple within a tuple.
     """
 
     declaration: str
@@ -128,7 +128,7 @@ class _Place:
 
 
 class SchemaTypes:
-    """The types of one document: the root under a given name, what it refers to under names made from that."""
+    """The types of one document: the root under a given name, referenced schemas under derived names."""
 
     def __init__(self, document: object, name: str, names: Names) -> None:
         self._document = document
@@ -139,7 +139,7 @@ class SchemaTypes:
         self._direct: dict[str, set[str]] = {}
 
     def declarations(self) -> Iterator[Declaration]:
-        """The root first. A queue rather than recursion: references may form a chain of any length."""
+        """Yield the declarations, the root first. A queue, not recursion: chains of references may be long."""
         while self._waiting:
             name, schema = self._waiting.popleft()
             notes = () if name == self._name else notes_of(schema)
@@ -158,7 +158,7 @@ class SchemaTypes:
             return
         target = target_of(schema["$ref"], self._document)
         name = self._name_of(target) if target else None
-        if name and (not place.is_direct or self._may_need(place.declaration, name)):
+        if name and (not place.is_direct or self._add_dependency(place.declaration, name)):
             yield Named(name)
 
     def _name_of(self, target: Target) -> str | None:
@@ -168,28 +168,28 @@ class SchemaTypes:
             self._waiting.append((name, target.schema))
         return self._named.get(target.path)
 
-    def _may_need(self, name: str, needed: str) -> bool:
-        """Whether one declaration may need another to be known; in a circle TypeScript could know neither."""
+    def _add_dependency(self, name: str, needed: str) -> bool:
+        """Record a direct dependency, unless it would be circular, which TypeScript could not resolve."""
         open_names, seen = [needed], set[str]()
         while open_names:
-            one = open_names.pop()
-            if one == name:
+            current = open_names.pop()
+            if current == name:
                 return False
-            if one not in seen:
-                seen.add(one)
-                open_names += self._direct.get(one, ())
+            if current not in seen:
+                seen.add(current)
+                open_names += self._direct.get(current, ())
         self._direct.setdefault(name, set()).add(needed)
         return True
 
     def _combined(self, schema: Schema, place: _Place) -> Iterator[Node]:
         for word in ("anyOf", "oneOf"):
             if members := _list(schema.get(word)):
-                yield either([self._type(one, place.beside()) for one in members])
-        for one in _list(schema.get("allOf")):
-            yield self._type(one, place.beside())
+                yield either([self._type(member, place.beside()) for member in members])
+        for member in _list(schema.get("allOf")):
+            yield self._type(member, place.beside())
 
     def _own(self, schema: Schema, place: _Place) -> Iterator[Node]:
-        """What the schema says by itself: a value, a list of values, or a type."""
+        """Yield the type of the schema's own keywords: a constant, an enum, or a type."""
         values, kinds = _values(schema), _kinds(schema)
         if values:
             yield either(map(literal_type if len(values) <= MAX_ENUM else wide_type, values))
@@ -207,23 +207,26 @@ class SchemaTypes:
 
     def _object(self, schema: Schema, inside: _Place) -> Node:
         declared = _mapping(schema.get("properties"))
-        required = dict.fromkeys(one for one in _list(schema.get("required")) if isinstance(one, str))
+        required = dict.fromkeys(name for name in _list(schema.get("required")) if isinstance(name, str))
         properties = [
-            Property(name, self._type(one, inside), name not in required, notes_of(one))
-            for name, one in declared.items()
+            Property(name, self._type(value, inside), name not in required, notes_of(value))
+            for name, value in declared.items()
         ]
         properties += [Property(name, UNKNOWN) for name in required if name not in declared]
         return Fields(tuple(properties), self._others(schema, properties, inside))
 
     def _others(self, schema: Schema, properties: list[Property], inside: _Place) -> Node | None:
-        """An object that names its properties has no others unless it says so; one that names none is open."""
+        """Return the type of further properties. Only an object without named properties is open by default."""
         additional = schema.get("additionalProperties")
-        others = [self._type(one, inside) for one in _mapping(schema.get("patternProperties")).values()]
+        others = [
+            self._type(pattern_schema, inside)
+            for pattern_schema in _mapping(schema.get("patternProperties")).values()
+        ]
         if additional is True or isinstance(additional, Mapping):
             others.append(self._type(additional, inside))
         if not others:
             return None if properties else NEVER if additional is False else UNKNOWN
-        return _wide_enough(either(others), properties)
+        return _widen(either(others), properties)
 
     def _array(self, schema: Schema, place: _Place) -> Node:
         items, prefix = schema.get("items"), schema.get("prefixItems")
@@ -236,25 +239,27 @@ class SchemaTypes:
         return ListOf(UNKNOWN if first else self._type(items, place.inside_list()))
 
     def _tuple(self, first: list[object], items: object, schema: Schema, inside: _Place) -> Node:
-        """Items are required only as far as `minItems` says; others follow unless something forbids it."""
+        """`minItems` decides how many items are required; further items may follow unless forbidden."""
         maximum, minimum = _count(schema.get("maxItems"), MAX_TUPLE + 1), _count(schema.get("minItems"), 0)
-        types = tuple(self._type(one, inside) for one in first[:maximum])
+        types = tuple(self._type(item, inside) for item in first[:maximum])
         rest = None if items is False or maximum <= len(first) else self._type(items, inside)
         return TupleOf(types, min(minimum, len(types)), rest)
 
 
 def _values(schema: Schema) -> list[object]:
-    """Values for a list that are no lists are meant for its items, and only its server knows how."""
+    """Return the constant or enum values. An array's enum of non-arrays means its items and is ignored."""
     if "const" in schema:
         return [schema["const"]]
     values = _list(schema.get("enum"))
-    is_for_items = schema.get("type") == "array" and not any(isinstance(one, list) for one in values)
+    is_for_items = schema.get("type") == "array" and not any(isinstance(value, list) for value in values)
     return [] if is_for_items else values
 
 
 def _kinds(schema: Schema) -> list[str]:
-    given = schema.get("type")
-    words = [given] if isinstance(given, str) else [one for one in _list(given) if isinstance(one, str)]
+    declared = schema.get("type")
+    words = (
+        [declared] if isinstance(declared, str) else [word for word in _list(declared) if isinstance(word, str)]
+    )
     kinds = [_SPELLED.get(word.lower(), word.lower()) for word in words]
     if not kinds:
         return [*_hints(schema, _OBJECT_WORDS, "object"), *_hints(schema, _ARRAY_WORDS, "array")][:1]
@@ -268,12 +273,12 @@ def _hints(schema: Schema, words: tuple[str, ...], kind: str) -> list[str]:
     return [kind for word in words if isinstance(schema.get(word), Mapping | list)]
 
 
-def _wide_enough(others: Node, properties: list[Property]) -> Node:
-    """TypeScript wants every named property to fit what the unnamed ones may be."""
-    types = [one.type for one in properties]
-    if any(_size(one) > MAX_REPEATED for one in types):
+def _widen(others: Node, properties: list[Property]) -> Node:
+    """Widen the type of further properties: TypeScript requires every named property to fit it."""
+    types = [property_.type for property_ in properties]
+    if any(_size(type_) > MAX_REPEATED for type_ in types):
         return UNKNOWN
-    return either([others, *types, *([UNDEFINED] if any(one.optional for one in properties) else [])])
+    return either([others, *types, *([UNDEFINED] if any(property_.optional for property_ in properties) else [])])
 
 
 def _size(node: Node) -> int:

@@ -1,4 +1,4 @@
-"""Comments that no text can leave, and names that TypeScript accepts."""
+"""Comments that no text can break out of, and names that TypeScript accepts."""
 
 import json
 import re
@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 MAX_VALUE = 200
 MAX_SUMMARY = 120
-# Compilers and runtimes take orders from these words, also within a comment.
+# Compilers and runtimes treat these words as directives, also within a comment.
 _DIRECTIVE = re.compile(r"@(?=(?:ts|jsx|deno|import)\b|jsx)", re.IGNORECASE)
 _JOINERS = "\u200c\u200d"
 
-# Letters of Unicode 3.2 within 16 bits: every compiler and engine knows them, whichever version it follows.
+# Letters of Unicode 3.2 within 16 bits: every compiler and engine accepts them, whatever its version.
 _LETTERS = unicodedata.ucd_3_2_0
 MAX_LENGTH = 120
 
 
 def notes_of(schema: object) -> tuple[str, ...]:
-    """The lines of a property's comment: its description, format and default."""
+    """Return the lines of a property's comment: its description, format and default."""
     if not isinstance(schema, Mapping):
         return ()
     description, form = schema.get("description"), schema.get("format")
@@ -32,7 +32,7 @@ def notes_of(schema: object) -> tuple[str, ...]:
 
 
 def block_comment(lines: tuple[str, ...], indent: str) -> str:
-    """Always on several lines: a directive works on the last line of a comment only, which is ours."""
+    """Return a comment of several lines: a directive works only on a comment's last line, which is ours."""
     safe = [_safe(line) for text in lines for line in text.splitlines()]
     while safe and not safe[-1]:
         safe.pop()
@@ -41,14 +41,14 @@ def block_comment(lines: tuple[str, ...], indent: str) -> str:
 
 
 def line_comment(text: str, indent: str) -> str:
-    """The first line that says something, shortened."""
-    said = next((line for line in map(_safe, text.splitlines()) if line), "")
-    return f"{indent}/** {_safe(_shortened(said, MAX_SUMMARY))} */\n" if said else ""
+    """Return a comment with the first non-empty line, shortened."""
+    summary = next((line for line in map(_safe, text.splitlines()) if line), "")
+    return f"{indent}/** {_safe(_shortened(summary, MAX_SUMMARY))} */\n" if summary else ""
 
 
 def _safe(line: str) -> str:
-    shown = line if line.isprintable() else "".join(map(_shown, line))
-    return _DIRECTIVE.sub("@ ", shown.replace("*/", "*\\/")).strip()
+    visible = line if line.isprintable() else "".join(map(_shown, line))
+    return _DIRECTIVE.sub("@ ", visible.replace("*/", "*\\/")).strip()
 
 
 def _shown(character: str) -> str:
@@ -75,7 +75,7 @@ def not_a_digit_first(name: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return "".join(one if _is_part(one) else " " for one in text).split()
+    return "".join(character if _is_part(character) else " " for character in text).split()
 
 
 def _is_part(character: str) -> bool:
@@ -89,23 +89,23 @@ def _upper(word: str) -> str:
 
 
 def _single(changed: str, original: str) -> str:
-    """Some letters become two in the other case, or one that is no old letter; those stay as they are."""
+    """Return the changed letter unless its case mapping is two letters or a newer one; then the original."""
     return changed if len(changed) == 1 and _is_part(changed) else original
 
 
 class Names:
-    """Gives each name once; who asks later for the same gets a number behind it."""
+    """Makes names unique: repeated requests for a name get a number appended."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
 
-    def unique(self, wanted: str, endings: tuple[str, ...] = ("",)) -> str:
-        """The name under which nothing with any of the endings is taken yet."""
-        name, number = wanted, self._numbers.get(wanted, 1)
+    def unique(self, requested: str, endings: tuple[str, ...] = ("",)) -> str:
+        """Return a name that is free with each of the endings."""
+        name, number = requested, self._numbers.get(requested, 1)
         while any(name + ending in self._taken for ending in endings):
             number += 1
-            name = f"{wanted}{number}"
-        self._numbers[wanted] = number
+            name = f"{requested}{number}"
+        self._numbers[requested] = number
         self._taken.update(name + ending for ending in endings)
         return name

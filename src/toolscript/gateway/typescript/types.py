@@ -1,4 +1,4 @@
-"""Types as values, simplified, and printed as TypeScript."""
+"""TypeScript types as values: simplification and printing."""
 
 import json
 import math
@@ -16,13 +16,13 @@ _INHERITED = {
 
 MAX_ALTERNATIVES = 2_000
 MAX_CHAIN = 40
-# How many types are looked at for one tool, so that no schema can make this take long.
-MAX_LOOKS = 100_000
+# Maximum number of types visited for one tool, so that no schema can make this take long.
+MAX_VISITS = 100_000
 
 MAX_DEPTH = 8
 MAX_ITEMS = 100
 MAX_SAFE_INTEGER = 2**53 - 1
-# What needs no quotes. Names with letters beyond ASCII are quoted: not every compiler knows the same ones.
+# Names without quotes. Non-ASCII names are quoted: compilers differ in the letters they accept.
 PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*", re.ASCII)
 
 STEP = "  "
@@ -59,7 +59,7 @@ class ListOf:
 
 @dataclass(frozen=True)
 class TupleOf:
-    """The first `required` items must be there; `rest` is what may follow the last, if anything may."""
+    """The first `required` items are mandatory; `rest` is the type of further items, None if there are none."""
 
     items: tuple["Node", ...]
     required: int
@@ -68,7 +68,7 @@ class TupleOf:
 
 @dataclass(frozen=True)
 class Property:
-    """`notes` are the lines of its comment, as the schema has them."""
+    """`notes` are the lines of its comment, from the schema."""
 
     name: str
     type: "Node"
@@ -78,7 +78,7 @@ class Property:
 
 @dataclass(frozen=True)
 class Fields:
-    """An object; `others` is the type of the properties it does not name, if it may have any."""
+    """An object; `others` is the type of further properties, None if there are none."""
 
     properties: tuple[Property, ...]
     others: "Node | None" = None
@@ -104,9 +104,9 @@ ANY_OBJECT = Fields((), UNKNOWN)
 
 
 def either(nodes: Iterable[Node]) -> Node:
-    """The union, without repetitions; what may be anything takes everything else in."""
-    flat = [one for node in nodes for one in (node.members if isinstance(node, Either) else (node,))]
-    members = tuple(dict.fromkeys(one for one in flat if one != NEVER))
+    """Return the union without duplicates; `unknown` absorbs all other members."""
+    flat = [member for node in nodes for member in (node.members if isinstance(node, Either) else (node,))]
+    members = tuple(dict.fromkeys(member for member in flat if member != NEVER))
     if UNKNOWN in members:
         return UNKNOWN
     if len(members) < 2:
@@ -115,26 +115,26 @@ def either(nodes: Iterable[Node]) -> Node:
 
 
 def both(nodes: Iterable[Node]) -> Node:
-    """The intersection; objects that share no property become one object."""
-    flat = [one for node in nodes for one in (node.members if isinstance(node, Both) else (node,))]
-    members = tuple(dict.fromkeys(one for one in flat if one != UNKNOWN))
+    """Return the intersection; objects without common properties become one object."""
+    flat = [member for node in nodes for member in (node.members if isinstance(node, Both) else (node,))]
+    members = tuple(dict.fromkeys(member for member in flat if member != UNKNOWN))
     if NEVER in members:
         return NEVER
-    objects = [one for one in members if isinstance(one, Fields)]
-    if len(objects) == len(members) > 1 and _can_be_one(objects):
-        return Fields(tuple(one for node in objects for one in node.properties))
+    objects = [member for member in members if isinstance(member, Fields)]
+    if len(objects) == len(members) > 1 and _are_disjoint(objects):
+        return Fields(tuple(property_ for node in objects for property_ in node.properties))
     if len(members) < 2:
         return members[0] if members else UNKNOWN
     return Both(members)
 
 
-def _can_be_one(objects: list[Fields]) -> bool:
-    names = [one.name for node in objects for one in node.properties]
+def _are_disjoint(objects: list[Fields]) -> bool:
+    names = [property_.name for node in objects for property_ in node.properties]
     return len(names) == len(set(names)) and all(node.others is None for node in objects)
 
 
 def parts(node: Node) -> tuple[Node, ...]:
-    """The types a type is directly made of."""
+    """Return the direct component types of a type."""
     match node:
         case Either(members) | Both(members):
             return members
@@ -143,7 +143,7 @@ def parts(node: Node) -> tuple[Node, ...]:
         case TupleOf(items, _, rest):
             return items if rest is None else (*items, rest)
         case Fields(properties, others):
-            types = tuple(one.type for one in properties)
+            types = tuple(property_.type for property_ in properties)
             return types if others is None else (*types, others)
         case _:
             return ()
@@ -155,19 +155,19 @@ def names_in(node: Node) -> set[str]:
     return {name for part in parts(node) for name in names_in(part)}
 
 
-def is_inherited(one: Property) -> bool:
-    """Every object has a property of that name already, which TypeScript takes for a value of another type."""
-    return one.name in _INHERITED
+def is_inherited(property_: Property) -> bool:
+    """Return whether every object inherits a property of that name, which TypeScript types differently."""
+    return property_.name in _INHERITED
 
 
-def accepts_nothing_given(node: Node, declared: Mapping[str, Node]) -> bool:
-    """Whether `{}` is a value of the type."""
+def accepts_empty_object(node: Node, declared: Mapping[str, Node]) -> bool:
+    """Return whether `{}` is a value of the type."""
     seen: set[str] = set()
 
-    def accepts(one: Node) -> bool:
-        match one:
+    def accepts(candidate: Node) -> bool:
+        match candidate:
             case Fields(properties):
-                return all(each.optional and not is_inherited(each) for each in properties)
+                return all(property_.optional and not is_inherited(property_) for property_ in properties)
             case Either(members):
                 return any(map(accepts, members))
             case Both(members):
@@ -181,18 +181,18 @@ def accepts_nothing_given(node: Node, declared: Mapping[str, Node]) -> bool:
     return accepts(node)
 
 
-def without_wide_crossings(made: Sequence[Declaration]) -> tuple[Declaration, ...]:
-    """The types of a tool, with `unknown` for every intersection that could become too many alternatives."""
-    crossings = _Crossings({declaration.name: declaration.type for declaration in made})
-    return tuple(replace(declaration, type=crossings.narrowed(declaration.type)) for declaration in made)
+def without_wide_intersections(declarations: Sequence[Declaration]) -> tuple[Declaration, ...]:
+    """Return the declarations, with `unknown` for intersections that would expand to too many alternatives."""
+    crossings = _Crossings({declaration.name: declaration.type for declaration in declarations})
+    return tuple(replace(declaration, type=crossings.narrowed(declaration.type)) for declaration in declarations)
 
 
 class _Crossings:
-    """An intersection is looked at together with what its members say of the same property, and so on inward."""
+    """Checks an intersection, and recursively the types its members give to a common property."""
 
     def __init__(self, declared: Mapping[str, Node]) -> None:
         self._declared = declared
-        self._looks = 0
+        self._visits = 0
 
     def narrowed(self, node: Node) -> Node:
         match node:
@@ -205,7 +205,9 @@ class _Crossings:
             case TupleOf(items, required, rest):
                 return TupleOf(tuple(map(self.narrowed, items)), required, rest and self.narrowed(rest))
             case Fields(properties, others):
-                narrowed = tuple(replace(one, type=self.narrowed(one.type)) for one in properties)
+                narrowed = tuple(
+                    replace(property_, type=self.narrowed(property_.type)) for property_ in properties
+                )
                 return Fields(narrowed, others and self.narrowed(others))
             case _:
                 return node
@@ -220,14 +222,14 @@ class _Crossings:
             if self._alternatives(Both(nodes)) > MAX_ALTERNATIVES:
                 return True
             waiting += self._shared_properties(nodes)
-            if self._looks > MAX_LOOKS:
+            if self._visits > MAX_VISITS:
                 return True
         return False
 
     def _alternatives(self, node: Node, chain: int = 0) -> int:
-        """How many there are, as far as it matters."""
-        self._looks += 1
-        if chain > MAX_CHAIN or self._looks > MAX_LOOKS:
+        """Count the alternatives, up to just above the maximum."""
+        self._visits += 1
+        if chain > MAX_CHAIN or self._visits > MAX_VISITS:
             return MAX_ALTERNATIVES + 1
         match node:
             case Either(members):
@@ -243,29 +245,29 @@ class _Crossings:
     def _shared_properties(self, nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
         types: dict[str | None, dict[int, list[Node]]] = {}
         for number, node in enumerate(nodes):
-            for name, one in self._properties(node):
-                types.setdefault(name, {}).setdefault(number, []).append(one)
+            for name, type_ in self._properties(node):
+                types.setdefault(name, {}).setdefault(number, []).append(type_)
         return [tuple(map(either, by_node.values())) for by_node in types.values() if len(by_node) > 1]
 
     def _properties(self, node: Node, chain: int = 0) -> Iterator[tuple[str | None, Node]]:
-        """What an object, or an alternative, says of its properties; None stands for those it does not name."""
-        self._looks += 1
-        if chain > MAX_CHAIN or self._looks > MAX_LOOKS:
+        """Yield names and types of the properties of an object or its alternatives; None names further ones."""
+        self._visits += 1
+        if chain > MAX_CHAIN or self._visits > MAX_VISITS:
             return
         match node:
             case Either(members) | Both(members):
-                for one in members:
-                    yield from self._properties(one, chain + 1)
+                for member in members:
+                    yield from self._properties(member, chain + 1)
             case Named(name):
                 yield from self._properties(self._declared.get(name, UNKNOWN), chain + 1)
             case Fields(properties, others):
-                self._looks += len(properties)
-                yield from ((one.name, one.type) for one in properties)
+                self._visits += len(properties)
+                yield from ((property_.name, property_.type) for property_ in properties)
                 yield from [] if others is None else [(None, others)]
 
 
 def string_literal(text: str) -> str:
-    """A string in quotes. What cannot be seen is escaped, as it could make a reader see other code than runs."""
+    """Return a quoted string. Invisible characters are escaped: they could make code look different."""
     quoted = json.dumps(text, ensure_ascii=False)
     return quoted if quoted.isprintable() else "".join(map(_visible, quoted))
 
@@ -279,7 +281,7 @@ def property_name(text: str) -> str:
 
 
 def literal_type(value: object, depth: int = 0) -> Node:
-    """The type that only this value has, or the next wider one that can be written."""
+    """Return the literal type of the value, or the narrowest wider type."""
     match value:
         case bool():
             return Word("true" if value else "false")
@@ -290,13 +292,13 @@ def literal_type(value: object, depth: int = 0) -> Node:
         case Mapping() if depth < MAX_DEPTH:
             return _object(value, depth + 1)
         case list() if depth < MAX_DEPTH and len(value) <= MAX_ITEMS:
-            return TupleOf(tuple(literal_type(one, depth + 1) for one in value), len(value), None)
+            return TupleOf(tuple(literal_type(item, depth + 1) for item in value), len(value), None)
         case _:
             return wide_type(value)
 
 
 def wide_type(value: object) -> Node:
-    """The keyword for values of this sort."""
+    """Return the keyword type of a value."""
     match value:
         case None:
             return NULL
@@ -316,16 +318,16 @@ def _number(value: float) -> Node:
 
 
 def _object(value: Mapping[object, object], depth: int) -> Node:
-    properties = tuple(Property(str(name), literal_type(one, depth)) for name, one in value.items())
+    properties = tuple(Property(str(name), literal_type(item, depth)) for name, item in value.items())
     return Fields(properties, None if properties else NEVER)
 
 
-def declaration(one: Declaration, *, compact: bool) -> str:
-    comment = "" if compact else block_comment(one.notes, "")
-    text = expression(one.type, "", compact=compact)
-    if isinstance(one.type, Fields):
-        return f"{comment}export interface {one.name} {text}\n"
-    return f"{comment}export type {one.name} = {text};\n"
+def declaration(declared: Declaration, *, compact: bool) -> str:
+    comment = "" if compact else block_comment(declared.notes, "")
+    text = expression(declared.type, "", compact=compact)
+    if isinstance(declared.type, Fields):
+        return f"{comment}export interface {declared.name} {text}\n"
+    return f"{comment}export type {declared.name} = {text};\n"
 
 
 def expression(node: Node, indent: str, *, compact: bool) -> str:
@@ -358,7 +360,7 @@ def _tuple(node: TupleOf, indent: str, compact: bool) -> str:
 
 
 def _one_line(node: Fields) -> str:
-    lines = [_property(one, "", compact=True) for one in node.properties]
+    lines = [_property(property_, "", compact=True) for property_ in node.properties]
     if node.others is not None:
         lines.append(f"[key: string]: {expression(node.others, '', compact=True)}")
     return f"{{ {'; '.join(lines)} }}" if lines else "{}"
@@ -367,14 +369,14 @@ def _one_line(node: Fields) -> str:
 def _many_lines(node: Fields, indent: str) -> str:
     inner = indent + STEP
     lines = [
-        f"{block_comment(one.notes, inner)}{inner}{_property(one, inner, compact=False)};\n"
-        for one in node.properties
+        f"{block_comment(property_.notes, inner)}{inner}{_property(property_, inner, compact=False)};\n"
+        for property_ in node.properties
     ]
     if node.others is not None:
         lines.append(f"{inner}[key: string]: {expression(node.others, inner, compact=False)};\n")
     return f"{{\n{''.join(lines)}{indent}}}" if lines else "{}"
 
 
-def _property(one: Property, indent: str, *, compact: bool) -> str:
-    mark = "?" if one.optional else ""
-    return f"{property_name(one.name)}{mark}: {expression(one.type, indent, compact=compact)}"
+def _property(property_: Property, indent: str, *, compact: bool) -> str:
+    mark = "?" if property_.optional else ""
+    return f"{property_name(property_.name)}{mark}: {expression(property_.type, indent, compact=compact)}"

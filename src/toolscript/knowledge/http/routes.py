@@ -1,4 +1,4 @@
-"""/search_knowledge and what leads on from a hit. All of it reads, and nothing here could write."""
+"""/search_knowledge, and the routes that lead from a hit to its source and its neighbours. All are read-only."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ from toolscript.knowledge.model.query import (
     PassageQuery,
     SourcesQuery,
 )
-from toolscript.knowledge.ports import AsksLibrary
+from toolscript.knowledge.ports import LibrarySearch
 from toolscript.knowledge.schemas import (
     KnowledgeParameters,
     KnowledgePassageShown,
@@ -36,15 +36,15 @@ SourceId = Annotated[str, Path(description="As results name it.", pattern=ID_PAT
 
 @dataclass(frozen=True)
 class KnowledgeRoutes:
-    """`search` None: there is no library. `search_type` is for those who name none."""
+    """`search` None: there is no library. `search_type` is the default for requests without one."""
 
-    search: AsksLibrary | None
+    search: LibrarySearch | None
     identity: Identify
     search_type: SearchType = SearchType.HYBRID
 
 
 def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
-    """The names of operations are those of the tools over MCP: each is the same function."""
+    """Return the routes. Operation ids equal the names of the MCP tools: each is the same function."""
     checked = require_identity(knowledge.identity, Scope.KNOWLEDGE_READ) if knowledge else APIRoute
     router = APIRouter(tags=["knowledge"], route_class=checked)
     search = knowledge.search if knowledge else None
@@ -53,7 +53,7 @@ def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
     return router
 
 
-def _add_search(router: APIRouter, knowledge: AsksLibrary | None, default: SearchType) -> None:
+def _add_search(router: APIRouter, knowledge: LibrarySearch | None, default: SearchType) -> None:
     @router.post(
         "/search_knowledge",
         response_model=KnowledgeResponse,
@@ -62,17 +62,17 @@ def _add_search(router: APIRouter, knowledge: AsksLibrary | None, default: Searc
         summary="Search the library",
     )
     async def search_knowledge(
-        given: Annotated[KnowledgeParameters, Query()], asked: KnowledgeRequest | None = None
+        parameters: Annotated[KnowledgeParameters, Query()], request: KnowledgeRequest | None = None
     ) -> Response:
-        """Finds chunks of sources, and what was extracted from them, by meaning and by words, and where each is.
+        """Search chunks and extractions, dense and sparse (BM25), and return each hit with its position.
 
-        What is asked is the body in JSON, or without a body the same names in the query string.
+        Send the request as a JSON body, or without a body the same names in the query string.
         """
-        answer = await _there(knowledge).search(_query(given, asked, default))
+        answer = await _require_library(knowledge).search(_query(parameters, request, default))
         return json_response(KnowledgeResponse.of(answer))
 
 
-def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
+def _add_sources(router: APIRouter, knowledge: LibrarySearch | None) -> None:
     @router.get(
         "/sources",
         response_model=SourcesShown,
@@ -81,13 +81,13 @@ def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
         summary="List the sources of the library",
     )
     async def list_sources(
-        limit: Annotated[int, Query(ge=1, le=MAX_SOURCES, description="Most sources of a page.")] = 20,
+        limit: Annotated[int, Query(ge=1, le=MAX_SOURCES, description="Maximum number of sources per page.")] = 20,
         after: Annotated[str, Query(description="`next_after` of the page before.", max_length=24)] = "",
         type: Annotated[list[str] | None, Query(description="Only of any of these types.")] = None,  # noqa: A002
         topics: Annotated[list[str] | None, Query(description="Only with any of these topics.")] = None,
     ) -> Response:
         query = SourcesQuery(limit, after, tuple(type or ()), tuple(topics or ()))
-        return json_response(SourcesShown.of(await _there(knowledge).sources(query)))
+        return json_response(SourcesShown.of(await _require_library(knowledge).sources(query)))
 
     @router.get(
         "/sources/{source_id}",
@@ -97,27 +97,27 @@ def _add_sources(router: APIRouter, knowledge: AsksLibrary | None) -> None:
         summary="One source",
     )
     async def get_source(source_id: SourceId) -> Response:
-        return json_response(SourceShown.of(await _there(knowledge).source(source_id)))
+        return json_response(SourceShown.of(await _require_library(knowledge).source(source_id)))
 
     @router.get(
         "/passages/{chunk_id}",
         response_model=KnowledgePassageShown,
         responses=documented(401, 403, 404, 422, 429, 500, 503),
         operation_id="get_passage",
-        summary="A chunk with what stands around it",
+        summary="A chunk with its neighbours",
     )
     async def get_passage(
         chunk_id: SourceId,
         before: Annotated[int, Query(ge=0, le=MAX_NEIGHBOURS, description="Chunks before it.")] = 1,
         after: Annotated[int, Query(ge=0, le=MAX_NEIGHBOURS, description="Chunks after it.")] = 1,
     ) -> Response:
-        answer = await _there(knowledge).passage(PassageQuery(chunk_id, before, after))
+        answer = await _require_library(knowledge).passage(PassageQuery(chunk_id, before, after))
         return json_response(KnowledgePassageShown.of(answer))
 
 
-def _there(knowledge: AsksLibrary | None) -> AsksLibrary:
+def _require_library(knowledge: LibrarySearch | None) -> LibrarySearch:
     if knowledge is None:
-        raise SetupError("there is no library here", hint="TOOLSCRIPT_MONGO_URL says where it is")
+        raise SetupError("there is no library here", hint="set TOOLSCRIPT_MONGO_URL to its address")
     return knowledge
 
 
@@ -125,7 +125,7 @@ def _query(
     parameters: KnowledgeParameters, request: KnowledgeRequest | None, default: SearchType
 ) -> KnowledgeQuery:
     if request is None and parameters.query is None:
-        raise InvalidRequest("nothing is asked", hint="send a body, or a query string with `query`")
+        raise InvalidRequest("the request has no query", hint="send a body, or a query string with `query`")
     if request is not None and parameters.model_fields_set:
-        raise InvalidRequest("it is asked twice", hint="send a body, or a query string, and not both")
+        raise InvalidRequest("the request has both a body and a query string", hint="send one of them")
     return parameters.as_query(default) if request is None else request.as_query(default)

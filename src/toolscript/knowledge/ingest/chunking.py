@@ -1,7 +1,7 @@
-"""Chunking: the blocks of a file, packed into chunks that fit one vector and are about one thing.
+"""Chunking: packs the blocks of a file into chunks that fit one vector and are about one subject.
 
-A chunk never has text from both sides of a heading of the first or second level. Smaller sections that belong
-together are joined while they are short.
+A chunk never crosses a heading of the first or second level. Smaller sections that belong together are joined
+while they are short.
 """
 
 import re
@@ -16,31 +16,31 @@ from toolscript.knowledge.model.library import Chunk, Position, chunk_id
 TokenCount = Callable[[str], int]
 
 _LINE_END = re.compile(r"\n+")
-# A text as long as this is cut before it is counted: whoever counts takes a while for it.
+# A text with more letters per token than this is split before it is counted: tokenizing long texts is slow.
 _MAX_LETTERS_OF_A_TOKEN = 60
 
 _ESTIMATED = re.compile(r"(?P<latin>[A-Za-z]+)|(?P<digits>\d+)|(?P<other>[^\W\d_]+)|(?P<mark>[^\s\w]|_)")
 
-# A chunk is ended at the first good place after half of it, and before a piece that would make it larger.
+# A chunk ends at the first good place after half of the target, and before a segment that would exceed it.
 TARGET_TOKENS = 200
 _HALF, _SHORT = TARGET_TOKENS // 2, TARGET_TOKENS // 4
-# A heading up to this level begins something else.
+# A heading up to this level always begins a new chunk.
 PARTING_LEVEL = 2
 
-# Part of what a library is known to be made by: raise it whenever a file is read, cut or embedded otherwise.
+# Part of the pipeline fingerprint: raise it whenever files are read, chunked or embedded differently.
 CHUNKS_VERSION = 1
 
-# What all-MiniLM-L6-v2 reads; larger models are no better with more of a text in one vector.
+# The input limit of all-MiniLM-L6-v2; larger models are no better with more text in one vector.
 MAX_TOKENS = 256
-# Marks of the model's own around each text, and what some want to see before it.
-_OWN_TOKENS = 6
-# Of a title and a heading, before a chunk; a letter of a script without spaces is a token of its own.
+# Special tokens of the model around each text, and the prefix that some models need.
+_SPECIAL_TOKENS = 6
+# Length of the title and the heading before a chunk; in scripts without spaces each letter is a token.
 _MAX_LETTERS, _MAX_WIDE_LETTERS = 100, 30
 
 
 @dataclass(frozen=True)
-class Piece:
-    """`start` to before `end` of the block with that number."""
+class Segment:
+    """The text from `start` to `end` (exclusive) of the block with that number."""
 
     block: int
     start: int
@@ -48,27 +48,27 @@ class Piece:
     tokens: int
 
 
-def pieces_of(number: int, block: Block, whole: int, part: int, count: TokenCount) -> list[Piece]:
-    """Code and tables of up to `whole` tokens are one piece; so is any other block of up to `part`."""
+def segments_of(number: int, block: Block, whole: int, part: int, count: TokenCount) -> list[Segment]:
+    """Split a block. Code, tables and headings up to `whole` tokens stay whole, other blocks up to `part`."""
     text = block.text
-    kept = whole if block.kind in {BlockKind.CODE, BlockKind.TABLE, BlockKind.HEADING} else part
-    if len(text) <= kept * _MAX_LETTERS_OF_A_TOKEN:
+    maximum = whole if block.kind in {BlockKind.CODE, BlockKind.TABLE, BlockKind.HEADING} else part
+    if len(text) <= maximum * _MAX_LETTERS_OF_A_TOKEN:
         tokens = count(text)
-        if tokens <= kept:
-            return [Piece(number, 0, len(text), tokens)]
+        if tokens <= maximum:
+            return [Segment(number, 0, len(text), tokens)]
     borders = [_LINE_END, SENTENCE_END, WORD_END] if block.kind is not BlockKind.TEXT else [SENTENCE_END, WORD_END]
-    cut = _Cutting(text, whole, count)
-    return [Piece(number, start, end, tokens) for start, end, tokens in cut.apart(0, len(text), borders)]
+    splitter = _Splitter(text, whole, count)
+    return [Segment(number, start, end, tokens) for start, end, tokens in splitter.split(0, len(text), borders)]
 
 
-class _Cutting:
+class _Splitter:
     def __init__(self, text: str, maximum: int, count: TokenCount) -> None:
         self._text = text
         self._maximum = maximum
         self._count = count
 
-    def apart(self, start: int, end: int, borders: list[re.Pattern[str]]) -> Iterator[tuple[int, int, int]]:
-        """At the first kind of border; what is still too long between two of them, at the next kind."""
+    def split(self, start: int, end: int, borders: list[re.Pattern[str]]) -> Iterator[tuple[int, int, int]]:
+        """Split at the first kind of border; split parts that are still too long at the next kind."""
         if not borders:
             yield from self._letters(start, end)
             return
@@ -77,10 +77,10 @@ class _Cutting:
             if tokens is not None:
                 yield first, after, tokens
             else:
-                yield from self.apart(first, after, borders[1:])
+                yield from self.split(first, after, borders[1:])
 
     def _between(self, start: int, end: int, border: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-        """The white space of a border belongs to neither side."""
+        """Yield the spans between borders. The white space of a border belongs to neither side."""
         for match in border.finditer(self._text, start, end):
             after = match.start() + len(match.group().rstrip())
             if self._text[start:after].strip():
@@ -90,14 +90,14 @@ class _Cutting:
             yield start, end
 
     def _tokens(self, start: int, end: int) -> int | None:
-        """None where they are too many."""
+        """Return the number of tokens; None if they are too many."""
         if end - start > self._maximum * _MAX_LETTERS_OF_A_TOKEN:
             return None
         tokens = self._count(self._text[start:end])
         return tokens if tokens <= self._maximum else None
 
     def _letters(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """A word that is too long: in halves, until each of them fits. One letter always does."""
+        """Halve a word that is too long until each part fits. One letter always does."""
         waiting = [(start, end)]
         while waiting:
             first, after = waiting.pop()
@@ -110,7 +110,7 @@ class _Cutting:
 
 
 def estimated_tokens(text: str) -> int:
-    """For a model whose tokens nobody can count here: rather too many than too few."""
+    """Estimate the tokens of a model without a local tokenizer; the estimate is an upper bound for most texts."""
     return sum(_estimated(match) for match in _ESTIMATED.finditer(text))
 
 
@@ -120,11 +120,11 @@ def _estimated(match: re.Match[str]) -> int:
     return -(-length // shares[match.lastgroup or "mark"])
 
 
-Run = Sequence[Piece]
+Run = Sequence[Segment]
 
 
 class Room:
-    """How many tokens a chunk may have, by the section it stands in."""
+    """The maximum tokens of a chunk, by its section."""
 
     def __init__(self, by_section: Mapping[str, int]) -> None:
         self._by_section = by_section
@@ -135,11 +135,11 @@ class Room:
 
 @dataclass
 class _Growing:
-    """`level` is that of the heading it began under or with, `room` what it may have at most."""
+    """A chunk being packed. `level` is that of the heading it began under or with, `room` its maximum tokens."""
 
     level: int
     room: int
-    pieces: list[Piece] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
     tokens: int = 0
     has_text: bool = False
 
@@ -153,90 +153,90 @@ class _Packing:
         self._done: list[_Growing] = []
         self._growing = _Growing(0, 0)
 
-    def pack(self, pieces: Sequence[Piece]) -> list[_Growing]:
-        for index, piece in enumerate(pieces):
-            block = self._blocks[piece.block]
-            is_heading = self._is_heading(piece)
-            if is_heading and piece.start == 0:
+    def pack(self, segments: Sequence[Segment]) -> list[_Growing]:
+        for index, segment in enumerate(segments):
+            block = self._blocks[segment.block]
+            is_heading = self._is_heading(segment)
+            if is_heading and segment.start == 0:
                 self._level = block.level
-            if (is_heading and self._is_full_of_headings(piece)) or (
-                self._growing.has_text and not self._goes_on(pieces, index, is_heading)
+            if (is_heading and self._is_full_of_headings(segment)) or (
+                self._growing.has_text and not self._continues_chunk(segments, index, is_heading)
             ):
                 leading = [] if is_heading else self._lead_ins()
                 self._end()
-                for one in leading:
-                    self._add(one, False)
-            self._add(piece, is_heading)
+                for lead_in in leading:
+                    self._add(lead_in, False)
+            self._add(segment, is_heading)
         self._end()
         return self._done
 
-    def _is_full_of_headings(self, piece: Piece) -> bool:
-        """So many without a text that with this one they are more than a chunk."""
+    def _is_full_of_headings(self, segment: Segment) -> bool:
+        """Return whether headings without text, with this one, exceed the target of a chunk."""
         growing = self._growing
-        return not growing.has_text and bool(growing.pieces) and growing.tokens + piece.tokens > TARGET_TOKENS
+        return not growing.has_text and bool(growing.segments) and growing.tokens + segment.tokens > TARGET_TOKENS
 
-    def _goes_on(self, pieces: Sequence[Piece], position: int, is_heading: bool) -> bool:
-        growing, piece = self._growing, pieces[position]
+    def _continues_chunk(self, segments: Sequence[Segment], position: int, is_heading: bool) -> bool:
+        growing, segment = self._growing, segments[position]
         if is_heading:
-            joined = growing.tokens + self._tokens_of_section(pieces, position)
+            joined = growing.tokens + self._tokens_of_section(segments, position)
             together = PARTING_LEVEL < self._level >= growing.level and joined <= TARGET_TOKENS
             return together and not self._is_end_of_longer()
-        tokens = growing.tokens + piece.tokens
-        if self._begins_page(piece) and growing.tokens >= _HALF:
+        tokens = growing.tokens + segment.tokens
+        if self._begins_page(segment) and growing.tokens >= _HALF:
             return False
         return tokens <= min(TARGET_TOKENS, growing.room) or (growing.tokens < _HALF and tokens <= growing.room)
 
     def _is_end_of_longer(self) -> bool:
-        """What is left of a section that did not fit is about that section, and not about the next one as well."""
+        """Return whether the chunk is the rest of a longer section: it must not mix with the next section."""
         growing = self._growing
-        return growing.tokens >= _SHORT and not self._is_heading(growing.pieces[0]) and bool(self._done)
+        return growing.tokens >= _SHORT and not self._is_heading(growing.segments[0]) and bool(self._done)
 
-    def _tokens_of_section(self, pieces: Sequence[Piece], position: int) -> int:
-        """Of a heading and its text, as far as it matters."""
+    def _tokens_of_section(self, segments: Sequence[Segment], position: int) -> int:
+        """Count the tokens of a heading and its text, up to the target."""
         tokens = 0
         has_text = False
-        for piece in pieces[position:]:
-            is_heading = self._is_heading(piece)
+        for segment in segments[position:]:
+            is_heading = self._is_heading(segment)
             if (is_heading and has_text) or tokens > TARGET_TOKENS:
                 break
             has_text = has_text or not is_heading
-            tokens += piece.tokens
+            tokens += segment.tokens
         return tokens
 
-    def _begins_page(self, piece: Piece) -> bool:
-        last = self._growing.pieces[-1]
-        before, block = self._blocks[last.block], self._blocks[piece.block]
-        return piece.start == 0 and block.page != before.page and ends_a_sentence(before.text)
+    def _begins_page(self, segment: Segment) -> bool:
+        last = self._growing.segments[-1]
+        before, block = self._blocks[last.block], self._blocks[segment.block]
+        return segment.start == 0 and block.page != before.page and ends_a_sentence(before.text)
 
-    def _add(self, piece: Piece, is_heading: bool) -> None:
+    def _add(self, segment: Segment, is_heading: bool) -> None:
         growing = self._growing
-        growing.pieces.append(piece)
-        growing.tokens += piece.tokens
+        growing.segments.append(segment)
+        growing.tokens += segment.tokens
         if not growing.has_text:
-            growing.room = self._room.of(self._sections[piece.block])
-            growing.level = min(growing.level, self._level) if growing.pieces[:-1] else self._level
+            growing.room = self._room.of(self._sections[segment.block])
+            growing.level = min(growing.level, self._level) if growing.segments[:-1] else self._level
             growing.has_text = not is_heading
 
-    def _lead_ins(self) -> list[Piece]:
-        """What only says that something follows is taken off, to go with what does."""
-        taken: list[Piece] = []
-        pieces = self._growing.pieces
-        while self._growing.tokens >= _HALF and self._leads(pieces[-1]):
-            taken.insert(0, pieces.pop())
+    def _lead_ins(self) -> list[Segment]:
+        """Remove and return trailing lead-ins ("as follows:"), which belong to the next chunk."""
+        taken: list[Segment] = []
+        segments = self._growing.segments
+        while self._growing.tokens >= _HALF and self._leads(segments[-1]):
+            taken.insert(0, segments.pop())
             self._growing.tokens -= taken[0].tokens
         return taken
 
-    def _leads(self, piece: Piece) -> bool:
-        block = self._blocks[piece.block]
+    def _leads(self, segment: Segment) -> bool:
+        block = self._blocks[segment.block]
         is_lead_in = block.kind is BlockKind.TEXT and block.text.rstrip().endswith((":", "："))
-        return is_lead_in and piece.end == len(block.text) and piece.tokens < _SHORT
+        return is_lead_in and segment.end == len(block.text) and segment.tokens < _SHORT
 
     def _end(self) -> None:
-        if not self._growing.pieces:
+        if not self._growing.segments:
             return
         if self._done and self._belongs_to_last(self._growing):
             last = self._done[-1]
-            last.pieces += self._growing.pieces
+            last.segments += self._growing.segments
             last.tokens += self._growing.tokens
         else:
             self._share_with_short()
@@ -244,41 +244,41 @@ class _Packing:
         self._growing = _Growing(0, 0)
 
     def _share_with_short(self) -> None:
-        """The end of something that does not fit into one chunk is not left with a line or two."""
+        """Move segments from the previous chunk to the last, short part of a split section."""
         short = self._growing
-        if not self._done or short.tokens >= _SHORT or self._is_heading(short.pieces[0]):
+        if not self._done or short.tokens >= _SHORT or self._is_heading(short.segments[0]):
             return
-        last = self._done[-1].pieces
+        last = self._done[-1].segments
         while self._done[-1].tokens > _HALF and not self._is_heading(last[-1]):
             enough = short.tokens >= _SHORT and not self._leads(last[-1])
             if enough or short.tokens + last[-1].tokens > min(_HALF, short.room):
                 break
-            short.pieces.insert(0, last.pop())
-            short.tokens += short.pieces[0].tokens
-            self._done[-1].tokens -= short.pieces[0].tokens
+            short.segments.insert(0, last.pop())
+            short.tokens += short.segments[0].tokens
+            self._done[-1].tokens -= short.segments[0].tokens
 
-    def _is_heading(self, piece: Piece) -> bool:
-        return self._blocks[piece.block].kind is BlockKind.HEADING
+    def _is_heading(self, segment: Segment) -> bool:
+        return self._blocks[segment.block].kind is BlockKind.HEADING
 
     def _belongs_to_last(self, short: _Growing) -> bool:
-        """What is left over joins what it follows, if it stands under the same heading or a lesser one."""
+        """Return whether a short rest joins the previous chunk: under the same heading or a deeper one."""
         last = self._done[-1]
-        levels = [self._blocks[piece.block].level for piece in short.pieces if self._is_heading(piece)]
+        levels = [self._blocks[segment.block].level for segment in short.segments if self._is_heading(segment)]
         is_parted = any(level <= max(PARTING_LEVEL, last.level - 1) for level in levels)
         return short.tokens < _SHORT and last.tokens + short.tokens <= last.room and not is_parted
 
 
 def packed(
-    pieces: Sequence[Piece],
+    segments: Sequence[Segment],
     blocks: Sequence[Block],
     sections: Sequence[str],
     room: Room,
     count: Callable[[Run], int],
 ) -> list[Run]:
-    """`count` says how many tokens a run has as it is: put together, they may be more than the pieces had."""
+    """Pack segments into runs. `count` counts the tokens of a joined run, which can exceed their sum."""
     runs: list[Run] = []
-    for growing in _Packing(blocks, sections, room).pack(pieces):
-        waiting: list[Run] = [growing.pieces]
+    for growing in _Packing(blocks, sections, room).pack(segments):
+        waiting: list[Run] = [growing.segments]
         while waiting:
             run = waiting.pop()
             if len(run) > 1 and count(run) > growing.room:
@@ -294,7 +294,7 @@ def ends_a_sentence(text: str) -> bool:
 
 @dataclass(frozen=True)
 class _Place:
-    """Under which headings a block stands. `level` is that of the innermost, 0 where there is none."""
+    """The headings above a block. `level` is that of the innermost, 0 without headings."""
 
     chapter: str = ""
     section: str = ""
@@ -304,12 +304,12 @@ class _Place:
 def cut_into_chunks(
     source_id: str, title: str, blocks: Sequence[Block], count: TokenCount, topics: Sequence[str] = ()
 ) -> list[Chunk]:
-    """All that the blocks say, in order, and nothing twice. `count` says how many tokens a text has."""
+    """Return chunks with the whole text of the blocks, in order, without overlap. `count` counts tokens."""
     places = _places(blocks)
     room = Room({place.section: _room(title, place.section, count) for place in places})
     sections = [place.section for place in places]
-    pieces = _pieces(blocks, sections, room, count)
-    runs = packed(pieces, blocks, sections, room, lambda run: count(_content(blocks, run)))
+    segments = _segments(blocks, sections, room, count)
+    runs = packed(segments, blocks, sections, room, lambda run: count(_content(blocks, run)))
     seen: Counter[str] = Counter()
     chunks = []
     for number, run in enumerate(runs):
@@ -322,20 +322,24 @@ def cut_into_chunks(
 
 
 def chunk_text(source_title: str, chunk: Chunk) -> str:
-    """What is embedded: a chunk alone often does not say what it is about."""
+    """Return the text to embed, with title and section: a chunk alone often does not name its subject."""
     return f"{_head(source_title, chunk.position.section, chunk.content)}{chunk.content}"
 
 
 def chunk_terms(source_title: str, chunk: Chunk) -> dict[int, float]:
-    """As a sparse vector: what stands above it counts like a title."""
+    """Return the sparse vector; the headings above the chunk weigh like a title."""
     above = dict.fromkeys((chunk.position.section, chunk.position.chapter, source_title))
-    return terms_of_chunk(" ".join(one for one in above if one), chunk.content)
+    return terms_of_chunk(" ".join(heading for heading in above if heading), chunk.content)
 
 
 def _head(title: str, section: str, content: str = "") -> str:
-    """Without the heading that the chunk itself begins with."""
-    above = [_shortened(one) for one in dict.fromkeys((title, section)) if one and not content.startswith(one)]
-    return "".join(f"{one}\n" for one in above)
+    """Return title and section, without one that the content begins with."""
+    above = [
+        _shortened(heading)
+        for heading in dict.fromkeys((title, section))
+        if heading and not content.startswith(heading)
+    ]
+    return "".join(f"{heading}\n" for heading in above)
 
 
 def _shortened(text: str) -> str:
@@ -343,8 +347,8 @@ def _shortened(text: str) -> str:
 
 
 def _room(title: str, section: str, count: TokenCount) -> int:
-    """What a chunk's own text may have; never less than half, however many tokens its title has."""
-    return max(MAX_TOKENS // 2, MAX_TOKENS - _OWN_TOKENS - count(_head(title, section)))
+    """Return the maximum tokens of a chunk's own text; at least half, however long its title is."""
+    return max(MAX_TOKENS // 2, MAX_TOKENS - _SPECIAL_TOKENS - count(_head(title, section)))
 
 
 def _places(blocks: Sequence[Block]) -> list[_Place]:
@@ -362,30 +366,33 @@ def _places(blocks: Sequence[Block]) -> list[_Place]:
     return places
 
 
-def _pieces(blocks: Sequence[Block], sections: Sequence[str], room: Room, count: TokenCount) -> list[Piece]:
-    """What follows headings at once leaves room for them."""
-    pieces: list[Piece] = []
+def _segments(blocks: Sequence[Block], sections: Sequence[str], room: Room, count: TokenCount) -> list[Segment]:
+    """Split all blocks; a block directly after headings leaves room for them."""
+    segments: list[Segment] = []
     headings = 0
     for number, block in enumerate(blocks):
         if not block.text.strip():
             continue
         whole = room.of(sections[number])
         whole = max(whole // 2, whole - headings)
-        cut = pieces_of(number, block, whole, min(whole, TARGET_TOKENS), count)
-        pieces += cut
-        headings = headings + sum(piece.tokens for piece in cut) if block.kind is BlockKind.HEADING else 0
-    return pieces
+        cut = segments_of(number, block, whole, min(whole, TARGET_TOKENS), count)
+        segments += cut
+        headings = headings + sum(segment.tokens for segment in cut) if block.kind is BlockKind.HEADING else 0
+    return segments
 
 
 def _content(blocks: Sequence[Block], run: Run) -> str:
     parts: list[str] = []
     first = run[0]
     last = first
-    for piece in run[1:]:
-        if piece.block != last.block:
-            parts += [blocks[first.block].text[first.start : last.end], _between(blocks, last.block, piece.block)]
-            first = piece
-        last = piece
+    for segment in run[1:]:
+        if segment.block != last.block:
+            parts += [
+                blocks[first.block].text[first.start : last.end],
+                _between(blocks, last.block, segment.block),
+            ]
+            first = segment
+        last = segment
     parts.append(blocks[first.block].text[first.start : last.end])
     return "".join(parts).strip("\n")
 
@@ -401,8 +408,8 @@ def _between(blocks: Sequence[Block], before: int, after: int) -> str:
 
 def _position(blocks: Sequence[Block], places: Sequence[_Place], run: Run) -> Position:
     first, last = run[0], run[-1]
-    # Headings at its beginning lead to the one that the text stands under.
-    body = next((piece for piece in run if blocks[piece.block].kind is not BlockKind.HEADING), run[-1])
+    # Headings at the beginning of a chunk lead to the one above its text.
+    body = next((segment for segment in run if blocks[segment.block].kind is not BlockKind.HEADING), run[-1])
     block, place = blocks[first.block], places[body.block]
     line = None if block.line is None else block.line + block.text.count("\n", 0, first.start)
     start, end = _offset(block, first.start), _offset(blocks[last.block], last.end)
@@ -410,7 +417,7 @@ def _position(blocks: Sequence[Block], places: Sequence[_Place], run: Run) -> Po
 
 
 def _offset(block: Block, position: int) -> int:
-    """Where marks were left out, a place within a block is about where it is."""
+    """Return the offset in the source; approximate where the block omits markup."""
     span, length = block.end - block.start, len(block.text)
     if span <= 0 or span == length:
         return block.start + position

@@ -1,6 +1,6 @@
-"""Extraction: a language model says what chunks hold; prompts, checked answers and a token budget.
+"""Extraction: a language model extracts statements from chunks; prompts, validation and a token budget.
 
-What it says is checked before anything is kept. A chunk without a usable answer is left for another run.
+Every reply is validated before it is stored. A chunk without a usable reply is left for another run.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from toolscript.knowledge.model.library import (
     extraction_id,
 )
 
-# Raise it whenever a change here would have a model extract something else: everything is then extracted again.
+# Raise it whenever a change here alters what a model extracts: everything is then extracted again.
 PROMPT_VERSION = 1
 
 MAX_PER_CHUNK = 6
 MAX_TITLE, MAX_TEXT, MAX_TOPICS = 120, 600, 5
 MAX_SOURCE_TITLE, MAX_SECTION, MAX_CONTENT = 200, 200, 8_000
 
-# Letters that nobody sees: what is written with them is meant for a machine alone.
-_SECRET = re.compile("[\U000e0000-\U000e007f]+")
+# Unicode tag characters are invisible: text in them addresses only machines.
+_INVISIBLE = re.compile("[\U000e0000-\U000e007f]+")
 
 INSTRUCTIONS = (
     "Extract what is worth finding again from passages of books, papers and notes. Each line of the data is one"
@@ -49,26 +49,26 @@ INSTRUCTIONS = (
 )
 
 
-# Those that JSON leaves as they are.
+# Line ends that JSON does not escape.
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 
 MAX_READ = 100
-# An extraction with fewer of its words from the chunk says something else: it was made up, or belongs elsewhere.
+# Minimum share of an extraction's words that occur in the chunk. Below, it is invented or of another chunk.
 MIN_SHARED = 0.4
 
-_KNOWN = frozenset(type_.value for type_ in ExtractionType)
+_TYPES = frozenset(type_.value for type_ in ExtractionType)
 
 CHUNKS_A_CALL = 4
-# So many calls in a row without any answer: the endpoint is gone, and nobody waits for it any longer.
+# After so many failed calls in a row the endpoint counts as down, and the run stops calling it.
 MAX_FAILURES = 3
 
 logger = logging.getLogger(__name__)
 
 
 def data_of(source: Source, chunks: Sequence[Chunk]) -> str:
-    """Numbered from 1. A line each, and none has another inside, whatever its text has for a line end."""
+    """Return one line of JSON per chunk, numbered from 1. Line ends inside a text are escaped."""
     lines = (
-        json.dumps(_told(number, source, chunk), ensure_ascii=False) for number, chunk in enumerate(chunks, 1)
+        json.dumps(_data_line(number, source, chunk), ensure_ascii=False) for number, chunk in enumerate(chunks, 1)
     )
     return "\n".join(line.translate(_LINE_ENDS) for line in lines)
 
@@ -91,29 +91,29 @@ def schema_for(chunks: int) -> JsonObject:
     return object_with(passages={"type": "array", "items": answer, "minItems": chunks, "maxItems": chunks})
 
 
-def _told(number: int, source: Source, chunk: Chunk) -> JsonObject:
+def _data_line(number: int, source: Source, chunk: Chunk) -> JsonObject:
     return {
         "passage": number,
-        "source": _seen(source.title, MAX_SOURCE_TITLE),
-        "section": _seen(chunk.position.section or chunk.position.chapter, MAX_SECTION),
-        "text": _seen(chunk.content, MAX_CONTENT),
+        "source": _visible(source.title, MAX_SOURCE_TITLE),
+        "section": _visible(chunk.position.section or chunk.position.chapter, MAX_SECTION),
+        "text": _visible(chunk.content, MAX_CONTENT),
     }
 
 
-def _seen(text: str, maximum: int) -> str:
-    return _SECRET.sub("", text)[:maximum]
+def _visible(text: str, maximum: int) -> str:
+    return _INVISIBLE.sub("", text)[:maximum]
 
 
 def extractions_in(reply: JsonObject, chunks: Sequence[Chunk], extracted_at: str) -> dict[str, list[Extraction]]:
-    """By chunk id; a chunk without an answer, or with more than one, is not there."""
-    given = reply.get("passages")
-    if not isinstance(given, list):
+    """Return extractions by chunk id, without chunks that have no answer or more than one."""
+    replies = reply.get("passages")
+    if not isinstance(replies, list):
         raise Rejected("the text model gave no list of passages", hint="try a larger model")
     answers: dict[int, list[list[object]]] = {}
-    for one in given[: 2 * len(chunks)]:
-        number = one.get("passage") if isinstance(one, Mapping) else None
-        if isinstance(number, int) and not isinstance(number, bool) and isinstance(one.get("extractions"), list):
-            answers.setdefault(number, []).append(one["extractions"])
+    for entry in replies[: 2 * len(chunks)]:
+        number = entry.get("passage") if isinstance(entry, Mapping) else None
+        if isinstance(number, int) and not isinstance(number, bool) and isinstance(entry.get("extractions"), list):
+            answers.setdefault(number, []).append(entry["extractions"])
     return {
         chunk.id: _extractions(answers[number][0], chunk, extracted_at)
         for number, chunk in enumerate(chunks, 1)
@@ -121,26 +121,26 @@ def extractions_in(reply: JsonObject, chunks: Sequence[Chunk], extracted_at: str
     }
 
 
-def _extractions(given: Sequence[object], chunk: Chunk, extracted_at: str) -> list[Extraction]:
-    found: dict[str, Extraction] = {}
+def _extractions(entries: Sequence[object], chunk: Chunk, extracted_at: str) -> list[Extraction]:
+    extractions: dict[str, Extraction] = {}
     stems = _stems(f"{chunk.position.chapter} {chunk.position.section} {chunk.content}")
-    for type_, title, text, topics in _usable(given):
-        if len(found) < MAX_PER_CHUNK and text.casefold() not in found and _shares(text, stems):
-            id_ = extraction_id(chunk.id, len(found))
+    for type_, title, text, topics in _usable(entries):
+        if len(extractions) < MAX_PER_CHUNK and text.casefold() not in extractions and _shares(text, stems):
+            id_ = extraction_id(chunk.id, len(extractions))
             content = {"title": title, "text": text}
-            found[text.casefold()] = Extraction(
+            extractions[text.casefold()] = Extraction(
                 id_, chunk.source_id, chunk.id, type_, content, topics, extracted_at
             )
-    return list(found.values())
+    return list(extractions.values())
 
 
-def _usable(given: Sequence[object]) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
-    for one in given[:MAX_READ]:
-        if not isinstance(one, Mapping):
+def _usable(entries: Sequence[object]) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
+    for entry in entries[:MAX_READ]:
+        if not isinstance(entry, Mapping):
             continue
-        type_, text = one.get("type"), _line(one.get("text"), MAX_TEXT)
-        if isinstance(type_, str) and type_ in _KNOWN and text:
-            yield type_, _line(one.get("title"), MAX_TITLE), text, _topics(one.get("topics"))
+        type_, text = entry.get("type"), _line(entry.get("text"), MAX_TEXT)
+        if isinstance(type_, str) and type_ in _TYPES and text:
+            yield type_, _line(entry.get("title"), MAX_TITLE), text, _topics(entry.get("topics"))
 
 
 def _shares(text: str, stems: frozenset[int]) -> bool:
@@ -153,18 +153,18 @@ def _stems(text: str) -> frozenset[int]:
 
 
 def _topics(value: object) -> tuple[str, ...]:
-    named = [one for one in value[:MAX_READ] if isinstance(one, str)] if isinstance(value, list) else []
+    named = [topic for topic in value[:MAX_READ] if isinstance(topic, str)] if isinstance(value, list) else []
     return clean_topics(named, MAX_TOPICS)
 
 
 def _line(value: object, maximum: int) -> str:
-    """On one line and no longer than that, cut between words."""
+    """Return the text on one line of at most `maximum` characters, cut between words."""
     text = " ".join(readable(value).split()) if isinstance(value, str) else ""
     return text if len(text) <= maximum else text[: maximum + 1].rpartition(" ")[0][:maximum] or text[:maximum]
 
 
 class Extractor:
-    """`problem` tells why it no longer asks; `left` counts the chunks that got no usable answer."""
+    """`problem` is the reason why it stopped calling the model; `left` counts chunks without a usable reply."""
 
     def __init__(
         self,
@@ -190,40 +190,40 @@ class Extractor:
         return self._text.usage.tokens - self._spent_before
 
     async def extract(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
-        """By chunk id; only chunks that were answered are there."""
+        """Return extractions by chunk id, without chunks that got no usable reply."""
         parts = [chunks[index : index + CHUNKS_A_CALL] for index in range(0, len(chunks), CHUNKS_A_CALL)]
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ask(source, part)) for part in parts]
-        found = {id_: extractions for task in tasks for id_, extractions in task.result().items()}
-        self.left += len(chunks) - len(found)
-        return found
+            tasks = [group.create_task(self._extract_batch(source, part)) for part in parts]
+        results = {id_: extractions for task in tasks for id_, extractions in task.result().items()}
+        self.left += len(chunks) - len(results)
+        return results
 
-    async def _ask(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
-        """An answer can be too long, or spoilt by one chunk: then each is asked about alone."""
+    async def _extract_batch(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
+        """Extract from chunks; if the joint reply is invalid (too long, or one bad chunk), from each alone."""
         try:
-            return await self._answered(source, chunks)
+            return await self._call_model(source, chunks)
         except Rejected as error:
             if len(chunks) == 1:
                 logger.warning("a chunk left without extractions", extra={"reason": error.message})
                 return {}
-        alone = [await self._ask(source, [chunk]) for chunk in chunks]
-        return {id_: extractions for one in alone for id_, extractions in one.items()}
+        alone = [await self._extract_batch(source, [chunk]) for chunk in chunks]
+        return {id_: extractions for result in alone for id_, extractions in result.items()}
 
-    async def _answered(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
+    async def _call_model(self, source: Source, chunks: Sequence[Chunk]) -> Mapping[str, Sequence[Extraction]]:
         async with self._places:
             self._keep_to_budget()
             if self.problem:
                 return {}
             try:
                 reply = await self._text.reply(INSTRUCTIONS, data_of(source, chunks), schema_for(len(chunks)))
-                found = extractions_in(reply, chunks, self._now().isoformat(timespec="seconds"))
+                results = extractions_in(reply, chunks, self._now().isoformat(timespec="seconds"))
             except Rejected:
                 raise
             except ToolscriptError as error:
                 self._failed(error)
                 return {}
         self._failures = 0
-        return found
+        return results
 
     def _failed(self, error: ToolscriptError) -> None:
         self._failures += 1

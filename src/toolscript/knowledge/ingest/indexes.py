@@ -1,4 +1,4 @@
-"""The indexes of a library: which are written, their points, and marks of what is written already."""
+"""The indexes of a library: the live versions, their points, and marks of indexed content."""
 
 import asyncio
 import hashlib
@@ -19,13 +19,13 @@ REINDEX = "toolscript ingest --reindex"
 
 @dataclass(frozen=True)
 class LibraryIndexes:
-    """Of chunks and of extractions: made, named and dropped together."""
+    """The indexes of chunks and extractions: created, switched and dropped together."""
 
     chunks: Indexes
     extractions: Indexes
 
     async def live(self) -> str | None:
-        """None where either is missing, and no fingerprint at all where they differ: neither is any use alone."""
+        """Return the live fingerprint; None if either is missing, one that matches nothing if they differ."""
         chunks, extractions = await self.chunks.live(), await self.extractions.live()
         if chunks is None or extractions is None:
             return None
@@ -39,7 +39,7 @@ class LibraryIndexes:
         return await self.chunks.open(card), await self.extractions.open(card)
 
     async def make_live(self, fingerprint: str) -> None:
-        """Chunks last: what is live goes by them."""
+        """Switch the chunks last: they decide which index version is live."""
         await self.extractions.make_live(fingerprint)
         await self.chunks.make_live(fingerprint)
 
@@ -49,7 +49,7 @@ class LibraryIndexes:
 
 
 async def prepare_indexes(indexes: LibraryIndexes, card: IndexCard, reader: LibraryReader) -> None:
-    """They are live and made with this card; those of a library without anything in it are made now."""
+    """Require live indexes of this index version; create them for an empty library."""
     live = await indexes.live()
     if live is None:
         if await reader.source_page("", 1):
@@ -74,9 +74,9 @@ async def require_live(indexes: LibraryIndexes, card: IndexCard) -> None:
 
 @dataclass(frozen=True)
 class PointMark:
-    """`chunk` and `extractions` stand for what is in the indexes of it; empty: nothing, or nobody knows.
+    """`chunk` and `extractions` are hashes of a chunk's indexed content; empty: nothing indexed, or unknown.
 
-    `version` is that of the points. What comes later has a later one, even where clocks differ.
+    `version` is that of the points. It increases with every write, even where clocks differ.
     """
 
     version: int = 0
@@ -87,8 +87,8 @@ class PointMark:
         return f"{self.version}.{self.chunk}.{self.extractions}"
 
 
-def mark_read(text: str) -> PointMark:
-    """Whatever is no mark says that nobody knows."""
+def parse_mark(text: str) -> PointMark:
+    """Parse a mark; an invalid one is as an unknown state."""
     version, *hashes = text.split(".")
     if not version.isdecimal() or len(hashes) != 2:
         return PointMark()
@@ -96,19 +96,19 @@ def mark_read(text: str) -> PointMark:
 
 
 def content_mark(fingerprint: str, entries: Iterable[tuple[str, Sequence[str], Fields]]) -> str:
-    """Of ids, texts and fields as they are in the index of that fingerprint; of nothing, nothing."""
-    told = [[id_, texts, {name: fields[name] for name in sorted(fields)}] for id_, texts, fields in entries]
-    if not told:
+    """Return a hash of ids, texts and payloads in the index of that fingerprint; empty without entries."""
+    content = [[id_, texts, {name: fields[name] for name in sorted(fields)}] for id_, texts, fields in entries]
+    if not content:
         return ""
-    canonical = json.dumps([fingerprint, told], ensure_ascii=False)
+    canonical = json.dumps([fingerprint, content], ensure_ascii=False)
     return hashlib.blake2b(canonical.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is indexed of one thing, before anybody has embedded it or counted its words.
+    """The indexed text and payload of a chunk or an extraction, before its vectors are computed.
 
-    `above` is what beside the text its words are taken from.
+    `above` are texts that count for the sparse vector in addition to `text`.
     """
 
     id: str
@@ -125,7 +125,7 @@ def chunk_entry(title: str, chunk: Chunk) -> Entry:
 
 
 def extraction_entry(chunk: Chunk, extraction: Extraction) -> Entry:
-    """Whoever asks for a topic of the source finds what was extracted from it, too."""
+    """Return the entry of an extraction. It also has the topics of its source, so that filters find it."""
     fields = {
         "source_id": extraction.source_id,
         "chunk_id": extraction.chunk_id,
@@ -141,10 +141,10 @@ def mark_of(fingerprint: str, entries: Sequence[Entry]) -> str:
 
 
 async def points_of(embedder: Embedder, entries: Sequence[Entry], version: int) -> Mapping[str, Point]:
-    """By id."""
+    """Embed entries and return their points by id."""
     if not entries:
         return {}
-    vectors = await embedder.embed_passages([entry.text for entry in entries])
+    vectors = await embedder.embed_texts([entry.text for entry in entries])
     terms = await asyncio.to_thread(lambda: [entry.terms() for entry in entries])
     return {
         entry.id: Point(point_of(entry.id), version, vector, counted, entry.fields)

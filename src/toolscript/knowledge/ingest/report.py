@@ -1,4 +1,4 @@
-"""What an ingest reports, and the fingerprint of the pipeline that decides what is done again."""
+"""The report of an ingest, its progress, and the pipeline fingerprint that decides what is ingested again."""
 
 import hashlib
 import json
@@ -19,10 +19,10 @@ OnResult = Callable[[IngestResult], None]
 
 @dataclass
 class IngestReport:
-    """Of the files that were skipped the first are named, and why.
+    """`skipped` lists the first skipped files, with the reasons.
 
-    `unextracted` are chunks that a language model gave no usable answer for, `problem` why it is asked no more.
-    `kept` are folders that are empty, with how many sources the library still has of each.
+    `unextracted` counts chunks without a usable reply of the language model, `problem` is why the run stopped
+    calling it. `kept` are empty folders, with the number of sources that the library still has of each.
     """
 
     outcomes: Counter[IngestOutcome] = field(default_factory=Counter)
@@ -65,7 +65,7 @@ class IngestReport:
 
 @dataclass(frozen=True)
 class Described:
-    """What whoever ingests says of the files, beside what they say themselves. Empty: what they say."""
+    """Metadata from the options of an ingest, which overrides that of the files. Empty: that of the files."""
 
     type: str = ""
     topics: tuple[str, ...] = ()
@@ -77,14 +77,14 @@ class Described:
         return hashlib.blake2b(canonical.encode(), digest_size=6).hexdigest()
 
 
-AS_THEY_SAY = Described()
+NO_OVERRIDES = Described()
 
 
 @dataclass(frozen=True)
 class PipelineFingerprint:
-    """`index` is the fingerprint of the indexes, `made` how it was cut and described.
+    """`index` is the fingerprint of the indexes, `made` that of chunking and metadata.
 
-    `extraction` is that of the extractions; empty where nobody extracts, or some chunk could not be looked at.
+    `extraction` is that of the extractor; empty without one, or when some chunk got no usable reply.
     """
 
     index: str
@@ -106,22 +106,22 @@ def parse_pipeline_fingerprint(text: str) -> PipelineFingerprint:
     return PipelineFingerprint(*parts) if len(parts) == 3 else PipelineFingerprint("", "")
 
 
-def unheard(_: IngestResult) -> None:
-    """For results that nobody waits for."""
+def discard_result(_: IngestResult) -> None:
+    """Ignore a result."""
 
 
 @dataclass
 class IngestProgress:
-    """Who is told how far it has come."""
+    """Reports results and progress to callbacks, and adds them up."""
 
-    on_result: OnResult = unheard
+    on_result: OnResult = discard_result
     on_progress: OnProgress = silent
     report: IngestReport = field(default_factory=IngestReport)
     total: int | None = None
     chunks: int = 0
 
     def expect(self, count: int) -> None:
-        """So many more than were counted at first."""
+        """Add to the total."""
         if self.total is not None:
             self.total += count
 
@@ -132,6 +132,6 @@ class IngestProgress:
 
     def count_chunks(self, count: int) -> None:
         self.chunks += count
-        # Of two that are told at once, a terminal that shows lines shows the first: the one with an end.
+        # A terminal without a live display shows the first of two reports at once: the one with a total.
         self.on_progress(Progress("files", self.report.done, self.total))
         self.on_progress(Progress("chunks", self.chunks))

@@ -1,4 +1,4 @@
-"""Many files into the library, a few at once. What another run is at work on is tried again at the end."""
+"""Ingest of many files with bounded concurrency. Files that another run has claimed are retried at the end."""
 
 import asyncio
 import logging
@@ -16,19 +16,19 @@ from toolscript.knowledge.ports import LibraryWriter
 
 FILES_AT_ONCE = 4
 LOOKED_UP_AT_ONCE = 256
-# One file that an engine refuses is that file's fault; so many in a row are the engine's.
+# One refused file is that file's fault; so many in a row are the engine's.
 MAX_REFUSED_IN_A_ROW = 10
-# A run that was killed has its sources for so many leases at the most.
+# A killed run holds its sources for less than so many leases.
 PATIENT_LEASES = 1.5
-GO_ON = "run the same command again: it goes on where it ended"
+RESUME_HINT = "run the same command again: it resumes where it stopped"
 
 _Waiting = asyncio.Queue[tuple[FoundFile, KnownSource | None] | None]
 
 logger = logging.getLogger(__name__)
 
 
-class TakesFile(Protocol):
-    """Ingests one file, or only says what would become of it."""
+class FileStep(Protocol):
+    """Ingests one file, or only reports the result that an ingest would have."""
 
     async def ingest(self, file: FoundFile, known: KnownSource | None) -> IngestResult: ...
 
@@ -36,28 +36,28 @@ class TakesFile(Protocol):
 class IngestRun:
     def __init__(
         self,
-        ingest: TakesFile,
+        ingest: FileStep,
         writer: LibraryWriter,
-        telling: IngestProgress,
+        progress: IngestProgress,
         *,
         lease_seconds: float,
         at_once: int = FILES_AT_ONCE,
     ) -> None:
         self._ingest = ingest
         self._writer = writer
-        self._telling = telling
+        self._progress = progress
         self._lease_seconds = lease_seconds
         self._at_once = at_once
         self._refused = 0
         self._busy: list[FoundFile] = []
 
     async def run(self, files: Iterable[FoundFile | IngestResult]) -> None:
-        """Of files, and of what became of others. An engine that fails ends it; what was done stays done."""
+        """Ingest files, and report results that are given. A failing engine ends the run; finished files stay."""
         try:
             await self._take(files)
-            await self._come_back()
+            await self._retry_busy()
         except ToolscriptError as error:
-            error.hint = f"{error.hint}; then {GO_ON}" if error.hint else GO_ON
+            error.hint = f"{error.hint}; then {RESUME_HINT}" if error.hint else RESUME_HINT
             raise
 
     async def _take(self, files: Iterable[FoundFile | IngestResult]) -> None:
@@ -65,7 +65,7 @@ class IngestRun:
 
         async def work() -> None:
             while (waiting := await queue.get()) is not None:
-                await self._one(*waiting)
+                await self._ingest_file(*waiting)
                 raise_if_cancelled()
 
         await _all_or_none([lambda: self._offer(files, queue), *[work] * self._at_once])
@@ -74,7 +74,7 @@ class IngestRun:
         async for page in _pages(files):
             for result in page:
                 if isinstance(result, IngestResult):
-                    self._telling.tell(result)
+                    self._progress.tell(result)
             found_files = [file for file in page if isinstance(file, FoundFile)]
             known = await self._writer.known([file.name for file in found_files])
             raise_if_cancelled()
@@ -83,7 +83,7 @@ class IngestRun:
         for _ in range(self._at_once):
             await queue.put(None)
 
-    async def _one(self, file: FoundFile, known: KnownSource | None) -> None:
+    async def _ingest_file(self, file: FoundFile, known: KnownSource | None) -> None:
         try:
             result = await self._ingest.ingest(file, known)
         except Conflict:
@@ -96,10 +96,10 @@ class IngestRun:
             result = IngestResult(file.name, IngestOutcome.SKIPPED, problem=error.message)
         else:
             self._refused = 0
-        self._telling.tell(result)
+        self._progress.tell(result)
 
-    async def _come_back(self) -> None:
-        """To what others have: they may have died with it."""
+    async def _retry_busy(self) -> None:
+        """Retry files that other runs have claimed: those runs may have died."""
         ends_at = time.monotonic() + PATIENT_LEASES * self._lease_seconds
         if self._busy:
             logger.warning("waiting for another run that has %d files, or had them and died", len(self._busy))
@@ -109,18 +109,18 @@ class IngestRun:
             await self._take(busy)
         for file in self._busy:
             problem = "another run is at work on it"
-            self._telling.tell(IngestResult(file.name, IngestOutcome.SKIPPED, problem=problem))
+            self._progress.tell(IngestResult(file.name, IngestOutcome.SKIPPED, problem=problem))
 
 
 async def _pages(files: Iterable[FoundFile | IngestResult]) -> AsyncIterator[list[FoundFile | IngestResult]]:
-    """On a thread: a folder may lie on a disk that is far away."""
+    """List on a thread: a folder may be on a network disk."""
     rest = iter(files)
     while page := await asyncio.to_thread(lambda: list(islice(rest, LOOKED_UP_AT_ONCE))):
         yield page
 
 
 async def _all_or_none(works: Sequence[Callable[[], Coroutine[None, None, None]]]) -> None:
-    """All at once; the first that fails ends the others, and is what went wrong."""
+    """Run all concurrently; the first failure cancels the others and is raised."""
     tasks = [asyncio.create_task(work()) for work in works]
     try:
         for done in asyncio.as_completed(tasks):

@@ -1,4 +1,4 @@
-"""One source of the library: claimed by one run, written, and removed."""
+"""One source of the library: its claim by one run, its writing, and its removal."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from toolscript.knowledge.ingest.indexes import (
     chunk_entry,
     extraction_entry,
     mark_of,
-    mark_read,
+    parse_mark,
     points_of,
 )
 from toolscript.knowledge.ingest.report import IngestProgress
@@ -38,7 +38,7 @@ class SourceClaim:
     def __init__(self, library: LibraryWriter, source: Source, seconds: float) -> None:
         self.source = source
         self._library = library
-        # Of this claim alone: a file that one command meets twice is not written twice at once either.
+        # Unique per claim: one command that lists a file twice does not write it twice at once either.
         self._run = uuid.uuid4().hex
         self._seconds = seconds
         self._holds_until = float("-inf")
@@ -47,33 +47,33 @@ class SourceClaim:
         self._turn = asyncio.Lock()
 
     def check(self) -> None:
-        """Before anything is written: a run that was held up does not write what another may be writing now."""
+        """Raise Conflict if the claim has expired: a delayed run must not write over another that took over."""
         if time.monotonic() >= self._holds_until:
-            raise _taken()
+            raise _conflict()
 
     async def finish(self, source: Source, content_hash: str, recipe: str) -> None:
-        # Whoever renews a claim after it was finished takes the source again.
+        # Renewing a finished claim would claim the source again.
         async with self._turn:
             self.check()
             if not await self._library.finish(source, self._run, content_hash, recipe):
-                raise _taken()
+                raise _conflict()
             self._is_over()
 
     async def discard(self) -> None:
-        """The source itself leaves the library."""
+        """Remove the source itself from the library."""
         async with self._turn:
             self.check()
             await self._library.remove_source(self.source.id)
             self._is_over()
 
     async def take(self) -> None:
-        asked_at = time.monotonic()
+        claimed_at = time.monotonic()
         if not await self._library.claim(self.source, self._run, self._seconds):
-            raise _taken()
-        self._holds_until = asked_at + self._seconds
+            raise _conflict()
+        self._holds_until = claimed_at + self._seconds
 
     async def keep(self) -> None:
-        """Until it is over, or lost: then nothing can be written any more."""
+        """Renew the claim until it is over or lost; after a loss nothing can be written."""
         while not await self._ends_in(self._seconds * RENEWED_BY):
             async with self._turn:
                 if self._ended.is_set():
@@ -85,11 +85,11 @@ class SourceClaim:
                     self._holds_until = float("-inf")
                     return
                 except ToolscriptError:
-                    # Whoever writes next hears of it; until then it is tried again.
+                    # The next write raises the error; until then the renewal is retried.
                     continue
 
     async def end(self) -> None:
-        """What was not finished is given back."""
+        """Release the source unless it is finished."""
         self._ended.set()
         async with self._turn:
             if not self._is_finished:
@@ -109,7 +109,7 @@ class SourceClaim:
 
 @asynccontextmanager
 async def claimed(library: LibraryWriter, source: Source, seconds: float) -> AsyncIterator[SourceClaim]:
-    """A conflict when another run has it."""
+    """Hold a claim on a source. Raise Conflict while another run holds it."""
     claim = SourceClaim(library, source, seconds)
     await claim.take()
     keeping = asyncio.create_task(claim.keep())
@@ -120,15 +120,15 @@ async def claimed(library: LibraryWriter, source: Source, seconds: float) -> Asy
         await keeping
 
 
-def _taken() -> Conflict:
+def _conflict() -> Conflict:
     return Conflict("another run is at work on it", hint="wait until that run is over, and run the command again")
 
 
 @dataclass(frozen=True)
 class LibraryWriteContext:
-    """A library to read and to write, and the indexes of it that one model makes.
+    """A library to read and to write, and its indexes of one model.
 
-    `require_live` refuses once others have become the live ones: nobody would find what is written then.
+    `require_live` raises once another index version is live: searches would not find what is written then.
     """
 
     reader: LibraryReader
@@ -144,15 +144,15 @@ class LibraryWriteContext:
 
 
 class SourceWriting:
-    """Counts the chunks that were `written`, being new or different, those `removed`, and what was `extracted`."""
+    """Writes one source. Counts new or changed chunks (`written`), `removed` chunks and `extracted` statements."""
 
     def __init__(
         self, write_context: LibraryWriteContext, claim: SourceClaim, marks: Mapping[str, ChunkMark]
     ) -> None:
-        self._shelves = write_context
+        self._context = write_context
         self._claim = claim
-        self._marks = {id_: mark_read(mark.indexed) for id_, mark in marks.items()}
-        self._found = frozenset(marks)
+        self._marks = {id_: parse_mark(mark.indexed) for id_, mark in marks.items()}
+        self._stored_before = frozenset(marks)
         self._extracted = {id_: mark.extracted for id_, mark in marks.items()}
         latest = max((mark.version for mark in self._marks.values()), default=0)
         self._version = max(int(time.time() * 1_000), latest + 1)
@@ -160,7 +160,7 @@ class SourceWriting:
 
     @property
     def stored(self) -> Collection[str]:
-        """The ids of all chunks that the library has of it."""
+        """Return the ids of all stored chunks of the source."""
         return self._marks.keys()
 
     @property
@@ -171,58 +171,58 @@ class SourceWriting:
         return [chunk for chunk in chunks if self._extracted.get(chunk.id) != recipe]
 
     async def put(self, source: Source, chunks: Sequence[Chunk]) -> None:
-        """Only what is new or different is written, only what is not in the index as it is now is embedded."""
-        there = [chunk.id for chunk in chunks if chunk.id in self._marks]
-        known = await self._shelves.reader.chunks(there) if there else {}
-        changed = [chunk for chunk in chunks if known.get(chunk.id) != chunk]
+        """Write new and changed chunks only, and embed only chunks whose indexed state differs."""
+        stored_ids = [chunk.id for chunk in chunks if chunk.id in self._marks]
+        stored = await self._context.reader.chunks(stored_ids) if stored_ids else {}
+        changed = [chunk for chunk in chunks if stored.get(chunk.id) != chunk]
         self._claim.check()
         if changed:
-            await self._shelves.writer.put_chunks(changed)
+            await self._context.writer.put_chunks(changed)
         self._marks = {chunk.id: PointMark() for chunk in changed} | self._marks
         self.written += len({chunk.id for chunk in changed} | await self.index(source, chunks))
 
     async def index(self, source: Source, chunks: Sequence[Chunk], *, missing: Collection[str] = ()) -> set[str]:
-        """Makes the indexes as the library is; answers whose points it wrote. No mark of `missing` is believed."""
+        """Bring the indexes up to the library; return the chunks it wrote. Ignore the marks of `missing`."""
         entries = {chunk.id: [chunk_entry(source.title, chunk)] for chunk in chunks}
         extracted = await self._extraction_entries(chunks)
-        wanted = {
+        current = {
             chunk.id: PointMark(
                 self._version, self._mark(entries[chunk.id]), self._mark(extracted.get(chunk.id, ()))
             )
             for chunk in chunks
         }
-        trusted = {id_: PointMark() if id_ in missing else self._marks[id_] for id_ in wanted}
-        chunks_behind = [id_ for id_ in wanted if wanted[id_].chunk != trusted[id_].chunk]
-        extractions_behind = [id_ for id_ in wanted if wanted[id_].extractions != trusted[id_].extractions]
-        await self._write_points(_of(entries, chunks_behind), _of(extracted, extractions_behind))
+        trusted = {id_: PointMark() if id_ in missing else self._marks[id_] for id_ in current}
+        chunks_behind = [id_ for id_ in current if current[id_].chunk != trusted[id_].chunk]
+        extractions_behind = [id_ for id_ in current if current[id_].extractions != trusted[id_].extractions]
+        await self._write_points(_select(entries, chunks_behind), _select(extracted, extractions_behind))
         behind = {*chunks_behind, *extractions_behind}
-        await self._set_marks({id_: wanted[id_] for id_ in behind})
+        await self._set_marks({id_: current[id_] for id_ in behind})
         return behind
 
     async def replace_extractions(
         self, source: Source, recipe: str, chunks: Sequence[Chunk], found: Mapping[str, Sequence[Extraction]]
     ) -> None:
-        """Of those chunks that are in `found`."""
+        """Replace the extractions of the chunks in `found`."""
         answered = [chunk for chunk in chunks if chunk.id in found]
         if not answered:
             return
         await self._remove_extraction_points([chunk.id for chunk in answered])
         self._claim.check()
-        await self._shelves.writer.put_extractions(recipe, found)
+        await self._context.writer.put_extractions(recipe, found)
         self._extracted |= dict.fromkeys(found, recipe)
         self.extracted += sum(map(len, found.values()))
         await self.index(source, answered)
 
     async def remove(self, ids: Iterable[str]) -> None:
-        """Chunks with all that was extracted from them."""
+        """Remove chunks and their extractions."""
         listed = list(ids)
         for index in range(0, len(listed), REMOVED_AT_ONCE):
             batch = listed[index : index + REMOVED_AT_ONCE]
-            # Whoever is killed now, and finds the chunk in the file again, has to index it again.
+            # If the run is killed now and the chunk is in the file again, it must be indexed again.
             await self._set_marks({id_: PointMark(self._version) for id_ in batch})
             await self._remove_extraction_points(batch)
-            await self._shelves.chunks.remove(self._versions(batch))
-            await self._shelves.writer.remove_chunks(batch)
+            await self._context.chunks.remove(self._versions(batch))
+            await self._context.writer.remove_chunks(batch)
             for id_ in batch:
                 del self._marks[id_]
             self.removed += len(batch)
@@ -232,60 +232,60 @@ class SourceWriting:
         if not by_id:
             return {}
         entries = defaultdict(list)
-        for extraction in await self._shelves.writer.extractions_of(list(by_id)):
+        for extraction in await self._context.writer.extractions_of(list(by_id)):
             entries[extraction.chunk_id].append(extraction_entry(by_id[extraction.chunk_id], extraction))
         return entries
 
     async def _write_points(self, chunks: Sequence[Entry], extractions: Sequence[Entry]) -> None:
-        """Embedded together: a model is quicker with many at once."""
-        points = await points_of(self._shelves.embedder, [*chunks, *extractions], self._version)
+        """Embed all in one call: a model is faster in batches."""
+        points = await points_of(self._context.embedder, [*chunks, *extractions], self._version)
         self._claim.check()
         if chunks:
-            await self._shelves.chunks.put([points[entry.id] for entry in chunks])
+            await self._context.chunks.put([points[entry.id] for entry in chunks])
         if extractions:
-            await self._shelves.extractions.put([points[entry.id] for entry in extractions])
+            await self._context.extractions.put([points[entry.id] for entry in extractions])
 
     async def _remove_extraction_points(self, chunk_ids: Sequence[str]) -> None:
-        """All that there are, before any leaves the library: nobody would know of their points then."""
-        older = [id_ for id_ in chunk_ids if id_ in self._found]
-        old = await self._shelves.writer.extractions_of(older) if older else []
+        """Remove the points before the extractions leave the library, which alone knows their ids."""
+        stored_ids = [id_ for id_ in chunk_ids if id_ in self._stored_before]
+        old = await self._context.writer.extractions_of(stored_ids) if stored_ids else []
         if not old:
             return
-        having = {extraction.chunk_id for extraction in old}
-        await self._set_marks({id_: replace(self._marks[id_], extractions="") for id_ in having})
-        await self._shelves.extractions.remove(self._versions([extraction.id for extraction in old]))
+        chunk_ids_with_points = {extraction.chunk_id for extraction in old}
+        await self._set_marks({id_: replace(self._marks[id_], extractions="") for id_ in chunk_ids_with_points})
+        await self._context.extractions.remove(self._versions([extraction.id for extraction in old]))
 
     async def _set_marks(self, marks: Mapping[str, PointMark]) -> None:
         changed = {id_: mark for id_, mark in marks.items() if self._marks[id_] != mark}
         self._claim.check()
         if changed:
-            await self._shelves.writer.mark_indexed({id_: str(mark) for id_, mark in changed.items()})
+            await self._context.writer.mark_indexed({id_: str(mark) for id_, mark in changed.items()})
             self._marks |= changed
 
     def _versions(self, ids: Iterable[str]) -> list[PointVersion]:
         return [PointVersion(point_of(id_), self._version) for id_ in ids]
 
     def _mark(self, entries: Sequence[Entry]) -> str:
-        return mark_of(self._shelves.fingerprint, entries)
+        return mark_of(self._context.fingerprint, entries)
 
 
-def _of(entries: Mapping[str, Sequence[Entry]], ids: Iterable[str]) -> list[Entry]:
+def _select(entries: Mapping[str, Sequence[Entry]], ids: Iterable[str]) -> list[Entry]:
     return [entry for id_ in ids for entry in entries.get(id_, ())]
 
 
 class RemovedSources:
-    """`is_gone` tells of the path a source is known by whether its file is not there any more."""
+    """Removes sources whose files are gone. `is_gone` checks the path of a source."""
 
     def __init__(
-        self, writer: LibraryWriter, is_gone: Callable[[str], bool], telling: IngestProgress, remove: Remove
+        self, writer: LibraryWriter, is_gone: Callable[[str], bool], progress: IngestProgress, remove: Remove
     ) -> None:
         self._writer = writer
         self._is_gone = is_gone
-        self._telling = telling
+        self._progress = progress
         self._remove = remove
 
     async def prune(self, folders: Sequence[str]) -> None:
-        """All that lies in one of the folders and is gone."""
+        """Remove the gone sources below the folders."""
         for folder in folders:
             async for page in self._pages(folder):
                 await self._remove_gone(page)
@@ -294,16 +294,16 @@ class RemovedSources:
         return sum([len(page) async for page in self._pages(folder)])
 
     async def remove(self, paths: Sequence[str]) -> None:
-        """Those of the paths that are gone, and whatever lies in those of them that were folders."""
+        """Remove the gone sources among the paths, and those below paths that were folders."""
         known = await self._writer.known(paths)
         await self._remove_gone(list(known.values()))
         await self.prune([path for path in paths if path not in known])
 
     async def _remove_gone(self, page: Sequence[KnownSource]) -> None:
         gone = await asyncio.to_thread(lambda: [source for source in page if self._is_gone(source.source.path)])
-        self._telling.expect(len(gone))
+        self._progress.expect(len(gone))
         for source in gone:
-            self._telling.tell(await self._remove(source))
+            self._progress.tell(await self._remove(source))
             raise_if_cancelled()
 
     async def _pages(self, folder: str) -> AsyncIterator[Sequence[KnownSource]]:
@@ -333,6 +333,6 @@ def removing(write_context: LibraryWriteContext, lease_seconds: float, is_gone: 
     return remove
 
 
-async def only_said(known: KnownSource) -> IngestResult:
-    """For whoever wants to know what would be removed."""
+async def report_removal(known: KnownSource) -> IngestResult:
+    """Report a removal without removing, for a dry run."""
     return IngestResult(known.source.path, IngestOutcome.REMOVED)

@@ -1,4 +1,4 @@
-"""What a client is told about the tools of the library."""
+"""The definitions of the library's MCP tools: names, descriptions and schemas."""
 
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, closed, list_of, whole_number
@@ -33,7 +33,7 @@ _SEARCH: JsonObject = {
     "description": (
         "Search the library of this service (books, papers, documentation, notes) for what answers a question. "
         "Use it before you answer from memory what the library may know better. Ask one thing at a time in plain "
-        "words, such as 'how does a cluster elect its leader'. Returns the best passages, and statements made "
+        "words, such as 'how does a cluster elect its leader'. Returns the best chunks, and statements extracted "
         "from them, each with title, section, page and chunk_id: cite title and page. To read on around a hit, "
         f"{GET_PASSAGE} with its chunk_id. Where nothing fits, say it in other words or drop filters; the same "
         f"words give the same answer. {QUOTED}"
@@ -44,7 +44,7 @@ _SEARCH: JsonObject = {
             "limit": whole_number(1, MAX_RESULTS, DEFAULT_LIMIT),
             "type": _one_or_more(
                 _VALUE,
-                "`chunk` for passages as they stand, `extraction` for statements made from them, or only some of "
+                "`chunk` for chunks verbatim, `extraction` for statements extracted from them, or only some of "
                 f"these: {', '.join(ExtractionType)}.",
             ),
             "topics": _TOPICS,
@@ -52,13 +52,13 @@ _SEARCH: JsonObject = {
             "search_type": {
                 "type": "string",
                 "enum": list(SearchType),
-                "description": "Leave it out, unless only likeness in meaning (`semantic`, with limit 10 unless "
-                "given) or only the words themselves (`keyword`) are to count.",
+                "description": "Leave it out, unless only dense retrieval (`semantic`, limit 10 by default) or "
+                "only sparse retrieval (`keyword`, BM25) is to count.",
             },
             "include_both": {
                 **BOOLEAN,
-                "description": "Whether a passage and a statement made from it may both be shown; unless given, "
-                "with `semantic` alone.",
+                "description": "Whether a chunk and a statement extracted from it may both be returned; by "
+                "default only with `semantic`.",
             },
         },
         "query",
@@ -70,14 +70,14 @@ _PASSAGE: JsonObject = {
     "name": GET_PASSAGE,
     "title": "Read around a hit",
     "description": (
-        f"Show a passage of the library with what stands before and after it. Use it after {SEARCH_KNOWLEDGE} "
+        f"Show a chunk of the library with the chunks before and after it. Use it after {SEARCH_KNOWLEDGE} "
         f"when a hit begins or ends too early, or when you want to quote it in context. {QUOTED}"
     ),
     "inputSchema": closed(
         {
             "chunk_id": {**_ID, "description": f"As a result of {SEARCH_KNOWLEDGE} names it."},
-            "before": whole_number(0, MAX_NEIGHBOURS, 1, "How many passages before it."),
-            "after": whole_number(0, MAX_NEIGHBOURS, 1, "How many passages after it."),
+            "before": whole_number(0, MAX_NEIGHBOURS, 1, "How many chunks before it."),
+            "after": whole_number(0, MAX_NEIGHBOURS, 1, "How many chunks after it."),
         },
         "chunk_id",
     ),
@@ -88,7 +88,7 @@ _ONE_SOURCE: JsonObject = {
     "name": GET_SOURCE,
     "title": "Show a source",
     "description": (
-        "Show what is known of one source of the library: title, authors, topics, how long it is. Use it after "
+        "Show the metadata of one source of the library: title, authors, topics, length. Use it after "
         f"{SEARCH_KNOWLEDGE} to cite a source properly; it does not hold the text."
     ),
     "inputSchema": closed({"source_id": {**_ID, "description": "As results name it."}}, "source_id"),
@@ -114,4 +114,5 @@ _SOURCES: JsonObject = {
     "annotations": READ_ONLY,
 }
 
-DEFINITIONS: dict[str, JsonObject] = {str(one["name"]): one for one in (_SEARCH, _PASSAGE, _ONE_SOURCE, _SOURCES)}
+_ALL = (_SEARCH, _PASSAGE, _ONE_SOURCE, _SOURCES)
+DEFINITIONS: dict[str, JsonObject] = {str(tool["name"]): tool for tool in _ALL}

@@ -1,4 +1,4 @@
-"""The tools of the library: the answers that HTTP gives, and the same as text."""
+"""The MCP tools of the library: the responses of HTTP, and the same as text."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ from toolscript.knowledge.model.query import (
     SourcesQuery,
     shows_both,
 )
-from toolscript.knowledge.ports import AsksLibrary
+from toolscript.knowledge.ports import LibrarySearch
 from toolscript.knowledge.schemas import KnowledgePassageShown, KnowledgeResponse, SourceShown, SourcesShown
 
 NOTHING = "Nothing in the library fits. Say it in other words, or without filters; list_sources lists what it has."
@@ -47,7 +47,7 @@ def knowledge_text(answer: KnowledgeAnswer) -> str:
     return _with_failures("\n\n".join(hits), answer.degraded)
 
 
-def passage_text(answer: PassageAnswer) -> str:
+def text_to_embed(answer: PassageAnswer) -> str:
     chunks = [f"[{_where(chunk.position)}chunk_id {chunk.id}]\n{chunk.content}" for chunk in answer.chunks]
     return "\n\n".join([_source_line(answer.source), *chunks])
 
@@ -71,44 +71,44 @@ def _hit(number: int, hit: KnowledgeHit) -> str:
 
 
 def _where(position: Position) -> str:
-    """With a comma behind it, if there is anything to say."""
-    headings = dict.fromkeys(one for one in (position.chapter, position.section) if one)
+    """Return the position with a trailing comma, or an empty string."""
+    headings = dict.fromkeys(heading for heading in (position.chapter, position.section) if heading)
     places = [" > ".join(headings)] if headings else []
     if position.page is not None:
         places.append(f"page {position.page}")
     elif position.line is not None:
         places.append(f"line {position.line}")
-    return "".join(f"{one}, " for one in places)
+    return "".join(f"{place}, " for place in places)
 
 
 def _source_line(source: Source) -> str:
     by = f" by {', '.join(source.authors)}" if source.authors else ""
     topics = f"; {', '.join(source.topics)}" if source.topics else ""
-    return f"{source.title}{by} ({source.type}, {source.chunk_count} passages{topics}), source_id {source.id}"
+    return f"{source.title}{by} ({source.type}, {source.chunk_count} chunks{topics}), source_id {source.id}"
 
 
 def _with_failures(text: str, degraded: Sequence[str]) -> str:
     return f"{text}\n\nNot all of the search worked: {', '.join(degraded)}." if degraded else text
 
 
-def knowledge_tools(library: AsksLibrary, default: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
-    """`usual`: how is searched where nothing is said of it."""
+def knowledge_tools(library: LibrarySearch, default: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
+    """Return the tools. `default` is the search type of calls that name none."""
 
-    async def search(_: Identity, given: JsonObject) -> CallResult:
-        answer = await library.search(_query(given, default))
+    async def search(_: Identity, arguments: JsonObject) -> CallResult:
+        answer = await library.search(_query(arguments, default))
         return model_result(knowledge_text(answer), KnowledgeResponse.of(answer))
 
-    async def passage(_: Identity, given: JsonObject) -> CallResult:
-        answer = await library.passage(_passage(given))
-        return model_result(passage_text(answer), KnowledgePassageShown.of(answer))
+    async def passage(_: Identity, arguments: JsonObject) -> CallResult:
+        answer = await library.passage(_passage(arguments))
+        return model_result(text_to_embed(answer), KnowledgePassageShown.of(answer))
 
-    async def source(_: Identity, given: JsonObject) -> CallResult:
-        require_known(GET_SOURCE, given, ("source_id",))
-        found = await library.source(text(given, "source_id"))
-        return model_result(source_text(found), SourceShown.of(found))
+    async def source(_: Identity, arguments: JsonObject) -> CallResult:
+        require_known(GET_SOURCE, arguments, ("source_id",))
+        result = await library.source(text(arguments, "source_id"))
+        return model_result(source_text(result), SourceShown.of(result))
 
-    async def sources(_: Identity, given: JsonObject) -> CallResult:
-        answer = await library.sources(_sources(given))
+    async def sources(_: Identity, arguments: JsonObject) -> CallResult:
+        answer = await library.sources(_sources(arguments))
         return model_result(sources_text(answer), SourcesShown.of(answer))
 
     calls = {SEARCH_KNOWLEDGE: search, GET_PASSAGE: passage, GET_SOURCE: source, LIST_SOURCES: sources}
@@ -117,8 +117,8 @@ def knowledge_tools(library: AsksLibrary, default: SearchType = SearchType.HYBRI
 
 def _query(data: JsonObject, default: SearchType) -> KnowledgeQuery:
     require_known(SEARCH_KNOWLEDGE, data, ARGUMENTS)
-    named = SearchType(one_of(data, "search_type", [*SearchType])) if "search_type" in data else None
-    search_type = resolve_search_type(named, default)
+    requested = SearchType(one_of(data, "search_type", [*SearchType])) if "search_type" in data else None
+    search_type = resolve_search_type(requested, default)
     is_literal = search_type is SearchType.SEMANTIC
     return KnowledgeQuery(
         text(data, "query"),

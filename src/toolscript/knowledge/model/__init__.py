@@ -1,1 +1,1 @@
-"""Values of the library: sources, chunks, extractions, queries and what ingest goes by."""
+"""Values of the library: sources, chunks, extractions, queries and the state of ingest."""

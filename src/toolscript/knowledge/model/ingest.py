@@ -1,4 +1,4 @@
-"""Values of ingest: what to read, how a file was read, what is stored of it, and what became of it."""
+"""Values of ingest: options, blocks of a file, stored state of a source, and results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,10 +18,10 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of a source that is best not cut. `level` is that of a heading, 1 the outermost.
+    """A unit of a source that chunking prefers not to split. `level` is that of a heading, 1 the outermost.
 
-    `start` to before `end` is where it stands in the source's text, `line` its first line, where that is known.
-    What stands there can be longer: marks are left out.
+    `start` (inclusive) and `end` (exclusive) are offsets in the source's text; `line` is its first line, if known.
+    The span can be longer than `text`, which omits markup.
     """
 
     kind: BlockKind
@@ -35,7 +35,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Reading:
-    """A file as it was read. `content_hash` is that of its bytes."""
+    """The content of a file. `content_hash` is the hash of its bytes."""
 
     content_hash: str
     title: str
@@ -48,7 +48,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class KnownSource:
-    """`content_hash` and `recipe` are those of what was last finished; empty where nothing ever was."""
+    """`content_hash` and `recipe` (the pipeline fingerprint) are of the last finished ingest, empty before it."""
 
     source: Source
     content_hash: str = ""
@@ -57,7 +57,7 @@ class KnownSource:
 
 @dataclass(frozen=True)
 class ChunkMark:
-    """`indexed` tells what of the chunk is in the index, `extracted` by which recipe it was looked at."""
+    """`indexed` is a hash of the chunk's state in the index, `extracted` the fingerprint of its extractor."""
 
     indexed: str = ""
     extracted: str = ""
@@ -73,7 +73,7 @@ class IngestOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class IngestResult:
-    """What became of one file. `chunks` and `extractions` are how many were written."""
+    """The outcome for one file. `chunks` and `extractions` count the written ones."""
 
     path: str
     outcome: IngestOutcome
@@ -84,7 +84,7 @@ class IngestResult:
 
 @dataclass(frozen=True)
 class LibraryPlace:
-    """A file or a folder as the library knows it, and how many sources it has there."""
+    """A file or folder under its name in the library, and the number of its sources."""
 
     name: str
     sources: int
@@ -92,10 +92,10 @@ class LibraryPlace:
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """`paths` are files and folders. Sources are known by their full path, or from `base` on where that is given.
+    """`paths` are files and folders. A source is named by its full path, or by its path relative to `base`.
 
-    `type`, `topics` and `authors` are said of all of them. `extract` None: if a language model is set up; no more
-    than `token_budget` tokens go into that. `prune` removes what folders no longer have; `dry` writes nothing.
+    `type`, `topics` and `authors` apply to all of them. `extract` None: extract if a language model is configured,
+    with at most `token_budget` tokens. `prune` removes sources whose files are gone; `dry` writes nothing.
     """
 
     paths: tuple[str, ...]

@@ -12,10 +12,10 @@ from toolscript.core.text import readable
 SCHEMA_VERSION = 1
 
 ID_PATTERN = "^[0-9a-f]{24}$"
-# Ids are 12 bytes, written as 24 hex digits. Those of chunks and extractions have 8 bytes of their own, which are
-# also the id of their point in an index, after 4 that tell what they are of.
+# Ids are 12 bytes, written as 24 hex digits. Those of chunks and extractions have 4 bytes for the kind, then
+# 8 bytes that are also the id of their point in an index.
 _CHUNK, _EXTRACTION = b"chnk".hex(), b"extr".hex()
-# A chunk's extractions share all but the last byte of its id: which belongs to which is known without looking.
+# A chunk's extractions share all but the last byte of its id, so that ids show which belong together.
 MAX_EXTRACTIONS = 256
 
 _ID = re.compile(ID_PATTERN)
@@ -30,7 +30,7 @@ class SourceStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Position:
-    """Where in its source something stands: `start` to before `end` in its text, from line `line` on.
+    """A position in a source: offsets `start` (inclusive) to `end` (exclusive) of its text, first line `line`.
 
     A chapter is the outermost heading, a section the innermost one. Pages are counted from 1.
     """
@@ -45,7 +45,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Source:
-    """`path` is what it is known by: the same path later is the same source. Times are ISO 8601."""
+    """`path` identifies it: the same path later is the same source. Times are ISO 8601."""
 
     id: str
     type: str
@@ -74,7 +74,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Extraction:
-    """Something that a chunk says, of one type: a decision, a warning ... `content` has a `title` and a `text`."""
+    """A statement extracted from a chunk, of one type (decision, ...). `content` has `title` and `text`."""
 
     id: str
     source_id: str
@@ -98,20 +98,20 @@ def source_id(path: str) -> str:
 
 
 def chunk_id(source: str, content: str, occurrence: int = 0) -> str:
-    """The same text in the same source keeps its id; `occurrence` counts those of the same text, from 0."""
-    named = f"{source}\0{occurrence}\0{content}".encode()
-    return chunk_of_point(int.from_bytes(hashlib.blake2b(named, digest_size=8).digest()))
+    """Return a stable id: same text and source, same id. `occurrence` numbers repeated texts from 0."""
+    identity = f"{source}\0{occurrence}\0{content}".encode()
+    return chunk_of_point(int.from_bytes(hashlib.blake2b(identity, digest_size=8).digest()))
 
 
 def extraction_id(of_chunk: str, number: int) -> str:
-    """`number` counts those of the chunk, from 0."""
+    """Return the id of the chunk's extraction `number`, counted from 0."""
     if not 0 <= number < MAX_EXTRACTIONS:
         raise ValueError(f"a chunk has at most {MAX_EXTRACTIONS} extractions")
     return f"{_EXTRACTION}{of_chunk[8:22]}{number:02x}"
 
 
 def point_of(id_: str) -> int:
-    """Of a chunk or an extraction: the id of its point in an index."""
+    """Return the id of the point that a chunk or an extraction has in an index."""
     return int(id_[8:], 16)
 
 
@@ -123,8 +123,8 @@ def extraction_of_point(point: int) -> str:
     return f"{_EXTRACTION}{point:016x}"
 
 
-def kin(point: int) -> int:
-    """The same for a chunk's point and for those of its extractions."""
+def chunk_key(point: int) -> int:
+    """Return a key that is the same for a chunk's point and those of its extractions."""
     return point >> 8
 
 
@@ -155,12 +155,12 @@ MEANINGS = {
 }
 
 
-def clean_topic(given: str) -> str:
-    """Nothing where it is none."""
-    topic = " ".join(_NO_TOPIC.sub(" ", readable(given)).lower().split())
+def clean_topic(text: str) -> str:
+    """Return the normalised topic; empty if it is not a valid one."""
+    topic = " ".join(_NO_TOPIC.sub(" ", readable(text)).lower().split())
     return topic if len(topic) <= MAX_TOPIC else ""
 
 
-def clean_topics(given: Iterable[str], maximum: int = MAX_TOPICS) -> tuple[str, ...]:
-    """Each once, in the order they came."""
-    return tuple(dict.fromkeys(topic for one in given if (topic := clean_topic(one))))[:maximum]
+def clean_topics(texts: Iterable[str], maximum: int = MAX_TOPICS) -> tuple[str, ...]:
+    """Return the normalised topics in order, without duplicates."""
+    return tuple(dict.fromkeys(topic for text in texts if (topic := clean_topic(text))))[:maximum]

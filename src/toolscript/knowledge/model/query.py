@@ -1,4 +1,4 @@
-"""Asking a library: queries that cannot exist when they are invalid, and what is answered."""
+"""Queries to a library, which cannot exist when they are invalid, and its answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ CHUNK, EXTRACTION = "chunk", "extraction"
 class KnowledgeQuery:
     """`types` are `chunk`, `extraction`, and types of extractions such as `decision`; none means all.
 
-    `both`: a chunk and an extraction of it may both be shown.
+    `both`: a chunk and an extraction of it may both be returned.
     """
 
     text: str
@@ -42,7 +42,7 @@ class KnowledgeQuery:
 
     @property
     def is_literal(self) -> bool:
-        """By the cosine alone: no words, and nothing that the default does for a better order."""
+        """Return True for the cosine alone: no sparse retrieval, no fusion."""
         return self.search_type is SearchType.SEMANTIC
 
     @property
@@ -51,15 +51,15 @@ class KnowledgeQuery:
 
     @property
     def extraction_types(self) -> tuple[str, ...] | None:
-        """None where no extraction is wanted, nothing where all are."""
+        """Return the requested types; None for no extractions, empty for all."""
         if not self.types or EXTRACTION in self.types:
             return ()
-        return tuple(one for one in self.types if one != CHUNK) or None
+        return tuple(type_ for type_ in self.types if type_ != CHUNK) or None
 
 
 @dataclass(frozen=True)
 class PassageQuery:
-    """A chunk with so many before it and after it."""
+    """A chunk with its neighbours: `before` and `after` are their numbers."""
 
     chunk_id: str
     before: int = 1
@@ -73,7 +73,7 @@ class PassageQuery:
 
 @dataclass(frozen=True)
 class SourcesQuery:
-    """The next sources in order of id, after the one that `after` names."""
+    """The next sources in order of id, after the id `after`."""
 
     limit: int = 20
     after: str = ""
@@ -105,7 +105,7 @@ class KnowledgeHit:
 
 @dataclass(frozen=True)
 class KnowledgeAnswer:
-    """`degraded` names the parts that failed; `search_type` is what really ran."""
+    """`degraded` lists the parts that failed; `search_type` is the type that ran."""
 
     query: str
     hits: Sequence[KnowledgeHit] = ()
@@ -116,7 +116,7 @@ class KnowledgeAnswer:
 
 @dataclass(frozen=True)
 class PassageAnswer:
-    """Chunks in reading order, around the one that was asked for."""
+    """Chunks in reading order, around the requested one."""
 
     source: Source
     chunks: Sequence[Chunk]
@@ -124,15 +124,15 @@ class PassageAnswer:
 
 @dataclass(frozen=True)
 class SourcesAnswer:
-    """`next_after` is empty at the end."""
+    """`next_after` is empty on the last page."""
 
     sources: Sequence[Source] = field(default=())
     next_after: str = ""
 
 
-def shows_both(asked: bool | None, search_type: SearchType) -> bool:
-    """Whoever says nothing about it is shown both by the cosine alone, and else the better one."""
-    return search_type is SearchType.SEMANTIC if asked is None else asked
+def shows_both(requested: bool | None, search_type: SearchType) -> bool:
+    """Return whether to show both. The default is True for `semantic`; other types show only the better one."""
+    return search_type is SearchType.SEMANTIC if requested is None else requested
 
 
 def require_id(name: str, value: str) -> str:
@@ -140,19 +140,19 @@ def require_id(name: str, value: str) -> str:
     return value
 
 
-def _types(given: tuple[str, ...]) -> tuple[str, ...]:
-    """As they are stored, however they were written."""
-    _require_few("type", given)
-    return tuple(dict.fromkeys(one.strip().lower() for one in given))
+def _types(types: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the types as they are stored: lower case, without duplicates."""
+    _require_few("type", types)
+    return tuple(dict.fromkeys(type_.strip().lower() for type_ in types))
 
 
-def _topics(given: tuple[str, ...]) -> tuple[str, ...]:
-    _require_few("topics", given)
-    cleaned = clean_topics(given)
-    require(bool(cleaned) or not given, "topics", "has none that anything could be filed under")
+def _topics(topics: tuple[str, ...]) -> tuple[str, ...]:
+    _require_few("topics", topics)
+    cleaned = clean_topics(topics)
+    require(bool(cleaned) or not topics, "topics", "has none that anything could be filed under")
     return cleaned
 
 
 def _require_few(name: str, values: tuple[str, ...]) -> None:
     require(len(values) <= MAX_VALUES, name, f"must be at most {MAX_VALUES}")
-    require(all(0 < len(one) <= MAX_VALUE for one in values), name, f"must be 1 to {MAX_VALUE} long each")
+    require(all(0 < len(value) <= MAX_VALUE for value in values), name, f"must be 1 to {MAX_VALUE} long each")

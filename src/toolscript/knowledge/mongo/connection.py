@@ -50,7 +50,7 @@ _ROLE = (
 Meaning = tuple[type[ToolscriptError], str]
 _TRY_AGAIN: Meaning = (LibraryUnavailable, "try again")
 
-# What the server says by a number. See error_codes.yml in MongoDB's sources.
+# By the server's error code. See error_codes.yml in MongoDB's sources.
 BY_CODE: Mapping[int, Meaning] = {
     11: (SetupError, _LOGIN),  # UserNotFound
     13: (SetupError, _ROLE),  # Unauthorized
@@ -73,7 +73,7 @@ BY_CODE: Mapping[int, Meaning] = {
             262,  # ExceededTimeLimit
             9001,  # SocketException
             10107,  # NotWritablePrimary
-            # Two have stored the same at once: whoever tries again finds it there.
+            # Two writers stored the same document at once: a retry finds it there.
             11000,  # DuplicateKey
             11600,  # InterruptedAtShutdown
             11601,  # Interrupted
@@ -86,24 +86,24 @@ BY_CODE: Mapping[int, Meaning] = {
     14031: (LibraryUnavailable, "MongoDB has no room left on its disk"),  # OutOfDiskSpace
 }
 
-# First match wins, where the number says nothing.
+# First match wins, where the code is not in the table.
 BY_CLASS: tuple[tuple[tuple[type[Exception], ...], Meaning], ...] = (
     ((ExecutionTimeout, WTimeoutError), _TRY_AGAIN),
     ((ConnectionFailure, OSError), (LibraryUnavailable, _DOWN)),
     ((ConfigurationError, InvalidName), (SetupError, URL_HINT)),
-    # Values that no document can hold are found when they are packed, some by Python itself.
+    # Values that no document can hold fail when they are encoded, some in Python itself.
     ((PyMongoError, BSONError, OverflowError, UnicodeError, RecursionError), (LibraryRejected, "")),
 )
 
 
 class MongoLibrary:
-    """The three collections of a library. While MongoDB is down, one in a while waits for it, others hear so."""
+    """The three collections of a library. After a failed connection, requests fail fast for a second."""
 
     def __init__(self, client: AsyncMongoClient[Document], database: str) -> None:
-        # The server, too, stops looking for what nobody waits for any more; before the driver does, which would
-        # take it for a lost connection and ask again.
-        waits = client.options.pool_options.socket_timeout or ANSWER_SECONDS
-        self.max_ms = int(waits * SERVER_SHARE * 1000)
+        # The server abandons a query shortly before the driver times out: the driver would take the timeout for a
+        # lost connection and retry.
+        timeout = client.options.pool_options.socket_timeout or ANSWER_SECONDS
+        self.max_ms = int(timeout * SERVER_SHARE * 1000)
         self._database = client[database]
         self.sources: Collection = self._database["sources"]
         self.chunks: Collection = self._database["chunks"]
@@ -115,11 +115,11 @@ class MongoLibrary:
         return self._down_until > 0
 
     async def ping(self) -> None:
-        with self.asked():
+        with self.request():
             await self._database.command("ping")
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
+    def request(self) -> Iterator[None]:
         if time.monotonic() < self._down_until:
             raise LibraryUnavailable("MongoDB did not answer a moment ago", hint=_DOWN)
         with translated():
@@ -139,7 +139,7 @@ async def open_mongo(
     answer_seconds: float = ANSWER_SECONDS,
     listeners: Sequence[CommandListener] = (),
 ) -> AsyncIterator[MongoLibrary]:
-    """Connects when first asked; an address that cannot be read is refused. What it says itself counts."""
+    """Open a library; it connects on first use. Refuse an invalid URL. Options in the URL take precedence."""
     options = _options(url, connect_seconds, answer_seconds)
     with translated():
         client: AsyncMongoClient[Document] = AsyncMongoClient(url, event_listeners=list(listeners), **options)
@@ -149,7 +149,7 @@ async def open_mongo(
             yield library
         finally:
             if library.was_down:
-                # The driver forgets the socket of an attempt that is cut off; most end by themselves at once.
+                # The driver leaks the socket of an attempt that is cut off; most attempts end at once anyway.
                 await asyncio.sleep(LAST_ATTEMPT_SECONDS)
 
 
@@ -159,26 +159,26 @@ def translated() -> Iterator[None]:
         yield
     except (PyMongoError, BSONError, OSError, OverflowError, UnicodeError, RecursionError) as error:
         meaning, hint = _meaning(error)
-        raise meaning(f"MongoDB: {_told(error)}", hint=hint) from error
+        raise meaning(f"MongoDB: {_short_message(error)}", hint=hint) from error
 
 
 def _options(url: str, connect_seconds: float, answer_seconds: float) -> Document:
-    wanted: Document = {
+    defaults: Document = {
         "appName": "toolscript",
         "maxPoolSize": CONNECTIONS,
         "serverSelectionTimeoutMS": int(connect_seconds * 1000),
         "connectTimeoutMS": int(connect_seconds * 1000),
         "waitQueueTimeoutMS": int(connect_seconds * 1000),
-        # Not timeoutMS: with that the driver goes on asking a server that is down until all the time is over.
+        # Not timeoutMS: with that the driver retries a server that is down until the whole timeout is over.
         "socketTimeoutMS": int(answer_seconds * 1000),
-        # One connection less to each server; whoever asks finds out by itself when one is gone.
+        # One connection less to each server; a request notices by itself when a server is gone.
         "serverMonitoringMode": "poll",
-        # Of several members one that may be a moment behind is better than none.
+        # A replica that lags a moment is better than no response.
         "readPreference": "primaryPreferred",
         "w": "majority",
     }
-    given = {name.lower() for name in _read(url)}
-    return {name: value for name, value in wanted.items() if name.lower() not in given}
+    in_url = {name.lower() for name in _read(url)}
+    return {name: value for name, value in defaults.items() if name.lower() not in in_url}
 
 
 def _read(url: str) -> Mapping[str, object]:
@@ -197,15 +197,15 @@ def _meaning(error: Exception) -> Meaning:
 
 
 def _code(error: Exception) -> int:
-    """Of several documents the first that was refused tells why."""
+    """Return the error code; of a bulk write, that of the first refused document."""
     if isinstance(error, BulkWriteError):
-        found = [*error.details.get("writeErrors", []), *error.details.get("writeConcernErrors", [])]
-        return int(found[0].get("code", 0)) if found else 0
+        errors = [*error.details.get("writeErrors", []), *error.details.get("writeConcernErrors", [])]
+        return int(errors[0].get("code", 0)) if errors else 0
     return error.code or 0 if isinstance(error, OperationFailure) else 0
 
 
-def _told(error: Exception) -> str:
-    """The driver adds all it knows of all servers, and the whole answer; whoever needs that has the cause."""
+def _short_message(error: Exception) -> str:
+    """Return the message without the topology and the full response that the driver adds; the cause keeps them."""
     text = str(error) or type(error).__name__
     for rest in (", full error:", ", Timeout:", " (configured timeouts:"):
         text = text.partition(rest)[0]

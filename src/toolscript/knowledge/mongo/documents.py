@@ -1,4 +1,4 @@
-"""Values of a library as documents, and back. What another program has written is read as far as it goes."""
+"""Values of a library as MongoDB documents, and back. Documents of other programs are read leniently."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -23,18 +23,18 @@ from toolscript.knowledge.model.library import (
 from toolscript.knowledge.model.query import require_id
 from toolscript.knowledge.mongo.connection import Document
 
-# MongoDB gives them a meaning in names of fields, or has no place for them there.
-_MEANT = re.compile(r"[%.$\0]")
-_WRITTEN = re.compile(r"%([0-9A-F]{2})")
+# Characters that MongoDB interprets in field names, or does not allow there.
+_RESERVED = re.compile(r"[%.$\0]")
+_ESCAPED = re.compile(r"%([0-9A-F]{2})")
 _MAX_INTEGER = (1 << 63) - 1
 
 
-def object_id(id_: str, called: str = "id") -> ObjectId:
-    return ObjectId(require_id(called, id_))
+def object_id(id_: str, name: str = "id") -> ObjectId:
+    return ObjectId(require_id(name, id_))
 
 
 def object_ids(ids: Iterable[str]) -> list[ObjectId]:
-    """Of those that are ids: what is none is the id of nothing."""
+    """Return the valid ids; an invalid one identifies nothing."""
     return [ObjectId(id_) for id_ in ids if is_id(id_)]
 
 
@@ -128,10 +128,10 @@ def read_extraction(document: Mapping[str, Any]) -> Extraction:
 
 
 def require_readable(document: Mapping[str, Any]) -> None:
-    written_as = _number(document.get("schema_version")) or 0
-    if written_as > SCHEMA_VERSION:
+    version = _number(document.get("schema_version")) or 0
+    if version > SCHEMA_VERSION:
         raise SetupError(
-            f"the library was written by a newer toolscript: its schema version is {written_as}, and this one "
+            f"the library was written by a newer toolscript: its schema version is {version}, and this one "
             f"knows {SCHEMA_VERSION}",
             hint="install the toolscript that wrote it, or a newer one",
         )
@@ -141,11 +141,11 @@ def _storable(value: object) -> Any:
     match value:
         case Mapping():
             return {
-                _MEANT.sub(lambda match: f"%{ord(match.group()):02X}", str(name)): _storable(one)
-                for name, one in value.items()
+                _RESERVED.sub(lambda match: f"%{ord(match.group()):02X}", str(name)): _storable(item)
+                for name, item in value.items()
             }
         case list() | tuple():
-            return [_storable(one) for one in value]
+            return [_storable(item) for item in value]
         case int() if abs(value) > _MAX_INTEGER:
             return str(value)
     return value
@@ -160,15 +160,15 @@ def _plain(value: object) -> Any:
     match value:
         case Mapping():
             return {
-                _WRITTEN.sub(lambda match: chr(int(match.group(1), 16)), name): _plain(one)
-                for name, one in value.items()
+                _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), name): _plain(item)
+                for name, item in value.items()
             }
         case list():
-            return [_plain(one) for one in value]
+            return [_plain(item) for item in value]
         case None | str() | bool() | float():
             return value
         case int():
-            # The driver marks numbers of 64 bits with a type of its own.
+            # The driver has its own type for 64-bit integers.
             return int(value)
     return _text(value)
 
@@ -193,7 +193,7 @@ def _text(value: object) -> str:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(_text(one) for one in value) if isinstance(value, list) else ()
+    return tuple(_text(item) for item in value) if isinstance(value, list) else ()
 
 
 def _number(value: object) -> int | None:

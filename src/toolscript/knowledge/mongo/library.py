@@ -58,15 +58,15 @@ Write = UpdateOne | ReplaceOne[Document] | DeleteMany
 
 
 async def make_indexes(library: MongoLibrary) -> None:
-    with library.asked():
+    with library.request():
         await library.sources.create_indexes([IndexModel(keys) for keys in SOURCE_INDEXES])
         await library.chunks.create_indexes([IndexModel(keys) for keys in CHUNK_INDEXES])
         await library.extractions.create_indexes([IndexModel(keys) for keys in EXTRACTION_INDEXES])
 
 
 async def require_known_version(library: MongoLibrary) -> None:
-    """One look is enough: whoever writes a library writes its sources. What it holds beside is seen when read."""
-    with library.asked():
+    """Check the newest source only: every writer writes sources. Chunks and extractions are checked when read."""
+    with library.request():
         newest = await library.sources.find_one(
             {}, {"schema_version": 1}, sort=[("schema_version", DESCENDING)], max_time_ms=library.max_ms
         )
@@ -78,65 +78,65 @@ class MongoLibraryReader:
         self._library = library
 
     async def sources(self, ids: Sequence[str]) -> Mapping[str, Source]:
-        found = await self._by_id(self._library.sources, ids, SOURCE_FIELDS)
-        return {source.id: source for source in map(read_source, found)}
+        documents = await self._by_id(self._library.sources, ids, SOURCE_FIELDS)
+        return {source.id: source for source in map(read_source, documents)}
 
     async def chunks(self, ids: Sequence[str]) -> Mapping[str, Chunk]:
-        found = await self._by_id(self._library.chunks, ids, CHUNK_FIELDS)
-        return {chunk.id: chunk for chunk in map(read_chunk, found)}
+        documents = await self._by_id(self._library.chunks, ids, CHUNK_FIELDS)
+        return {chunk.id: chunk for chunk in map(read_chunk, documents)}
 
     async def extractions(self, ids: Sequence[str]) -> Mapping[str, Extraction]:
-        found = await self._by_id(self._library.extractions, ids, EXTRACTION_FIELDS)
-        return {extraction.id: extraction for extraction in map(read_extraction, found)}
+        documents = await self._by_id(self._library.extractions, ids, EXTRACTION_FIELDS)
+        return {extraction.id: extraction for extraction in map(read_extraction, documents)}
 
     async def source_page(
         self, after: str, limit: int, types: Sequence[str] = (), topics: Sequence[str] = ()
     ) -> Sequence[Source]:
-        wanted: Document = {"_id": {"$gt": object_id(after, "after")}} if after else {}
+        conditions: Document = {"_id": {"$gt": object_id(after, "after")}} if after else {}
         if types:
-            wanted["type"] = {"$in": list(types)}
+            conditions["type"] = {"$in": list(types)}
         if topics:
-            wanted["topics"] = {"$in": list(topics)}
+            conditions["topics"] = {"$in": list(topics)}
         if limit < 1:
             return []
-        with self._library.asked():
-            cursor = self._found(self._library.sources, wanted, SOURCE_FIELDS, limit)
-            return [read_source(one) async for one in cursor.sort("_id", ASCENDING).limit(limit)]
+        with self._library.request():
+            cursor = self._find(self._library.sources, conditions, SOURCE_FIELDS, limit)
+            return [read_source(document) async for document in cursor.sort("_id", ASCENDING).limit(limit)]
 
     async def passage(self, source_id: str, first: int, last: int) -> Sequence[Chunk]:
-        wanted = {"source_id": {"$eq": source_id}, "number": {"$gte": first, "$lte": last}}
+        conditions = {"source_id": {"$eq": source_id}, "number": {"$gte": first, "$lte": last}}
         in_order = [("number", ASCENDING), ("_id", ASCENDING)]
-        with self._library.asked():
-            cursor = self._found(self._library.chunks, wanted, CHUNK_FIELDS)
-            return [read_chunk(one) async for one in cursor.sort(in_order)]
+        with self._library.request():
+            cursor = self._find(self._library.chunks, conditions, CHUNK_FIELDS)
+            return [read_chunk(document) async for document in cursor.sort(in_order)]
 
     async def ready(self) -> None:
         await self._library.ping()
         await require_known_version(self._library)
         for collection in (self._library.chunks, self._library.extractions):
-            with self._library.asked():
+            with self._library.request():
                 await collection.find_one({}, {"_id": 1}, max_time_ms=self._library.max_ms)
 
     async def _by_id(self, collection: Collection, ids: Sequence[str], fields: Sequence[str]) -> list[Document]:
-        found: list[Document] = []
+        documents: list[Document] = []
         for batch in in_batches(object_ids(ids), MAX_IDS):
-            with self._library.asked():
-                # One more than there can be: a full batch makes the driver ask whether that was all.
-                cursor = self._found(collection, {"_id": {"$in": batch}}, fields, len(batch) + 1)
-                found += await cursor.to_list()
-        return found
+            with self._library.request():
+                # One more than there can be: after a full batch the driver sends another request for the rest.
+                cursor = self._find(collection, {"_id": {"$in": batch}}, fields, len(batch) + 1)
+                documents += await cursor.to_list()
+        return documents
 
-    def _found(
-        self, collection: Collection, wanted: Document, fields: Sequence[str], batch_size: int = 0
+    def _find(
+        self, collection: Collection, conditions: Document, fields: Sequence[str], batch_size: int = 0
     ) -> AsyncCursor[Document]:
-        return collection.find(wanted, fields, batch_size=batch_size, max_time_ms=self._library.max_ms)
+        return collection.find(conditions, fields, batch_size=batch_size, max_time_ms=self._library.max_ms)
 
 
 class MongoLibraryWriter:
     def __init__(self, library: MongoLibrary) -> None:
         self._library = library
-        # What is on disk is on disk with all that was written before it, so only the last word waits for that.
-        self._for_good = library.sources.with_options(write_concern=WriteConcern(w="majority", j=True))
+        # The journal is sequential: once the last write is on disk, so are all before it. Only that one waits.
+        self._durable_sources = library.sources.with_options(write_concern=WriteConcern(w="majority", j=True))
 
     async def prepare(self) -> None:
         await require_known_version(self._library)
@@ -146,19 +146,19 @@ class MongoLibraryWriter:
         sources: list[KnownSource] = []
         for batch in in_batches(paths, BATCH):
             sources += [
-                read_known(source) for source in await self._found(self._library.sources, {"path": {"$in": batch}})
+                read_known(source) for source in await self._find(self._library.sources, {"path": {"$in": batch}})
             ]
         return {source.source.path: source for source in sources}
 
     async def known_under(self, folder: str, after: str, limit: int) -> Sequence[KnownSource]:
-        # All that begins with "folder/" lies before "folder0": zero is what follows the slash.
+        # Every path that begins with "folder/" sorts before "folder0": zero follows the slash.
         inside = folder.rstrip("/")
-        wanted: Document = {"$gt": max(f"{inside}/", after), "$lt": f"{inside}0"} if folder else {"$gt": after}
+        path_range: Document = {"$gt": max(f"{inside}/", after), "$lt": f"{inside}0"} if folder else {"$gt": after}
         if limit < 1:
             return []
-        with self._library.asked():
-            cursor = self._library.sources.find({"path": wanted}, batch_size=limit)
-            return [read_known(one) async for one in cursor.sort("path", ASCENDING).limit(limit)]
+        with self._library.request():
+            cursor = self._library.sources.find({"path": path_range}, batch_size=limit)
+            return [read_known(document) async for document in cursor.sort("path", ASCENDING).limit(limit)]
 
     async def claim(self, source: Source, run: str, seconds: float) -> bool:
         return await self._take(source.id, run, seconds) or (
@@ -166,9 +166,9 @@ class MongoLibraryWriter:
         )
 
     async def marks(self, source_id: str) -> Mapping[str, ChunkMark]:
-        with self._library.asked():
+        with self._library.request():
             cursor = self._library.chunks.find({"source_id": {"$eq": source_id}}, ["indexed", "extracted"])
-            return {str(one["_id"]): read_mark(one) async for one in cursor}
+            return {str(document["_id"]): read_mark(document) async for document in cursor}
 
     async def put_chunks(self, chunks: Sequence[Chunk]) -> None:
         await self._write(
@@ -183,7 +183,7 @@ class MongoLibraryWriter:
         await self._mark("indexed", marks)
 
     async def put_extractions(self, recipe: str, found: Mapping[str, Sequence[Extraction]]) -> None:
-        """New before old, so that a chunk is never without; the mark last, so that a kill means to do it again."""
+        """Put the new, then delete the old: a chunk is never without. Mark last, so that a killed run repeats."""
         for part in in_batches(found.items(), BATCH):
             kept = [extraction for _, extractions in part for extraction in extractions]
             await self._write(
@@ -193,18 +193,18 @@ class MongoLibraryWriter:
                     for extraction in kept
                 ),
             )
-            of_these = {
+            outdated = {
                 "chunk_id": {"$in": [chunk_id for chunk_id, _ in part]},
                 "_id": {"$nin": object_ids([extraction.id for extraction in kept])},
             }
-            await self._write(self._library.extractions, [DeleteMany(of_these)])
+            await self._write(self._library.extractions, [DeleteMany(outdated)])
             await self._mark("extracted", {chunk_id: recipe for chunk_id, _ in part})
 
     async def extractions_of(self, chunk_ids: Sequence[str]) -> Sequence[Extraction]:
         extractions: list[Extraction] = []
         for batch in in_batches(chunk_ids, BATCH):
-            of_these = await self._found(self._library.extractions, {"chunk_id": {"$in": batch}})
-            extractions += map(read_extraction, of_these)
+            documents = await self._find(self._library.extractions, {"chunk_id": {"$in": batch}})
+            extractions += map(read_extraction, documents)
         return sorted(
             {extraction.id: extraction for extraction in extractions}.values(),
             key=lambda extraction: extraction.id,
@@ -221,40 +221,40 @@ class MongoLibraryWriter:
             "content_hash": content_hash,
             "recipe": recipe,
         }
-        with self._library.asked():
-            found = await self._for_good.update_one(
+        with self._library.request():
+            result = await self._durable_sources.update_one(
                 _of_run(source.id, run), {"$set": done, "$unset": {"claim": ""}}
             )
-        return found.matched_count == 1
+        return result.matched_count == 1
 
     async def release(self, source_id: str, run: str) -> None:
-        with self._library.asked():
+        with self._library.request():
             await self._library.sources.update_one(_of_run(source_id, run), {"$unset": {"claim": ""}})
 
     async def remove_source(self, source_id: str) -> None:
-        with self._library.asked():
-            await self._for_good.delete_one({"_id": object_id(source_id)})
+        with self._library.request():
+            await self._durable_sources.delete_one({"_id": object_id(source_id)})
 
     async def _take(self, source_id: str, run: str, seconds: float) -> bool:
-        """Two machines have two clocks, so that of the server decides."""
+        """Claim by the server's clock: those of two machines differ."""
         free = [
             {"claim": None},
             {"claim.run": {"$eq": run}},
-            # Compared as numbers: not every server of this protocol compares a stored date with its own clock.
+            # Compared as numbers: not every MongoDB-compatible server compares a stored date with `$$NOW`.
             {"$expr": {"$lte": [{"$toLong": "$claim.until"}, {"$toLong": "$$NOW"}]}},
         ]
         until = {"$add": ["$$NOW", int(seconds * 1000)]}
         taken = {"status": SourceStatus.INGESTING.value, "claim": {"run": {"$literal": run}, "until": until}}
-        with self._library.asked():
-            found = await self._library.sources.update_one(
+        with self._library.request():
+            result = await self._library.sources.update_one(
                 {"_id": object_id(source_id), "$or": free}, [{"$set": taken}]
             )
-        return found.matched_count == 1
+        return result.matched_count == 1
 
     async def _store_new(self, source: Source) -> bool:
-        """True also when another has just stored it, and not claimed it yet."""
+        """Return True also when another run has just stored the source without claiming it."""
         new = source_document(source) | {"status": SourceStatus.INGESTING.value}
-        with self._library.asked():
+        with self._library.request():
             try:
                 stored = await self._library.sources.update_one(
                     {"_id": object_id(source.id)}, {"$setOnInsert": new}, upsert=True
@@ -274,14 +274,14 @@ class MongoLibraryWriter:
 
     async def _write(self, collection: Collection, writes: Iterable[Write]) -> None:
         for batch in in_batches(writes, BATCH):
-            with self._library.asked():
+            with self._library.request():
                 await collection.bulk_write(batch, ordered=False)
 
-    async def _found(self, collection: Collection, wanted: Document) -> list[Document]:
-        with self._library.asked():
-            return await collection.find(wanted).to_list()
+    async def _find(self, collection: Collection, conditions: Document) -> list[Document]:
+        with self._library.request():
+            return await collection.find(conditions).to_list()
 
 
 def _of_run(source_id: str, run: str) -> Document:
-    """A claim whose time is over is still the run's, until another takes it."""
+    """Return the filter of a run's claim. An expired claim belongs to the run until another takes it."""
     return {"_id": object_id(source_id), "claim.run": {"$eq": run}}

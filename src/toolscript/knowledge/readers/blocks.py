@@ -1,4 +1,4 @@
-"""The blocks of a file while it is read: kinds of files, limits, positions, tables, and why one is skipped."""
+"""Blocks of a file, for all readers: kinds of files, limits, positions, tables, and skipping with a reason."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ from typing import NoReturn
 from toolscript.knowledge.model.ingest import Block, BlockKind
 
 MEGABYTE = 1024 * 1024
-# Longer than any path a system knows.
+# Longer than the maximum path of any system.
 MAX_NAME = 8_192
 
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """`cpu_seconds` and `memory` hold for the process that reads, `seconds` for whoever waits for it.
+    """`cpu_seconds` and `memory` limit the reader process, `seconds` the wait for it.
 
-    A reading is handed over as JSON of at most `answer` bytes.
+    The reader process sends a reading as JSON of at most `answer` bytes.
     """
 
     pdf_bytes: int = 100 * MEGABYTE
@@ -36,9 +36,9 @@ class ReadingLimits:
         return asdict(self)
 
 
-def limits_from_json(given: dict[str, object]) -> ReadingLimits:
-    named = {field.name for field in fields(ReadingLimits)}
-    return ReadingLimits(**{name: value for name, value in given.items() if name in named})  # type: ignore[arg-type]
+def limits_from_json(data: dict[str, object]) -> ReadingLimits:
+    names = {field.name for field in fields(ReadingLimits)}
+    return ReadingLimits(**{name: value for name, value in data.items() if name in names})  # type: ignore[arg-type]
 
 
 class Skip(Exception):
@@ -57,21 +57,21 @@ def in_megabytes(count: int) -> str:
 
 
 class Lines:
-    """Which line of a text, counted from 1, an offset lies in."""
+    """Maps offsets of a text to lines, counted from 1, and back."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0]
-        at = text.find("\n")
-        while at >= 0:
-            self._starts.append(at + 1)
-            at = text.find("\n", at + 1)
+        line_end = text.find("\n")
+        while line_end >= 0:
+            self._starts.append(line_end + 1)
+            line_end = text.find("\n", line_end + 1)
         self._length = len(text)
 
     def line_at(self, offset: int) -> int:
         return bisect_right(self._starts, offset)
 
     def start_of(self, line: int) -> int:
-        """Of a line after the last: the end of the text."""
+        """Return the offset of a line; the end of the text for a line after the last."""
         return self._starts[line - 1] if line <= len(self._starts) else self._length
 
 
@@ -92,7 +92,7 @@ class BlockList:
         start: int = 0,
         end: int = 0,
     ) -> None:
-        """Of a text of nothing: nothing."""
+        """Add a block; ignore blank text."""
         if not text.strip():
             return
         self._letters += len(text)
@@ -113,7 +113,7 @@ class FileKind(StrEnum):
     PDF = "pdf"
 
 
-ENDINGS = {
+SUFFIXES = {
     ".md": FileKind.MARKDOWN,
     ".markdown": FileKind.MARKDOWN,
     ".mdown": FileKind.MARKDOWN,
@@ -124,17 +124,17 @@ ENDINGS = {
     ".xhtml": FileKind.HTML,
     ".pdf": FileKind.PDF,
 }
-known_endings = frozenset(ENDINGS)
+known_suffixes = frozenset(SUFFIXES)
 
 
 def is_known(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in ENDINGS
+    return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
 def kind_of(name: str) -> FileKind:
-    kind = ENDINGS.get(PurePosixPath(name).suffix.lower())
+    kind = SUFFIXES.get(PurePosixPath(name).suffix.lower())
     if kind is None:
-        skip("nobody knows how to read a file of this kind", f"known are {', '.join(sorted(ENDINGS))}")
+        skip("files of this kind are not supported", f"supported are {', '.join(sorted(SUFFIXES))}")
     return kind
 
 

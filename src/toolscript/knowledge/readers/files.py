@@ -34,7 +34,7 @@ from toolscript.knowledge.readers.wire import HEAD, READY, framed, is_worth_anot
 MAX_FILES = 1_000_000
 MAX_DEPTH = 64
 
-# A pipe or a device is never waited for, and no terminal becomes ours.
+# Opens folders only, and follows no symbolic link. With O_PATH, a folder needs no read permission.
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _KINDS = (
     (stat.S_ISDIR, "it is a folder"),
@@ -46,24 +46,23 @@ _KINDS = (
 )
 
 WORKER = "toolscript.knowledge.readers.worker"
-_PIECE = 1024 * 1024
+_BUFFER = 1024 * 1024
 _SECONDS_TO_START, _SECONDS_TO_END = 60.0, 5.0
 
-# What a process may have kept of its files is gone after so many.
+# A process is replaced after so many files, which frees what it kept of them.
 MAX_FILES_OF_A_PROCESS = 500
 
 
 @dataclass(frozen=True)
 class ListedFile:
-    """`path` is absolute, with `/`. With a `problem`, nothing of it can be read, nor of what lies in it."""
+    """`path` is absolute, with `/`. With a `problem`, neither it nor its contents can be read."""
 
     path: str
     problem: str = ""
 
 
 def list_files(path: str) -> Iterator[ListedFile]:
-    """The file itself, or the files of known kinds in a folder. A link that is named itself is followed: whoever
-    names it means it."""
+    """Yield the file itself, or the supported files in a folder. Only a link that is `path` itself is followed."""
     try:
         named = Path(path).expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
@@ -79,7 +78,7 @@ def list_files(path: str) -> Iterator[ListedFile]:
 
 
 def _in_folder(folder: str) -> Iterator[ListedFile]:
-    """Depth first, by name; what is yet to be looked at waits in a list, last first."""
+    """Walk depth first, in order of names, with a stack."""
     waiting: list[tuple[str, int, bool]] = [(folder, 0, True)]
     while waiting:
         path, depth, is_folder = waiting.pop()
@@ -91,21 +90,21 @@ def _in_folder(folder: str) -> Iterator[ListedFile]:
             continue
         try:
             with os.scandir(path) as entries:
-                inner = sorted(_worth_a_look(entries), key=lambda one: one.name, reverse=True)
+                inner = sorted(_visible_entries(entries), key=lambda entry: entry.name, reverse=True)
         except OSError as error:
             yield _listed(path, f"the folder cannot be read: {error.strerror}")
             continue
-        waiting.extend((one.path, depth + 1, one.is_dir(follow_symlinks=False)) for one in inner)
+        waiting.extend((entry.path, depth + 1, entry.is_dir(follow_symlinks=False)) for entry in inner)
 
 
-def _worth_a_look(entries: Iterator["os.DirEntry[str]"]) -> Iterator["os.DirEntry[str]"]:
+def _visible_entries(entries: Iterator["os.DirEntry[str]"]) -> Iterator["os.DirEntry[str]"]:
     for entry in entries:
         if not entry.name.startswith(".") and (entry.is_dir(follow_symlinks=False) or is_known(entry.name)):
             yield entry
 
 
 def _listed(path: str, problem: str = "") -> ListedFile:
-    """A name that is not text cannot be stored, nor shown."""
+    """Return the file; one whose name is not UTF-8 can be neither stored nor shown."""
     readable = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if readable != path:
         return ListedFile(readable, problem or "its name is not UTF-8")
@@ -113,10 +112,10 @@ def _listed(path: str, problem: str = "") -> ListedFile:
 
 
 def open_file(path: str) -> int:
-    """Its descriptor. Folder by folder, so that none of them can become a link on the way."""
+    """Open a file and return its descriptor; folder by folder, so that none can become a link meanwhile."""
     parts = PurePosixPath(path)
     if not parts.is_absolute() or ".." in parts.parts:
-        skip("its path is not a full one")
+        skip("its path is not absolute")
     folder = os.open("/", _FOLDER)
     try:
         for name in parts.parts[1:-1]:
@@ -125,11 +124,11 @@ def open_file(path: str) -> int:
             folder = inner
         return _opened(parts.name, folder)
     except FileNotFoundError:
-        skip("it is not there")
+        skip("it does not exist")
     except PermissionError:
-        skip("it may not be read", "give whoever runs this the right to read it")
+        skip("it may not be read", "grant this user read permission")
     except NotADirectoryError:
-        skip("it lies behind a symbolic link", "give the path that the link leads to")
+        skip("its path contains a symbolic link", "pass the path that the link leads to")
     except (OSError, ValueError) as error:
         skip(f"it cannot be opened: {getattr(error, 'strerror', None) or error}")
     finally:
@@ -137,14 +136,14 @@ def open_file(path: str) -> int:
 
 
 def _opened(name: str, folder: int) -> int:
-    """Of any owner: what a person names is ingested, and nothing in it is obeyed."""
+    """Open a regular file of any owner: its content is data, never configuration."""
     mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     if not stat.S_ISREG(mode):
         _skip_kind(mode)
     try:
         return open_regular(name, follow_links=False, dir_fd=folder)
     except NotRegular as error:
-        # It has become something else since it was looked at.
+        # It was replaced since `stat`.
         _skip_kind(error.mode)
 
 
@@ -165,15 +164,15 @@ def content_hash(path: str, limits: ReadingLimits) -> str:
 
 
 class ProcessLost(Exception):
-    """It ended, or what it says makes no sense."""
+    """The process ended, or sent an invalid response."""
 
 
 class TooLong(Exception):
-    """It was ended by the system for having computed as long as it may."""
+    """The system killed the process at its CPU limit."""
 
 
 class Process:
-    """`files` counts those it was handed."""
+    """A reader process. `files` counts the files sent to it."""
 
     def __init__(self, child: asyncio.subprocess.Process, channel: socket.socket) -> None:
         self._child = child
@@ -182,7 +181,7 @@ class Process:
 
     @classmethod
     async def start(cls) -> "Process":
-        """One that can be asked: how long a file may take is counted from there."""
+        """Start a process and wait until it is ready: the time limit of a file begins then."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:
@@ -194,7 +193,7 @@ class Process:
             theirs.close()
         try:
             async with asyncio.timeout(_SECONDS_TO_START):
-                await process._answered(len(READY))
+                await process._response(len(READY))
         except (TimeoutError, ProcessLost, TooLong) as error:
             await process.end()
             raise _cannot_start("it does not answer") from error
@@ -203,13 +202,13 @@ class Process:
             raise
         return process
 
-    async def ask(self, request: bytes, file: int, maximum: int) -> bytes:
-        """The answer, of at most so many bytes."""
+    async def request(self, message: bytes, file: int, maximum: int) -> bytes:
+        """Send a message and a file; return the response of at most `maximum` bytes."""
         self.files += 1
         try:
-            # So little fits into any socket that nobody is writing to.
-            socket.send_fds(self._channel, [framed(request)], [file])
-            return await self._answered(maximum)
+            # So few bytes fit into the buffer of any idle socket.
+            socket.send_fds(self._channel, [framed(message)], [file])
+            return await self._response(maximum)
         except OSError as error:
             raise ProcessLost("it has ended") from error
 
@@ -217,31 +216,31 @@ class Process:
         self._channel.close()
         if self._child.returncode is None:
             self._child.kill()
-        # One that hangs in the system itself does not end before that lets it go.
+        # A process in an uninterruptible system call ends only after that call.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SECONDS_TO_END):
                 await self._child.wait()
 
-    async def _answered(self, maximum: int) -> bytes:
+    async def _response(self, maximum: int) -> bytes:
         (length,) = HEAD.unpack(await self._received(HEAD.size))
         if length > maximum:
-            raise ProcessLost("its answer is too long")
+            raise ProcessLost("its response is too long")
         return await self._received(length)
 
     async def _received(self, length: int) -> bytes:
         loop = asyncio.get_running_loop()
         received = bytearray()
         while len(received) < length:
-            piece = await loop.sock_recv(self._channel, min(_PIECE, length - len(received)))
-            if not piece:
+            data = await loop.sock_recv(self._channel, min(_BUFFER, length - len(received)))
+            if not data:
                 raise TooLong if await self._child.wait() == -signal.SIGXCPU else ProcessLost("it has ended")
-            received += piece
+            received += data
         return bytes(received)
 
 
 async def _child(channel: socket.socket) -> asyncio.subprocess.Process:
-    """With nothing of this process's environment: there are passwords in it. `-P`: nothing is imported from the
-    folder somebody happens to be in."""
+    """Start the worker without this process's environment, which has passwords. `-P`: import nothing from the
+    current folder."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",
@@ -251,7 +250,7 @@ async def _child(channel: socket.socket) -> asyncio.subprocess.Process:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
         cwd="/",
-        env={"PYTHONPATH": os.pathsep.join(one for one in sys.path if one), "PYTHONUTF8": "1"},
+        env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONUTF8": "1"},
         start_new_session=True,
     )
 
@@ -264,7 +263,7 @@ def _cannot_start(why: str) -> SetupError:
 
 
 class IsolatedFiles:
-    """One process reads them one after the other; it is replaced when it is lost, late, or has read many."""
+    """One process reads files one after the other; it is replaced after a crash, a timeout, or many files."""
 
     def __init__(self, limits: ReadingLimits) -> None:
         self._limits = limits
@@ -282,7 +281,7 @@ class IsolatedFiles:
     async def read(self, path: str) -> Reading:
         try:
             kind_of(path)
-            # A disk elsewhere may let one wait.
+            # A network disk may block.
             file = await asyncio.to_thread(open_file, path)
         except Skip as error:
             raise FileSkipped(error.reason, hint=error.hint) from error
@@ -299,30 +298,30 @@ class IsolatedFiles:
             await process.end()
 
     async def _answer(self, name: str, file: int) -> bytes:
-        """A process that others have used may fail for what is left of them: then a fresh one decides."""
+        """Return the response. If a used process fails, a fresh one decides: earlier files may be the cause."""
         request = json.dumps({"name": name[-MAX_NAME // 8 :], "limits": self._limits.to_json()}).encode()
         is_used = self._process is not None and self._process.files > 0
         try:
-            answer = await self._asked(request, file)
+            answer = await self._request(request, file)
             if not (is_used and is_worth_another_try(answer)):
                 return answer
         except ProcessLost:
             if not is_used:
-                raise FileSkipped("reading it has brought down the process that did") from None
+                raise FileSkipped("reading it crashed the reader process") from None
         await self.close()
         os.lseek(file, 0, os.SEEK_SET)
         try:
-            return await self._asked(request, file)
+            return await self._request(request, file)
         except ProcessLost:
-            raise FileSkipped("reading it has brought down the process that did") from None
+            raise FileSkipped("reading it crashed the reader process") from None
 
-    async def _asked(self, request: bytes, file: int) -> bytes:
+    async def _request(self, request: bytes, file: int) -> bytes:
         if self._process is None or self._process.files >= MAX_FILES_OF_A_PROCESS:
             await self.close()
             self._process = await Process.start()
         try:
             async with asyncio.timeout(self._limits.seconds):
-                answer = await self._process.ask(request, file, self._limits.answer)
+                answer = await self._process.request(request, file, self._limits.answer)
         except TooLong as error:
             await self.close()
             raise FileSkipped(f"reading it takes longer than {self._limits.cpu_seconds} s") from error

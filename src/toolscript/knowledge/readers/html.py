@@ -1,4 +1,4 @@
-"""HTML as blocks: what a reader of the page sees, and nothing that a browser keeps to itself."""
+"""HTML as blocks: the visible text of a page, without what a browser does not show."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _CELLS = {"td", "th"}
 _SPACE = re.compile(r"[ \t\n\f\r\xa0]+")
 _INDENT = "  "
 
-UNSEEN = {
+HIDDEN = {
     "script", "style", "template", "noscript", "head", "nav", "svg", "iframe", "object", "embed", "canvas",
     "audio", "video", "button", "select", "input", "textarea", "datalist", "dialog", "map", "rp",
     "#comment", "!doctype",
@@ -35,7 +35,7 @@ _HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNOR
 
 
 class Source:
-    """A page's own text, and where in a longer one it begins."""
+    """The text of a page, and its offset in a longer text."""
 
     def __init__(self, text: str, start: int = 0, line: int = 1) -> None:
         self._text = text
@@ -44,16 +44,16 @@ class Source:
         self._line = line
 
     def span(self, node: Node) -> tuple[int, int] | None:
-        """Without the white space around it. What a tag implies has no place of its own."""
-        at, data = node.origin_offset, node.data or ""
-        if at is None:
+        """Return the span of a node without surrounding white space; None for implied elements."""
+        start, data = node.origin_offset, node.data or ""
+        if start is None:
             return None
-        end = max(at + len(data), self._text.find("<", at))
-        while at < end and self._text[at : at + 1].isspace():
-            at += 1
-        while end > at and self._text[end - 1 : end].isspace():
+        end = max(start + len(data), self._text.find("<", start))
+        while start < end and self._text[start : start + 1].isspace():
+            start += 1
+        while end > start and self._text[end - 1 : end].isspace():
             end -= 1
-        return self._start + at, self._start + end
+        return self._start + start, self._start + end
 
     def line_at(self, offset: int) -> int:
         return self._lines.line_at(offset - self._start) + self._line - 1
@@ -61,7 +61,7 @@ class Source:
 
 @dataclass
 class _Gathered:
-    """Text of one block, as it comes. `start` is -1 before the first."""
+    """The text of one block so far. `start` is -1 before the first."""
 
     parts: list[str] = field(default_factory=list)
     start: int = -1
@@ -190,7 +190,7 @@ class Page:
             self._add(kind, text.replace("\n", " ") if kind is BlockKind.HEADING else text, level)
 
     def _as_item(self, text: str) -> str:
-        """The first block of an item has the item's marker; whatever follows in it is only further in."""
+        """Give the first block of an item its marker; indent further blocks."""
         if not text:
             return ""
         inner, outer = self._lists[-1], _INDENT * (len(self._lists) - 1)
@@ -206,13 +206,13 @@ class Page:
 
 
 def _flowing(text: str) -> str:
-    """White space as a browser shows it: a line ends where an element says so."""
+    """Collapse white space as a browser does: only elements end lines."""
     lines = [_SPACE.sub(" ", line).strip() for line in text.split("\n")]
     return "\n".join(line for line in lines if line)
 
 
 def _holds_data(table: Node) -> bool:
-    """A table whose cells hold headings, lists or other tables is how a page was laid out once."""
+    """Return False for a layout table: its cells hold headings, lists or other tables."""
     waiting = list(table.children or ())
     while waiting:
         node = waiting.pop()
@@ -224,12 +224,12 @@ def _holds_data(table: Node) -> bool:
 
 def read_html(text: str, blocks: BlockList, limits: ReadingLimits) -> Described:
     tree = _tree(text)
-    _walk(_what_it_is_about(tree), Page(Source(text), blocks), limits)
+    _walk(_main_content(tree), Page(Source(text), blocks), limits)
     return _described(tree, limits)
 
 
 def read_html_part(text: str, start: int, line: int, blocks: BlockList, limits: ReadingLimits) -> None:
-    """What stands in the middle of another text."""
+    """Read HTML inside another text, from offset `start` and `line`."""
     _walk(_tree(text), Page(Source(text, start, line), blocks), limits)
 
 
@@ -237,21 +237,21 @@ def _tree(text: str) -> Node:
     return JustHTML(text, sanitize=False, track_node_locations=True).root
 
 
-def _what_it_is_about(tree: Node) -> Node:
-    """A page can say itself which part of it is its own, and not that of every page of the site."""
+def _main_content(tree: Node) -> Node:
+    """Return the only visible `main` element, or the whole tree."""
     own = []
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         if node.name == "main":
             own.append(node)
-        elif node.name != "#text" and not is_unseen(node):
+        elif node.name != "#text" and not is_hidden(node):
             waiting.extend(node.children or ())
-    return own[0] if len(own) == 1 and not is_unseen(own[0]) else tree
+    return own[0] if len(own) == 1 and not is_hidden(own[0]) else tree
 
 
 def _walk(tree: Node, page: Page, limits: ReadingLimits) -> None:
-    """With a stack of its own: a page can be nested deeper than Python's."""
+    """Walk with an explicit stack: a page can be nested deeper than Python's call stack."""
     waiting: list[tuple[Node, bool]] = [(tree, False)]
     depth = 0
     while waiting:
@@ -263,7 +263,7 @@ def _walk(tree: Node, page: Page, limits: ReadingLimits) -> None:
         if node.name == "#text":
             page.text(node)
             continue
-        if is_unseen(node):
+        if is_hidden(node):
             continue
         depth += 1
         if depth > limits.depth:
@@ -274,8 +274,8 @@ def _walk(tree: Node, page: Page, limits: ReadingLimits) -> None:
     page.done()
 
 
-def is_unseen(node: Node) -> bool:
-    if node.name in UNSEEN:
+def is_hidden(node: Node) -> bool:
+    if node.name in HIDDEN:
         return True
     attributes = node.attrs or {}
     return bool(attributes) and (

@@ -1,4 +1,4 @@
-"""Markdown as blocks: each heading, paragraph, item of a list, table and piece of code with its lines."""
+"""Markdown as blocks: each heading, paragraph, item of a list, table and code block with its lines."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from toolscript.knowledge.model.ingest import BlockKind
 from toolscript.knowledge.readers.blocks import BlockList, Lines, ReadingLimits, skip, table_text
 from toolscript.knowledge.readers.html import read_html_part
 
-# Deeper than anybody writes, and no deeper than Python's own stack allows.
+# Deeper than real documents, and within Python's recursion limit.
 MAX_NESTING = 100
 _INDENT = "  "
 
 
 @dataclass
 class _OpenList:
-    """`next_number` is None for a list without numbers."""
+    """`next_number` is None for an unordered list."""
 
     next_number: int | None
     marker: str = ""
 
 
 class _Walk:
-    """Over the tokens, which are flat: an opening one, what is in it, a closing one."""
+    """Walks the flat list of tokens: opening token, content, closing token."""
 
     def __init__(self, text: str, offset: int, blocks: BlockList, limits: ReadingLimits) -> None:
         self._lines = Lines(text)
@@ -38,16 +38,16 @@ class _Walk:
         for token in rest:
             if token.level >= MAX_NESTING - 2:
                 skip("its quotes or lists are nested too deeply")
-            self._one(token, rest)
+            self._token(token, rest)
 
-    def _one(self, token: Token, rest: Iterator[Token]) -> None:
+    def _token(self, token: Token, rest: Iterator[Token]) -> None:
         match token.type:
             case "heading_open":
                 self._add(BlockKind.HEADING, _inline(next(rest)).replace("\n", " "), token, int(token.tag[1]))
             case "paragraph_open":
                 self._paragraph(token, _inline(next(rest)))
             case "fence" | "code_block":
-                # The lines with the fence itself are none of the code.
+                # The fence lines are not part of the code.
                 self._add(BlockKind.CODE, token.content.rstrip("\n"), token, fence=token.type == "fence")
             case "table_open":
                 self._add(BlockKind.TABLE, _table(rest), token)
@@ -70,7 +70,7 @@ class _Walk:
                 inner.next_number = None if inner.next_number is None else inner.next_number + 1
 
     def _paragraph(self, token: Token, text: str) -> None:
-        """The first of an item has the item's marker; whatever follows in it is only further in."""
+        """Give the first paragraph of an item its marker; indent further ones."""
         if not self._lists:
             self._add(BlockKind.TEXT, text, token)
             return
@@ -99,13 +99,13 @@ class _Walk:
 
 
 def read_markdown(text: str, offset: int, blocks: BlockList, limits: ReadingLimits) -> None:
-    """From an offset on, which is the start of a line; where blocks stand is said for the whole text."""
+    """Read from `offset`, the start of a line. Positions of blocks are those in the whole text."""
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
     _Walk(text, offset, blocks, limits).all(parser.parse(text[offset:]))
 
 
 def _inline(token: Token) -> str:
-    """What is read, without what it is set in: links without their targets, code within its ticks."""
+    """Return the visible text: links without their targets, code in backticks."""
     return "".join(_inline_parts(token.children or ())).strip()
 
 

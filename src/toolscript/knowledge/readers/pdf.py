@@ -1,4 +1,4 @@
-"""PDF as blocks: text by page, put back into paragraphs as far as its lines tell."""
+"""PDF as blocks: text by page, with paragraphs restored from the layout of its lines."""
 
 import io
 import re
@@ -30,10 +30,10 @@ _BROKEN = re.compile(r"([^\W\d_]+)[-\u00ad]$")
 _NEXT_PART = re.compile(r"[^\W\d_]+")
 _WIDER, _WIDER_IN_CODE = 1.25, 2.5
 _INDENTED = 6.0
-# A line that ends so far before the others was ended on purpose.
+# A line shorter than this share of a full one ends on purpose.
 _SHORT = 0.6
 
-# What programs write where a title should be: the name of their own file, or nothing that means anything.
+# Titles that programs write by default: the file name, or a placeholder.
 _NO_TITLE = re.compile(r"^(?:untitled.*|.*\.(?:docx?|tex|dvi|indd|rtf|odt|qxd|fm|pages))$", re.IGNORECASE)
 _PROGRAM = re.compile(r"^Microsoft (?:Word|PowerPoint) - ")
 BOMB = "it unpacks to far more than a document of its size holds"
@@ -52,12 +52,12 @@ class Paragraphs:
 
     def add_all(self) -> None:
         for number, lines in enumerate(self._pages):
-            at = 0
+            position = 0
             for heading in self._headings.get(number, ()):
-                self._text(lines[at : heading.first])
+                self._text(lines[position : heading.first])
                 self._heading(heading, lines, number)
-                at = heading.after
-            self._text(lines[at:])
+                position = heading.after
+            self._text(lines[position:])
 
     def _heading(self, heading: Heading, lines: Sequence[PdfLine], number: int) -> None:
         own = lines[heading.first : heading.after] or lines[heading.first : heading.first + 1]
@@ -68,7 +68,7 @@ class Paragraphs:
         )
 
     def _after(self, number: int) -> int:
-        """Where a page without a line begins: after those before it."""
+        """Return the offset of a page without lines: after the previous pages."""
         return next((lines[-1].end + 1 for lines in reversed(self._pages[:number]) if lines), 0)
 
     def _text(self, lines: Sequence[PdfLine]) -> None:
@@ -132,16 +132,16 @@ def _usual_gap(pages: Sequence[Sequence[PdfLine]]) -> float:
 
 
 @dataclass(frozen=True)
-class PdfSays:
-    """`unread` counts the pages that nothing could be read of because they are broken."""
+class PdfMetadata:
+    """`unread` counts the broken pages that could not be read."""
 
     described: Described
     pages: int
     unread: int
 
 
-def read_pdf(data: bytes, blocks: BlockList, limits: ReadingLimits) -> PdfSays:
-    # A picture is never needed, so nobody has to be started to unpack one.
+def read_pdf(data: bytes, blocks: BlockList, limits: ReadingLimits) -> PdfMetadata:
+    # Images are never needed, so no external decoder may be started.
     with apply_configuration(jbig2dec_binary=None):
         try:
             return _read(_opened(data), blocks, limits)
@@ -155,14 +155,14 @@ def read_pdf(data: bytes, blocks: BlockList, limits: ReadingLimits) -> PdfSays:
 
 def _opened(data: bytes) -> PdfReader:
     if b"%PDF-" not in data[:1024]:
-        skip("it is no PDF, whatever its name says")
+        skip("it is not a PDF, despite its name")
     reader = PdfReader(io.BytesIO(data), strict=False)
     if reader.is_encrypted and reader.decrypt("") is PasswordType.NOT_DECRYPTED:
-        skip("it asks for a password", "save it without one")
+        skip("it requires a password", "save it without one")
     return reader
 
 
-def _read(reader: PdfReader, blocks: BlockList, limits: ReadingLimits) -> PdfSays:
+def _read(reader: PdfReader, blocks: BlockList, limits: ReadingLimits) -> PdfMetadata:
     count = len(reader.pages)
     if count > limits.pages:
         skip(f"it has more than {limits.pages:,} pages", "split it into several files")
@@ -171,8 +171,10 @@ def _read(reader: PdfReader, blocks: BlockList, limits: ReadingLimits) -> PdfSay
         skip("there is no text on its pages, only pictures", "let a program recognize their text (OCR) first")
     pages = without_running_lines(pages)
     Paragraphs(pages, find_headings(reader, pages), blocks).add_all()
-    says = _described(reader)
-    return PdfSays(replace(says, title=says.title or largest_of_first_page(pages)), count, unread)
+    description = _described(reader)
+    return PdfMetadata(
+        replace(description, title=description.title or largest_of_first_page(pages)), count, unread
+    )
 
 
 def _pages(reader: PdfReader, count: int, limits: ReadingLimits) -> tuple[list[list[PdfLine]], int]:
@@ -196,9 +198,9 @@ def _pages(reader: PdfReader, count: int, limits: ReadingLimits) -> tuple[list[l
 
 def _described(reader: PdfReader) -> Described:
     try:
-        told = {str(name).lstrip("/").lower(): str(value) for name, value in (reader.metadata or {}).items()}
+        metadata = {str(name).lstrip("/").lower(): str(value) for name, value in (reader.metadata or {}).items()}
     except Exception:  # noqa: BLE001 - the text can be read without it
         return Described()
-    says = described({name: told.get(name) for name in ("title", "author", "keywords")})
-    title = _PROGRAM.sub("", says.title)
-    return replace(says, title="" if _NO_TITLE.match(title) else title)
+    description = described({name: metadata.get(name) for name in ("title", "author", "keywords")})
+    title = _PROGRAM.sub("", description.title)
+    return replace(description, title="" if _NO_TITLE.match(title) else title)

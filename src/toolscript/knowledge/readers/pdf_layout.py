@@ -19,7 +19,7 @@ _DIGITS = re.compile(r"\d+")
 _LIGATURES = str.maketrans({
     "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\x00": " ", "\xa0": " ",
 })  # fmt: skip
-# Dots that lead the eye from a title to its page.
+# Dot leaders of a table of contents.
 _LEADERS = re.compile(r"(?:\s*\.){4,}\s*")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
@@ -35,7 +35,7 @@ _MAX_BEFORE = 20
 
 @dataclass(frozen=True)
 class PdfLine:
-    """`size` in points, `x` and `y` of where it begins, `start` in the text of all pages."""
+    """`size` is in points; `x` and `y` are its start on the page, `start` and `end` offsets in all pages' text."""
 
     text: str
     page: int
@@ -49,24 +49,24 @@ class PdfLine:
 
 @dataclass
 class _Line:
-    """While it is put together from pieces."""
+    """A line being assembled from spans."""
 
     text: str = ""
     weights: dict[float, int] = field(default_factory=dict)
     monospaced: int = 0
     place: tuple[float, float] | None = None
 
-    def add(self, piece: "_Piece", text: str) -> None:
+    def add(self, span: "_Span", text: str) -> None:
         self.text += text
         letters = len(text.strip())
         if letters:
-            self.place = self.place or (piece.x, piece.y)
-            self.weights[piece.size] = self.weights.get(piece.size, 0) + letters
-            self.monospaced += letters * piece.is_monospaced
+            self.place = self.place or (span.x, span.y)
+            self.weights[span.size] = self.weights.get(span.size, 0) + letters
+            self.monospaced += letters * span.is_monospaced
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _Span:
     text: str
     size: float
     x: float
@@ -75,57 +75,57 @@ class _Piece:
 
 
 def lines_of_page(page: PageObject, number: int, offset: int) -> tuple[list[PdfLine], int]:
-    """With the length of the page's text."""
-    pieces: list[_Piece] = []
+    """Return the lines of a page, and the length of its text."""
+    spans: list[_Span] = []
 
     def visit(text: str, cm: Any, tm: Any, font: Any, size: Any) -> None:
-        pieces.append(_piece(text, cm, tm, font, size))
+        spans.append(_span(text, cm, tm, font, size))
 
     page.extract_text(visitor_text=visit)
     lines: list[PdfLine] = []
-    at = offset
-    for line in _put_together(pieces):
+    start = offset
+    for line in _assemble(spans):
         if line.text.strip():
-            lines.append(_finished(line, number, at))
-        at += len(line.text) + 1
-    return lines, at - offset
+            lines.append(_pdf_line(line, number, start))
+        start += len(line.text) + 1
+    return lines, start - offset
 
 
-def _piece(text: str, cm: Any, tm: Any, font: Any, size: Any) -> _Piece:
+def _span(text: str, cm: Any, tm: Any, font: Any, size: Any) -> _Span:
     try:
-        tall = float(size) * math.hypot(float(tm[2]), float(tm[3])) * math.hypot(float(cm[2]), float(cm[3]))
+        height = float(size) * math.hypot(float(tm[2]), float(tm[3])) * math.hypot(float(cm[2]), float(cm[3]))
         x, y = float(tm[4]) * float(cm[0]) + float(cm[4]), float(tm[5]) * float(cm[3]) + float(cm[5])
     except (TypeError, ValueError, IndexError, OverflowError):
-        tall = x = y = 0.0
-    finite = [one if math.isfinite(one) else 0.0 for one in (tall, x, y)]
-    named = str(font.get("/BaseFont", "")) if isinstance(font, Mapping) else ""
-    return _Piece(text, round(finite[0] * 2) / 2, finite[1], finite[2], bool(_MONOSPACED.search(named)))
+        height = x = y = 0.0
+    finite = [number if math.isfinite(number) else 0.0 for number in (height, x, y)]
+    font_name = str(font.get("/BaseFont", "")) if isinstance(font, Mapping) else ""
+    return _Span(text, round(finite[0] * 2) / 2, finite[1], finite[2], bool(_MONOSPACED.search(font_name)))
 
 
-def _put_together(pieces: Sequence[_Piece]) -> Iterator[_Line]:
+def _assemble(spans: Sequence[_Span]) -> Iterator[_Line]:
     line = _Line()
-    for piece in pieces:
-        first, *further = piece.text.split("\n")
-        line.add(piece, first)
+    for span in spans:
+        first, *further = span.text.split("\n")
+        line.add(span, first)
         for text in further:
             yield line
             line = _Line()
-            line.add(piece, text)
+            line.add(span, text)
     yield line
 
 
-def _finished(line: _Line, page: int, start: int) -> PdfLine:
+def _pdf_line(line: _Line, page: int, start: int) -> PdfLine:
     letters = max(1, sum(line.weights.values()))
     x, y = line.place or (0.0, 0.0)
-    size = max(line.weights, key=lambda one: (line.weights[one], one), default=0.0)
+    size = max(line.weights, key=lambda size: (line.weights[size], size), default=0.0)
     text = _LEADERS.sub(" … ", _CONTROLS.sub("", line.text.translate(_LIGATURES))).rstrip()
     return PdfLine(text, page, start, start + len(line.text), size, x, y, line.monospaced >= 0.8 * letters)
 
 
 def without_running_lines(pages: Sequence[Sequence[PdfLine]]) -> list[list[PdfLine]]:
-    """Without what every page repeats at its top and bottom: its number, the name of the book or chapter."""
-    tops = [_alike(lines[0]) if lines else "" for lines in pages]
-    bottoms = [_alike(lines[-1]) if lines else "" for lines in pages]
+    """Remove running headers and footers: page numbers, names of the book or chapter."""
+    tops = [_comparison_key(lines[0]) if lines else "" for lines in pages]
+    bottoms = [_comparison_key(lines[-1]) if lines else "" for lines in pages]
     kept = []
     for index, lines in enumerate(pages):
         first, last = 0, len(lines)
@@ -133,24 +133,24 @@ def without_running_lines(pages: Sequence[Sequence[PdfLine]]) -> list[list[PdfLi
             first = 1
         if last > first and _is_running(bottoms, index):
             last -= 1
-        kept.append(list(_numberless(lines[first:last])))
+        kept.append(list(_without_page_number(lines[first:last])))
     return kept
 
 
-def _numberless(lines: Sequence[PdfLine]) -> Sequence[PdfLine]:
+def _without_page_number(lines: Sequence[PdfLine]) -> Sequence[PdfLine]:
     if lines and _PAGE_NUMBER.match(lines[0].text):
         lines = lines[1:]
     return lines[:-1] if lines and _PAGE_NUMBER.match(lines[-1].text) else lines
 
 
-def _alike(line: PdfLine) -> str:
-    """The title itself can be what is repeated, but is set larger."""
-    said = _DIGITS.sub("", line.text).strip().casefold()
-    return f"{line.size} {said}" if said else ""
+def _comparison_key(line: PdfLine) -> str:
+    """Return a key to compare lines. It has the size: a header can repeat the title, which is larger."""
+    text = _DIGITS.sub("", line.text).strip().casefold()
+    return f"{line.size} {text}" if text else ""
 
 
 def _is_running(lines: Sequence[str], position: int) -> bool:
-    """Left and right pages can have lines of their own."""
+    """Compare with two pages on each side: left and right pages can have different headers."""
     near = {
         lines[other]
         for other in (position - 2, position - 1, position + 1, position + 2)
@@ -161,7 +161,7 @@ def _is_running(lines: Sequence[str], position: int) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """Of an outline. `top` is how high on its page it points, where it says that."""
+    """An entry of the outline. `top` is its height on the page, if the outline has it."""
 
     title: str
     level: int
@@ -171,7 +171,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Heading:
-    """Of the lines `first` to before `after` of its page; of none, before `first`, where they do not have it."""
+    """A heading of the lines `first` to `after` (exclusive) of its page; equal if no line has it."""
 
     title: str
     level: int
@@ -183,7 +183,7 @@ Headings = Mapping[int, Sequence[Heading]]
 
 
 def find_headings(reader: PdfReader, pages: Sequence[Sequence[PdfLine]]) -> Headings:
-    """By number of the page, from 0, in the order of its lines."""
+    """Return headings by page number, from 0, in the order of lines."""
     named: dict[int, list[Heading]] = {}
     for entry in _entries(reader):
         if 0 <= entry.page < len(pages):
@@ -191,25 +191,25 @@ def find_headings(reader: PdfReader, pages: Sequence[Sequence[PdfLine]]) -> Head
     if not named:
         return _by_size(pages)
     return {
-        page: _apart(sorted(headings, key=lambda heading: (heading.first, heading.level)))
+        page: _without_overlaps(sorted(headings, key=lambda heading: (heading.first, heading.level)))
         for page, headings in named.items()
     }
 
 
 def _entries(reader: PdfReader) -> Iterator[Entry]:
-    """An outline can be broken in any way: what can be read of it is used."""
+    """Yield the readable entries of the outline, which can be broken in any way."""
     waiting: list[tuple[Any, int]] = [(iter(_outline(reader)), 1)]
     count = 0
     while waiting and count < MAX_ENTRIES:
         entries, level = waiting[-1]
-        one = next(entries, None)
-        if one is None:
+        item = next(entries, None)
+        if item is None:
             waiting.pop()
-        elif isinstance(one, list):
-            waiting.append((iter(one), level + 1))
+        elif isinstance(item, list):
+            waiting.append((iter(item), level + 1))
         else:
             count += 1
-            entry = _entry(reader, one, level)
+            entry = _entry(reader, item, level)
             if entry:
                 yield entry
 
@@ -221,41 +221,41 @@ def _outline(reader: PdfReader) -> Sequence[Any]:
         return ()
 
 
-def _entry(reader: PdfReader, one: Any, level: int) -> Entry | None:
+def _entry(reader: PdfReader, item: Any, level: int) -> Entry | None:
     try:
-        title, page = one_line(str(one.title or "")), reader.get_destination_page_number(one)
-        top = float(one.top) if one.top is not None else None
+        title, page = one_line(str(item.title or "")), reader.get_destination_page_number(item)
+        top = float(item.top) if item.top is not None else None
     except Exception:  # noqa: BLE001 - the text can be read without it
         return None
     return Entry(title, min(level, MAX_LEVEL), page, top) if title and page is not None else None
 
 
 def _placed(entry: Entry, lines: Sequence[PdfLine]) -> Heading:
-    wanted = _plain(entry.title)
-    found = (_exactly(wanted, lines) or _with_number(wanted, lines)) if wanted else None
-    if found:
-        title = one_line(" ".join(line.text.strip() for line in lines[found[0] : found[1]]))
-        return Heading(title, entry.level, *found)
+    title_key = _plain(entry.title)
+    line_range = (_exactly(title_key, lines) or _with_number(title_key, lines)) if title_key else None
+    if line_range:
+        title = one_line(" ".join(line.text.strip() for line in lines[line_range[0] : line_range[1]]))
+        return Heading(title, entry.level, *line_range)
     before = next((index for index, line in enumerate(lines) if entry.top and line.y <= entry.top), 0)
     return Heading(entry.title, entry.level, before, before)
 
 
-def _exactly(wanted: str, lines: Sequence[PdfLine]) -> tuple[int, int] | None:
+def _exactly(title_key: str, lines: Sequence[PdfLine]) -> tuple[int, int] | None:
     for first in range(len(lines)):
-        said = ""
+        text = ""
         for after in range(first + 1, min(first + 3, len(lines)) + 1):
-            said += _plain(lines[after - 1].text)
-            if said == wanted:
+            text += _plain(lines[after - 1].text)
+            if text == title_key:
                 return first, after
-            if not wanted.startswith(said):
+            if not title_key.startswith(text):
                 break
     return None
 
 
-def _with_number(wanted: str, lines: Sequence[PdfLine]) -> tuple[int, int] | None:
+def _with_number(title_key: str, lines: Sequence[PdfLine]) -> tuple[int, int] | None:
     for index, line in enumerate(lines):
-        said = _plain(line.text)
-        if said.endswith(wanted) and len(said) <= len(wanted) + _MAX_BEFORE:
+        text = _plain(line.text)
+        if text.endswith(title_key) and len(text) <= len(title_key) + _MAX_BEFORE:
             return index, index + 1
     return None
 
@@ -264,8 +264,8 @@ def _plain(text: str) -> str:
     return _PLAIN.sub("", text).casefold()
 
 
-def _apart(headings: Sequence[Heading]) -> list[Heading]:
-    """Each line is of one heading at most."""
+def _without_overlaps(headings: Sequence[Heading]) -> list[Heading]:
+    """Drop overlapping headings: a line belongs to at most one."""
     kept: list[Heading] = []
     for heading in headings:
         if not kept or heading.first >= kept[-1].after:
@@ -274,7 +274,7 @@ def _apart(headings: Sequence[Heading]) -> list[Heading]:
 
 
 def largest_of_first_page(pages: Sequence[Sequence[PdfLine]]) -> str:
-    """What is set so much larger than the rest at the front is the title; empty where nothing is."""
+    """Return the title: the text of the first page that is much larger than the rest; empty if there is none."""
     letters = _letters_by_size(pages)
     first = next((lines for lines in pages if lines), ())
     largest = max((line.size for line in first), default=0.0)
@@ -305,21 +305,21 @@ def _by_size(pages: Sequence[Sequence[PdfLine]]) -> Headings:
     if sum(letters[size] for size in large) > _MAX_SHARE * sum(letters.values()):
         return {}
     levels = {size: min(level, MAX_LEVEL) for level, size in enumerate(sorted(large, reverse=True), 1)}
-    found = {number: list(_large_lines(lines, levels)) for number, lines in enumerate(pages)}
-    return {number: headings for number, headings in found.items() if headings}
+    by_page = {number: list(_large_lines(lines, levels)) for number, lines in enumerate(pages)}
+    return {number: headings for number, headings in by_page.items() if headings}
 
 
 def _large_lines(lines: Sequence[PdfLine], levels: Mapping[float, int]) -> Iterator[Heading]:
-    """Lines of one size that follow each other are one heading."""
-    at = 0
-    while at < len(lines):
-        size, after = lines[at].size, at + 1
+    """Yield headings; consecutive lines of one size are one heading."""
+    first = 0
+    while first < len(lines):
+        size, after = lines[first].size, first + 1
         if size not in levels:
-            at = after
+            first = after
             continue
         while after < len(lines) and lines[after].size == size:
             after += 1
-        title = one_line(" ".join(line.text.strip() for line in lines[at:after]), MAX_HEADING + 1)
+        title = one_line(" ".join(line.text.strip() for line in lines[first:after]), MAX_HEADING + 1)
         if len(title) <= MAX_HEADING and any(map(str.isalpha, title)):
-            yield Heading(title, levels[size], at, after)
-        at = after
+            yield Heading(title, levels[size], first, after)
+        first = after

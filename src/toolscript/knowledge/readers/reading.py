@@ -1,4 +1,4 @@
-"""One file's bytes as a Reading, and the checks of what the reading process answers."""
+"""Reads the bytes of one file into a Reading, by its kind."""
 
 import hashlib
 from collections.abc import Callable
@@ -14,28 +14,28 @@ _Read = Callable[[bytes, BlockList, ReadingLimits], tuple[Described, JsonObject]
 
 def read_bytes(name: str, data: bytes, limits: ReadingLimits) -> Reading:
     blocks = BlockList(limits)
-    says, metadata = _READERS[kind_of(name)](data, blocks, limits)
+    description, metadata = _READERS[kind_of(name)](data, blocks, limits)
     if not blocks.blocks:
         skip("there is no text in it")
-    title = says.title or one_line(blocks.first_heading()) or PurePosixPath(name).stem
+    title = description.title or one_line(blocks.first_heading()) or PurePosixPath(name).stem
     return Reading(
         content_hash=hashlib.sha256(data).hexdigest(),
         title=title,
         blocks=tuple(blocks.blocks),
-        authors=says.authors,
-        topics=says.topics,
-        type=says.type,
+        authors=description.authors,
+        topics=description.topics,
+        type=description.type,
         metadata={"format": kind_of(name).value, **metadata},
     )
 
 
 def _pdf(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
-    # Loaded when the first of its kind comes: each of them takes a while.
+    # Imported for the first file of its kind: each parser takes a while to load.
     from toolscript.knowledge.readers.pdf import read_pdf
 
-    says = read_pdf(data, blocks, limits)
-    unread = {"unread_pages": says.unread} if says.unread else {}
-    return says.described, {"pages": says.pages, **unread}
+    pdf = read_pdf(data, blocks, limits)
+    unread = {"unread_pages": pdf.unread} if pdf.unread else {}
+    return pdf.described, {"pages": pdf.pages, **unread}
 
 
 def _html(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
@@ -51,7 +51,7 @@ def _markdown(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[De
     decoded = decode(data)
     before = front_matter(decoded.text)
     read_markdown(decoded.text, before.end, blocks, limits)
-    return before.says, {"encoding": decoded.encoding}
+    return before.description, {"encoding": decoded.encoding}
 
 
 def _read_text_file(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tuple[Described, JsonObject]:
@@ -62,7 +62,7 @@ def _read_text_file(data: bytes, blocks: BlockList, limits: ReadingLimits) -> tu
         return _markdown(data, blocks, limits)
     before = front_matter(decoded.text)
     read_text(decoded.text, before.end, blocks)
-    return before.says, {"encoding": decoded.encoding}
+    return before.description, {"encoding": decoded.encoding}
 
 
 _READERS: dict[FileKind, _Read] = {

@@ -1,4 +1,4 @@
-"""Plain text as blocks: decoding, front matter, headings, and what a file says about itself."""
+"""Plain text as blocks: decoding, headings, front matter and its metadata."""
 
 import codecs
 import re
@@ -23,7 +23,7 @@ _CHAPTER = re.compile(
 _ITEM = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+\S")
 _ITEM_START = re.compile(r"^(?=[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+\S)", re.MULTILINE)
 _SET_IN = re.compile(r"(?:(?: {4}|\t)[^\n]*(?:\n|\Z))+\Z")
-# Notes are often Markdown, whatever their name ends in: a heading between empty lines, more than once.
+# Notes are often Markdown, whatever their extension: more than one heading between empty lines.
 _MARKDOWN_HEADING = re.compile(r"(?:\A|\n\n)#{1,6} [^\n]+(?=\n\n|\n\Z|\n[^\n#])")
 
 NO_TEXT = "it holds something other than text"
@@ -35,16 +35,16 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _SAMPLE = 64 * 1024
-# What no text has, but every program and picture: bytes that control a terminal.
+# Control characters: no text has them, but every program and picture.
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MAX_CONTROLS = 0.01
 _DECLARED = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"\r\n?")
-# Where nobody can tell, the first is the likeliest. Only what much text was written in: a rare one fits by chance.
+# The default encoding, then the candidates. Only common encodings: a rare one fits by chance.
 _USUAL = "cp1252"
 _OTHERS = ("cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256")
 _EASTERN = ("cp932", "euc_jp", "gb18030", "big5", "cp949")
-# What a guess is trusted with: fewer letters beyond ASCII fit any code page.
+# A guess needs so many non-ASCII bytes: fewer fit any code page.
 _MIN_TO_GUESS = 12
 _SURE_OF_A_GUESS = 0.1
 
@@ -77,8 +77,8 @@ def read_text(text: str, offset: int, blocks: BlockList) -> None:
         if chapter:
             _add(blocks, lines, BlockKind.HEADING, paragraph.strip(), start, _level(chapter))
             continue
-        for at, kind, part in _parts(paragraph):
-            _add(blocks, lines, kind, part, start + at)
+        for position, kind, part in _parts(paragraph):
+            _add(blocks, lines, kind, part, start + position)
 
 
 def _level(chapter: re.Match[str]) -> int:
@@ -88,15 +88,15 @@ def _level(chapter: re.Match[str]) -> int:
 
 
 def _parts(paragraph: str) -> Iterator[tuple[int, BlockKind, str]]:
-    """The items of a list each on their own, with what was said before the first."""
+    """Yield the text before a list, then each of its items."""
     if _SET_IN.match(paragraph) and not _ITEM.match(paragraph):
         yield 0, BlockKind.CODE, paragraph
         return
     starts = [match.start() for match in _ITEM_START.finditer(paragraph)]
     borders = sorted({0, *starts, len(paragraph)})
-    for at, end in pairwise(borders):
-        part = paragraph[at:end].rstrip("\n")
-        yield at, BlockKind.LIST if at in starts else BlockKind.TEXT, part
+    for start, end in pairwise(borders):
+        part = paragraph[start:end].rstrip("\n")
+        yield start, BlockKind.LIST if start in starts else BlockKind.TEXT, part
 
 
 def _add(blocks: BlockList, lines: Lines, kind: BlockKind, text: str, start: int, level: int = 0) -> None:
@@ -105,7 +105,7 @@ def _add(blocks: BlockList, lines: Lines, kind: BlockKind, text: str, start: int
 
 @dataclass(frozen=True)
 class Decoded:
-    """`text` has one letter for each line end, whichever the file has."""
+    """`text` has a single newline for each line end, whichever the file uses."""
 
     text: str
     encoding: str
@@ -130,7 +130,7 @@ def _marked(data: bytes) -> Decoded | None:
 
 
 def _unicode(data: bytes) -> Decoded | None:
-    """Without a mark: of UTF-16, every other byte of most texts is zero, and no other encoding has any."""
+    """Decode UTF-16 or UTF-8 without a BOM. In UTF-16 most texts have every other byte zero, in others none."""
     sample = data[:_SAMPLE]
     if b"\0" in sample:
         return _as(data, "utf-16-le" if _zeros(sample[1::2]) >= _zeros(sample[::2]) else "utf-16-be")
@@ -160,7 +160,7 @@ def _declared(data: bytes) -> Decoded | None:
         return None
     try:
         encoding = codecs.lookup(match.group(1).decode("ascii")).name
-        # A page that says so is read as every browser does: with what the West's code page has beyond Latin 1.
+        # Browsers read a page that declares Latin 1 or ASCII as Windows-1252, a superset.
         encoding = _USUAL if encoding in {"iso8859-1", "ascii"} else encoding
         decoded = data.decode(encoding)
         return Decoded(decoded, encoding) if isinstance(decoded, str) else None
@@ -174,19 +174,21 @@ def _guessed(data: bytes) -> Decoded:
     try:
         return Decoded(data.decode(likeliest), likeliest)
     except UnicodeDecodeError:
-        skip("its encoding cannot be told", "save it as UTF-8")
+        skip("its encoding cannot be detected", "save it as UTF-8")
 
 
 def _likeliest(sample: bytes) -> str:
     if len(sample) - len(sample.translate(None, bytes(range(128, 256)))) < _MIN_TO_GUESS:
         return _USUAL
-    found = [
-        one
-        for one in from_bytes(sample, cp_isolation=[_USUAL, *_OTHERS, *_EASTERN])
-        if one.chaos <= _SURE_OF_A_GUESS
+    guesses = [
+        guess
+        for guess in from_bytes(sample, cp_isolation=[_USUAL, *_OTHERS, *_EASTERN])
+        if guess.chaos <= _SURE_OF_A_GUESS
     ]
-    best = [one for one in found if (one.chaos, one.coherence) == (found[0].chaos, found[0].coherence)]
-    if not best or any(_USUAL in one.could_be_from_charset for one in best):
+    best = [
+        guess for guess in guesses if (guess.chaos, guess.coherence) == (guesses[0].chaos, guesses[0].coherence)
+    ]
+    if not best or any(_USUAL in guess.could_be_from_charset for guess in best):
         return _USUAL
     return best[0].encoding
 
@@ -200,7 +202,7 @@ class Described:
 
 
 def described(fields: Mapping[str, object]) -> Described:
-    """Fields as whoever wrote them has named them; whatever else is there is left alone."""
+    """Return the metadata from front matter or document fields, by their usual names; ignore other fields."""
     by_name = {str(name).strip().lower(): value for name, value in fields.items()}
     return Described(
         title=one_line(_scalar(by_name.get("title"))),
@@ -232,18 +234,18 @@ def _by_comma(part: str) -> list[str]:
 def _names(
     by_name: Mapping[str, object], keys: Iterable[str], split: Callable[[str], list[str]]
 ) -> tuple[str, ...]:
-    found: list[str] = []
+    names: list[str] = []
     for key in keys:
         value = by_name.get(key)
         if isinstance(value, str):
-            found += split(value)
+            names += split(value)
         elif isinstance(value, list | tuple):
-            found += [_named(one) for one in value[:MAX_NAMES]]
-    return tuple(_distinct(found))
+            names += [_named(entry) for entry in value[:MAX_NAMES]]
+    return tuple(_distinct(names))
 
 
 def _named(value: object) -> str:
-    """In a list, a person can be described by fields."""
+    """Return a name; an entry of a list can be a mapping with `name`."""
     return _scalar(value.get("name")) if isinstance(value, dict) else _scalar(value)
 
 
@@ -258,14 +260,14 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """`end` is where the text begins after it; 0 where there is none."""
+    """`end` is the offset of the text after it; 0 without front matter."""
 
-    says: Described
+    description: Described
     end: int
 
 
 def front_matter(text: str) -> FrontMatter:
-    """A block that says nothing sensible belongs to the text: a line can be drawn at the top of any."""
+    """Parse front matter. An invalid block belongs to the text: any text can begin with a rule."""
     for pattern, read in ((_YAML, _from_yaml), (_TOML, _from_toml)):
         match = pattern.match(text, 0, MAX_LETTERS)
         fields = read(match.group(1)) if match else None
@@ -275,7 +277,7 @@ def front_matter(text: str) -> FrontMatter:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Names that refer to each other can fill any memory, and nobody writes them above a text."""
+    """A loader that refuses aliases: they can exhaust the memory, and front matter does not need them."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -291,9 +293,9 @@ def _from_yaml(text: str) -> object:
 
 
 def _line_by_line(text: str) -> dict[str, str] | None:
-    """People write `title: One: and another`, which is no YAML."""
-    found = {name.lower(): value.strip("'\"") for name, value in _NAMED.findall(text)}
-    return found or None
+    """Parse lines such as `title: One: and another`, which is invalid YAML but common."""
+    fields = {name.lower(): value.strip("'\"") for name, value in _NAMED.findall(text)}
+    return fields or None
 
 
 def _from_toml(text: str) -> object:

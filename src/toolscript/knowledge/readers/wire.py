@@ -1,4 +1,4 @@
-"""What passes between the process that ingests and the one that reads a file: frames of JSON."""
+"""The protocol between the ingest process and the reader process: frames of JSON."""
 
 import json
 import re
@@ -9,15 +9,15 @@ from toolscript.core.errors import FileSkipped
 from toolscript.knowledge.model.ingest import Block, BlockKind, Reading
 from toolscript.knowledge.readers.blocks import ReadingLimits
 
-# Of what a file says of itself.
+# Limits of the metadata of a file.
 MAX_TITLE, MAX_NAMES, MAX_NAME = 500, 50, 200
-# Whatever the process that read it says of a file goes to a person's terminal.
+# The reason from the reader process is printed to a terminal.
 _MAX_REASON = 300
 _MAX_METADATA = 10
 _MAX_INTEGER = 2**53
-# Half a letter, which no database stores.
+# Lone surrogates, which no database stores.
 _LONE = re.compile("[\ud800-\udfff]")
-GARBLED = "the process that read it gave no sensible answer"
+GARBLED = "the reader process sent an invalid response"
 
 
 def reading_to_json(reading: Reading) -> bytes:
@@ -25,7 +25,7 @@ def reading_to_json(reading: Reading) -> bytes:
         [block.kind.value, block.text, block.level, block.page, block.line, block.start, block.end]
         for block in reading.blocks
     ]
-    told = {
+    data = {
         "content_hash": reading.content_hash,
         "title": reading.title,
         "authors": reading.authors,
@@ -34,7 +34,7 @@ def reading_to_json(reading: Reading) -> bytes:
         "metadata": reading.metadata,
         "blocks": blocks,
     }
-    return json.dumps({"reading": told}, ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps({"reading": data}, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def skipped_to_json(reason: str, hint: str = "", again: bool = False) -> bytes:
@@ -42,26 +42,26 @@ def skipped_to_json(reason: str, hint: str = "", again: bool = False) -> bytes:
     return json.dumps({"skipped": reason, "hint": hint, "again": again}).encode()
 
 
-def is_worth_another_try(answer: bytes) -> bool:
-    """Looked at before it is taken in, and only where it is as short as a reason is."""
-    if len(answer) > 4_096:
+def is_worth_another_try(response: bytes) -> bool:
+    """Return whether a fresh process should retry. Only short responses, as reasons are, are parsed for this."""
+    if len(response) > 4_096:
         return False
     try:
-        told = json.loads(answer)
+        data = json.loads(response)
     except (ValueError, RecursionError):
         return True
-    return isinstance(told, dict) and told.get("again") is True
+    return isinstance(data, dict) and data.get("again") is True
 
 
-def reading_from_json(answer: bytes, limits: ReadingLimits) -> Reading:
+def reading_from_json(response: bytes, limits: ReadingLimits) -> Reading:
     try:
-        told = json.loads(answer.decode("utf-8"))
-        if isinstance(told, dict) and isinstance(told.get("skipped"), str):
+        data = json.loads(response.decode("utf-8"))
+        if isinstance(data, dict) and isinstance(data.get("skipped"), str):
             raise FileSkipped(
-                _text(told["skipped"], _MAX_REASON),
-                hint=_text(told.get("hint", ""), _MAX_REASON),
+                _text(data["skipped"], _MAX_REASON),
+                hint=_text(data.get("hint", ""), _MAX_REASON),
             )
-        return _reading(told["reading"], limits)
+        return _reading(data["reading"], limits)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise FileSkipped(GARBLED) from error
 
@@ -110,20 +110,20 @@ def _number(value: Any) -> int:
 def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > MAX_NAMES:
         raise TypeError("no names")
-    return tuple(_text(one, MAX_NAME) for one in value)
+    return tuple(_text(name, MAX_NAME) for name in value)
 
 
 def _metadata(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or len(value) > _MAX_METADATA:
         raise TypeError("no metadata")
     return {
-        _text(name, MAX_NAME): _text(one, MAX_NAME) if isinstance(one, str) else _number(one)
-        for name, one in value.items()
+        _text(name, MAX_NAME): _text(item, MAX_NAME) if isinstance(item, str) else _number(item)
+        for name, item in value.items()
     }
 
 
 HEAD = struct.Struct(">Q")
-# The first that is said: now it can be asked.
+# The first message: the process accepts requests now.
 READY = b"ready"
 
 

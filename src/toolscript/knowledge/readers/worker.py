@@ -1,8 +1,8 @@
-"""The process that reads files one after the other, and the frames it is sent. It opens no file itself.
+"""The reader process: reads files one after the other, from descriptors it receives. It opens no file itself.
 
     python -P -m toolscript.knowledge.readers.worker
 
-Whoever started it speaks to it through its standard input, a socket. When that is closed, it ends.
+Its parent sends requests through its standard input, a socket. It ends when the socket is closed.
 """
 
 import contextlib
@@ -31,39 +31,39 @@ from toolscript.knowledge.readers.reading import read_bytes
 from toolscript.knowledge.readers.wire import HEAD, READY, framed, reading_to_json, skipped_to_json
 
 MAX_REQUEST = MAX_NAME * 4
-# After a file that took so much, what is left of it would be missing for the next one.
+# Above this peak the process ends after a file: the next one would lack memory.
 RETIRES_ABOVE = 400 * MEGABYTE
-CANNOT_BE_READ = "it is damaged, or not what its name says"
+CANNOT_BE_READ = "it is damaged, or its extension is wrong"
 
 
 def main() -> None:
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    with socket.socket(fileno=os.dup(sys.stdin.fileno())) as asked, contextlib.suppress(OSError):
-        asked.sendall(framed(READY))
-        while _serve(asked):
+    with socket.socket(fileno=os.dup(sys.stdin.fileno())) as channel, contextlib.suppress(OSError):
+        channel.sendall(framed(READY))
+        while _serve(channel):
             gc.collect()
 
 
-def _serve(asked: socket.socket) -> bool:
-    """One file; False when there is nobody any more, or this process has grown too large for another."""
-    request, files, _, _ = socket.recv_fds(asked, HEAD.size + MAX_REQUEST, 1)
+def _serve(channel: socket.socket) -> bool:
+    """Read one file; return False when the parent is gone, or this process has grown too large."""
+    request, files, _, _ = socket.recv_fds(channel, HEAD.size + MAX_REQUEST, 1)
     if not request:
         return False
     (length,) = HEAD.unpack_from(request)
     while len(request) < HEAD.size + length:
-        request += asked.recv(HEAD.size + length - len(request))
-    told = json.loads(request[HEAD.size :])
-    limits = limits_from_json(told["limits"])
+        request += channel.recv(HEAD.size + length - len(request))
+    data = json.loads(request[HEAD.size :])
+    limits = limits_from_json(data["limits"])
     _confine(limits)
     with open(files[0], "rb", closefd=True) as file:  # noqa: PTH123 - it has no path, it is open already
-        answer = answer_for(str(told["name"]), file, limits)
-    asked.sendall(framed(answer))
+        answer = answer_for(str(data["name"]), file, limits)
+    channel.sendall(framed(answer))
     return _memory() < RETIRES_ABOVE
 
 
 def _confine(limits: ReadingLimits) -> None:
-    """Before anything of a file is looked at. What it has used so far is not counted against this one."""
+    """Set limits before a file is parsed. CPU time of earlier files does not count against this one."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     allowed = int(used.ru_utime + used.ru_stime) + 1 + limits.cpu_seconds
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
@@ -79,7 +79,7 @@ def _confine(limits: ReadingLimits) -> None:
 
 
 def answer_for(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
-    """A reading, or why there is none: whatever a parser stumbles over, this file is left out, and no other."""
+    """Return a reading or the reason why there is none. An error of a parser skips this file only."""
     try:
         answer = reading_to_json(read_bytes(name, _bytes_of(name, file, limits), limits))
         if len(answer) > limits.answer:
@@ -88,7 +88,7 @@ def answer_for(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
     except Skip as error:
         return skipped_to_json(error.reason, error.hint)
     except MemoryError:
-        # Said below: as long as the error is at hand, so is all that has filled the memory.
+        # Handled below: while the error is referenced, so is everything that filled the memory.
         pass
     except RecursionError:
         return skipped_to_json("its parts are nested too deeply")
@@ -98,7 +98,7 @@ def answer_for(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
 
 
 def _bytes_of(name: str, file: BinaryIO, limits: ReadingLimits) -> bytes:
-    """A file can grow while it is read."""
+    """Read at most `maximum` bytes: a file can grow meanwhile."""
     maximum = limits.pdf_bytes if kind_of(name) is FileKind.PDF else limits.other_bytes
     data = file.read(maximum + 1)
     if len(data) > maximum:

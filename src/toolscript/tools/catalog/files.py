@@ -13,7 +13,7 @@ MAX_LINE = 1024 * 1024
 
 
 def count_lines(path: Path) -> int | None:
-    """None for what can be read only once, such as a pipe."""
+    """Count the lines; None for a file that can be read only once, such as a pipe."""
     if path.exists() and not path.is_file():
         return None
     count, last = 0, b"\n"
@@ -24,7 +24,7 @@ def count_lines(path: Path) -> int | None:
 
 
 def read_items(path: Path) -> Iterator[Item | RefusedItem]:
-    """Each line an item, or why it is not one. A bad line never hides the good ones after it."""
+    """Yield an item for each line, or the reason why it is none. A bad line never hides the good ones after it."""
     with _open(path) as file:
         number = 0
         while line := file.readline(MAX_LINE + 1):

@@ -1,4 +1,4 @@
-"""Items into the catalog: from a source, from MCP servers, once or as they change. No change costs nothing."""
+"""Sync of items into the catalog, from a file or from MCP servers, once or continuously. No change, no writes."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from toolscript.core.values import OnProgress, Progress, in_batches, silent
 from toolscript.tools.ports import Catalog, CatalogContents
 
 BATCH = 1_000
-# For a process that answers searches meanwhile: what a batch needs of its one thread, they wait for.
+# For a process that also serves searches: they wait while a batch occupies the event loop.
 GENTLE_BATCH = 100
 MAX_REFUSALS_SHOWN = 20
 PREFIX = "mcp:"
@@ -44,10 +44,9 @@ async def import_items(
     total: int | None = None,
     on_progress: OnProgress = silent,
 ) -> ImportReport:
-    """With `prune`, items of the source that are absent are removed, unless any entry could not be read.
+    """Store the items of a source. `prune` removes absent items of the source, unless an entry could not be read.
 
-    A source without any item is taken for a mistake when pruning, unless it `may_be_empty`; `empty_hint` tells
-    whoever asked what to do instead.
+    When pruning, a source without items is an error unless it `may_be_empty`; `empty_hint` becomes the hint.
     """
     stored, refused, keys, done = StoreReport(), list[RefusedItem](), list[str](), 0
     for batch in in_batches(entries, batch_size):
@@ -70,15 +69,15 @@ async def import_items(
 async def remove_source(
     contents: CatalogContents, name: str, *, batch_size: int = BATCH, on_progress: OnProgress = silent
 ) -> int:
-    """How many items left. Interrupted, the same call goes on with the rest; with nothing left it does nothing."""
-    known = await contents.source(name)
+    """Remove all items of a source; return how many. Resumable and idempotent."""
+    source = await contents.source(name)
     removed = 0
     while True:
-        left = await contents.remove_source(name, batch_size)
-        removed += left
-        if left:
-            on_progress(Progress("remove", removed, None if known is None else max(removed, known.items)))
-        if left < batch_size:
+        count = await contents.remove_source(name, batch_size)
+        removed += count
+        if count:
+            on_progress(Progress("remove", removed, None if source is None else max(removed, source.items)))
+        if count < batch_size:
             return removed
         raise_if_cancelled()
 
@@ -88,10 +87,10 @@ def source_of(server: str) -> str:
 
 
 def own_source(name: str) -> str:
-    """A name under which somebody keeps a catalog of their own: what a server offers is not theirs to change."""
+    """Return the name of a client's source. Raise for sources of MCP servers: clients must not change those."""
     if name.startswith(PREFIX):
         raise InvalidRequest(
-            f"a source called {name[:80]!r} is that of an MCP server",
+            f"the source {name[:80]!r} belongs to an MCP server",
             hint=f"choose a name that does not begin with {PREFIX}",
             details={"field": "source"},
         )
@@ -100,15 +99,15 @@ def own_source(name: str) -> str:
 
 @dataclass(frozen=True)
 class ServerReport:
-    """What was taken from a server, or why nothing could be: then what it had before stays."""
+    """The result of importing a server's items, or why it failed: then the items stored before stay."""
 
     server: str
     taken: ImportReport | None = None
     failed: str = ""
 
     @property
-    def says_news(self) -> bool:
-        """Whether the catalog is now another, or a person has something to do."""
+    def has_news(self) -> bool:
+        """True if the catalog changed, or a person has something to do."""
         if self.taken is None:
             return True
         stored = self.taken.stored
@@ -121,7 +120,7 @@ class ServerReport:
 
 @dataclass(frozen=True)
 class ServerSync:
-    """Takes what servers offer. With `prune`, what a server that answered completely no longer has is removed."""
+    """Imports the items of servers. `prune` removes those that a server with a complete answer no longer has."""
 
     catalog: Catalog
     servers: ToolServers
@@ -130,7 +129,7 @@ class ServerSync:
     batch_size: int = BATCH
 
     async def once(self, wait_seconds: float) -> list[ServerReport]:
-        """Every server as soon as it has answered or failed; none is waited for longer than that."""
+        """Import each server as soon as it has answered or failed; wait at most `wait_seconds` for all."""
         reports: dict[str, ServerReport] = {}
         ends_at, revision = asyncio.get_running_loop().time() + wait_seconds, -1
         while True:
@@ -150,7 +149,7 @@ class ServerSync:
         return [reports.get(name) or ServerReport(name, failed=late) for name in names]
 
     async def take(self, state: ServerState) -> ServerReport:
-        """Of a server that is ready, what it offers; of another, why it does not."""
+        """Import the items of a server that is ready; for any other, report the reason."""
         offer = self.offer_of(state.name)
         if state.status is not ServerStatus.READY or offer is None:
             return ServerReport(state.name, failed=state.error or f"it is {state.status}")
@@ -165,7 +164,7 @@ class ServerSync:
                 batch_size=self.batch_size,
             )
         except Rejected as error:
-            # The others' items are no worse for it.
+            # The items of other servers are still imported.
             return ServerReport(state.name, failed=error.message)
         return ServerReport(state.name, taken)
 
@@ -173,8 +172,8 @@ class ServerSync:
         return next((offer for offer in self.servers.offers() if offer.server == server), None)
 
 
-class FollowingServers:
-    """Told of every change of a server, it takes what is new; `on_report` hears of what came of it."""
+class ContinuousSync:
+    """Imports the items of a server whenever they change, and passes each report to `on_report`."""
 
     def __init__(
         self,
@@ -192,19 +191,19 @@ class FollowingServers:
     async def run(self) -> None:
         revision, all_taken = -1, True
         while True:
-            # What could not be stored is tried again although nothing changes.
+            # Items that could not be stored are retried even if no server changes.
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if all_taken else self._again_seconds):
                     revision = await self._sync.servers.changed(revision)
-            all_taken = await self._take_what_is_new()
+            all_taken = await self._take_changed()
 
-    async def _take_what_is_new(self) -> bool:
+    async def _take_changed(self) -> bool:
         try:
             for state in self._sync.servers.states():
                 if state.status is ServerStatus.READY:
                     await self._take(state)
                 elif state.status is ServerStatus.FAILED:
-                    self._tell_failed(state)
+                    self._report_failure(state)
         except Unavailable as error:
             logger.warning("waiting for the catalog", extra={"reason": error.message})
             return False
@@ -218,10 +217,10 @@ class FollowingServers:
         report = await self._sync.take(state)
         self._failed.pop(state.name, None)
         self._taken[state.name] = offer
-        if is_first or was_down or report.says_news:
+        if is_first or was_down or report.has_news:
             self._on_report(report)
 
-    def _tell_failed(self, state: ServerState) -> None:
+    def _report_failure(self, state: ServerState) -> None:
         if self._failed.get(state.name) != state.error:
             self._failed[state.name] = state.error
             self._on_report(ServerReport(state.name, failed=state.error))

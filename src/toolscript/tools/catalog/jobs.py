@@ -1,4 +1,4 @@
-"""Runs syncs that somebody asked for and does not wait for: a few at once, a few more waiting, none unheard of."""
+"""Runs requested syncs in the background: a bounded number at once, a bounded queue, each recorded as a job."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ from toolscript.tools.ports import SyncJobs
 AT_ONCE = 2
 MAX_WAITING = 20
 BEAT_SECONDS = 2.0
-GOODBYE_SECONDS = 2.0
+SHUTDOWN_SECONDS = 2.0
 RETRY_SECONDS = 10
 UNEXPECTED = "something unexpected went wrong on our side"
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job did; with an `error` it failed, whatever it did."""
+    """The result of a job; with an `error` the job failed, whatever it reports."""
 
     report: JsonObject
     error: str | None = None
@@ -46,17 +46,17 @@ class JobRunner:
         beat_seconds: float = BEAT_SECONDS,
     ) -> None:
         self._jobs = jobs
-        self._maximum = at_once + max_waiting
+        self._capacity = at_once + max_waiting
         self._beat_seconds = beat_seconds
-        self._turns = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(at_once)
         self._last_of: dict[str, asyncio.Task[None]] = {}
-        self._taken = 0
+        self._open_count = 0
         self._progress: dict[int, JobProgress] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["JobRunner"]:
-        """Jobs that have not ended when this does are interrupted."""
+        """Run jobs while the block runs; jobs that are still open at its end are interrupted."""
         beating = asyncio.create_task(self._keep_beating())
         try:
             yield self
@@ -64,24 +64,24 @@ class JobRunner:
             for task in (beating, *self._tasks):
                 task.cancel()
             await asyncio.gather(beating, *self._tasks, return_exceptions=True)
-            await self._interrupt_the_rest()
+            await self._interrupt_open_jobs()
 
     def require_room(self) -> None:
-        if self._taken >= self._maximum:
+        if self._open_count >= self._capacity:
             raise Unavailable(
-                f"{self._taken} syncs are running or waiting, and no more are taken",
+                f"{self._open_count} syncs are running or waiting, and the queue is full",
                 hint="try again once one of them has ended: GET /api/v1/sync",
-                details={"running_or_waiting": self._taken, "retry_after_seconds": RETRY_SECONDS},
+                details={"running_or_waiting": self._open_count, "retry_after_seconds": RETRY_SECONDS},
             )
 
     async def submit(self, source: str, work: Work) -> SyncJob:
-        """Answers at once, with the job that will do the work when its turn comes."""
+        """Queue the work and return its job at once."""
         self.require_room()
-        self._taken += 1
+        self._open_count += 1
         try:
             job = await self._jobs.add(source)
         except BaseException:
-            self._taken -= 1
+            self._open_count -= 1
             raise
         self._progress[job.id] = JobProgress(job.id, 0, None)
         task = asyncio.create_task(self._run_after(self._last_of.get(source), job.id, work))
@@ -96,31 +96,31 @@ class JobRunner:
             del self._last_of[source]
 
     async def _run_after(self, earlier: asyncio.Task[None] | None, job_id: int, work: Work) -> None:
-        """Jobs of one source run one after the other: what was sent first must not overwrite what came later."""
+        """Run jobs of one source one after the other: an earlier request must not overwrite a later one."""
         if earlier is not None:
             await asyncio.wait([earlier])
         await self._run(job_id, work)
 
     async def _run(self, job_id: int, work: Work) -> None:
-        def on_progress(at: Progress) -> None:
-            self._progress[job_id] = JobProgress(job_id, at.done, at.total)
+        def on_progress(progress: Progress) -> None:
+            self._progress[job_id] = JobProgress(job_id, progress.done, progress.total)
 
         try:
-            async with self._turns:
+            async with self._slots:
                 await self._jobs.start(job_id)
                 outcome = await _outcome(work, on_progress)
                 await self._jobs.beat([self._progress[job_id]])
                 await self._finish(job_id, outcome)
             del self._progress[job_id]
         except ToolscriptError as error:
-            # Nobody can be told: it beats no more, and so reads as interrupted.
+            # The store does not answer: the job gets no more heartbeats, and so reads as interrupted.
             del self._progress[job_id]
             logger.warning("a sync could not be recorded", extra={"reason": error.message})
         finally:
-            self._taken -= 1
+            self._open_count -= 1
 
     async def _finish(self, job_id: int, outcome: Outcome) -> None:
-        """What servers said is in it, and may hold what no database does."""
+        """Record the outcome, without the characters in servers' text that no database stores."""
         state = JobState.FAILED if outcome.error else JobState.DONE
         report = cast("JsonObject", storable(outcome.report)) if outcome.report else None
         await self._jobs.finish(job_id, state, report, outcome.error and readable(outcome.error))
@@ -132,12 +132,12 @@ class JobRunner:
                 try:
                     await self._jobs.beat(list(self._progress.values()))
                 except ToolscriptError as error:
-                    logger.warning("a sync could not be told of", extra={"reason": error.message})
+                    logger.warning("no heartbeat could be recorded for a sync", extra={"reason": error.message})
 
-    async def _interrupt_the_rest(self) -> None:
+    async def _interrupt_open_jobs(self) -> None:
         if self._progress:
             with suppress(ToolscriptError, TimeoutError):
-                async with asyncio.timeout(GOODBYE_SECONDS):
+                async with asyncio.timeout(SHUTDOWN_SECONDS):
                     await self._jobs.interrupt(list(self._progress))
 
 

@@ -17,7 +17,7 @@ from toolscript.tools.classify.rules import LEFT_OUT, Rated, Ratings, RulesClass
 
 MAX_SKILL_NAME, MAX_SKILL, MAX_HINTS, MAX_HINT = 80, 320, 20, 40
 MAX_DESCRIPTION, MAX_NAME, MAX_PARAMETERS = 1_000, 200, 20
-# A small model does not find the end of a text by itself.
+# A small model does not end a text by itself.
 MAX_REASON, MAX_ASKED_NAME, MAX_ASKED_DESCRIPTION = 100, 40, 120
 
 _TASK = (
@@ -34,7 +34,7 @@ MAX_SUGGESTED_NAME, MAX_SUGGESTED_DESCRIPTION = 80, 300
 PART = {"part": "classifier"}
 
 MAX_SKILLS_OFFERED = 60
-# What the rules find less likely than this, an item that tried to steer does not get.
+# An item that tried to steer gets no skill that the rules find less likely than this.
 MIN_FOR_STEERING = 0.25
 
 logger = logging.getLogger(__name__)
@@ -45,8 +45,10 @@ def instructions_for(skills: Sequence[Skill]) -> str:
 
 
 def data_of(items: Sequence[Item]) -> str:
-    """Numbered from 1. A line each: JSON has no line of its own inside."""
-    return "\n".join(json.dumps(_told(number, item), ensure_ascii=False) for number, item in enumerate(items, 1))
+    """Return one line of JSON per item, numbered from 1. JSON contains no line breaks."""
+    return "\n".join(
+        json.dumps(_item_to_json(number, item), ensure_ascii=False) for number, item in enumerate(items, 1)
+    )
 
 
 def schema_for(skills: Sequence[Skill], items: int) -> JsonObject:
@@ -68,7 +70,7 @@ def schema_for(skills: Sequence[Skill], items: int) -> JsonObject:
 
 
 def _skill_to_json(skill: Skill) -> JsonObject:
-    """Keywords and examples are what people gave as hints; a prompt has a bound."""
+    """Return a skill for the prompt, with its keywords and examples as hints, all truncated."""
     return {
         "id": skill.id,
         "name": skill.name[:MAX_SKILL_NAME],
@@ -78,7 +80,7 @@ def _skill_to_json(skill: Skill) -> JsonObject:
     }
 
 
-def _told(number: int, item: Item) -> JsonObject:
+def _item_to_json(number: int, item: Item) -> JsonObject:
     properties = (item.input_schema or {}).get("properties")
     parameters = list(properties)[:MAX_PARAMETERS] if isinstance(properties, Mapping) else []
     return {
@@ -91,25 +93,27 @@ def _told(number: int, item: Item) -> JsonObject:
     }
 
 
-def answers_in(reply: JsonObject, items: int, known: frozenset[str]) -> list[Classification | None]:
-    """One an item, by number; None where there is no answer, or more than one, or nothing that can be read."""
-    given = reply.get("items")
-    if not isinstance(given, list):
-        raise Rejected("the text model gave no list of items", hint="try a larger model")
-    found: dict[int, list[Classification | None]] = {}
-    for one in given[: 2 * items]:
-        number = one.get("item") if isinstance(one, Mapping) else None
+def answers_in(reply: JsonObject, items: int, skill_ids: frozenset[str]) -> list[Classification | None]:
+    """Return one classification per item, by number; None if there is no answer, several, or an invalid one."""
+    entries = reply.get("items")
+    if not isinstance(entries, list):
+        raise Rejected("the text model returned no list of items", hint="try a larger model")
+    answers: dict[int, list[Classification | None]] = {}
+    for entry in entries[: 2 * items]:
+        number = entry.get("item") if isinstance(entry, Mapping) else None
         if isinstance(number, int) and not isinstance(number, bool):
-            found.setdefault(number, []).append(_answer(one, known))
-    return [found[number][0] if len(found.get(number, ())) == 1 else None for number in range(1, items + 1)]
+            answers.setdefault(number, []).append(_answer(entry, skill_ids))
+    return [answers[number][0] if len(answers.get(number, ())) == 1 else None for number in range(1, items + 1)]
 
 
-def _answer(data: Mapping[str, object], known: frozenset[str]) -> Classification | None:
-    given = data.get("assignments")
-    if not isinstance(given, list):
+def _answer(data: Mapping[str, object], skill_ids: frozenset[str]) -> Classification | None:
+    entries = data.get("assignments")
+    if not isinstance(entries, list):
         return None
-    read = [assignment for entry in given[:MAX_ASSIGNMENTS_READ] if (assignment := _assignment(entry)) is not None]
-    assignments = valid_assignments(read, known)
+    read = [
+        assignment for entry in entries[:MAX_ASSIGNMENTS_READ] if (assignment := _assignment(entry)) is not None
+    ]
+    assignments = valid_assignments(read, skill_ids)
     suggestion = None if assignments else _suggestion(data.get("suggested_new_skill"))
     return Classification(assignments, suggestion) if assignments or suggestion else None
 
@@ -120,7 +124,7 @@ def _assignment(entry: object) -> Assignment | None:
     skill_id, confidence = entry.get("skill_id"), entry.get("confidence")
     if not isinstance(skill_id, str) or not isinstance(confidence, int | float) or isinstance(confidence, bool):
         return None
-    # A number may be too long to be one with a point.
+    # An integer may be too large for a float.
     sure = float(confidence) if 0 <= confidence <= 1 else 0.0
     return Assignment(skill_id, sure, AssignedBy.LLM, _line(entry.get("reason")))
 
@@ -139,18 +143,18 @@ def _line(text: object) -> str:
 
 @dataclass
 class _Round:
-    """The calls for one batch of the caller's. Once the endpoint is gone, those that have not begun do not."""
+    """The calls for one batch of the caller. Once the endpoint fails, calls that have not started are skipped."""
 
     failures: list[ToolscriptError] = field(default_factory=list)
     is_over: bool = False
 
 
-# Items of one question: the categories in its prompt are paid for once for all of them.
+# Items per prompt: they share the tokens of the skills in it.
 BATCH = 10
 
 
 class LlmClassifier:
-    """Items it has no usable answer for come back without assignments; refused when the endpoint is no use."""
+    """Returns items without a usable answer unassigned; raises when the endpoint is unusable."""
 
     def __init__(
         self,
@@ -164,21 +168,23 @@ class LlmClassifier:
         self._text = text
         self._rules = rules
         self._batch = batch
-        self._places = asyncio.Semaphore(concurrency)
+        self._slots = asyncio.Semaphore(concurrency)
         self._token_budget = token_budget
         self._spent_before = text.usage.tokens
 
     async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
         if not items:
             return []
-        self._keep_to_budget()
+        self._require_budget()
         ratings = await self._rules.rate(items, skills)
         if not ratings.skills:
             return [Classification() for _ in items]
         this_round = _Round()
         batches = list(self._batches(ratings))
         async with asyncio.TaskGroup() as group:
-            calls = [group.create_task(self._ask(_part(ratings, places), this_round)) for places in batches]
+            calls = [
+                group.create_task(self._classify_batch(_part(ratings, places), this_round)) for places in batches
+            ]
         answers = {
             place: answer
             for places, call in zip(batches, calls, strict=True)
@@ -189,24 +195,24 @@ class LlmClassifier:
             raise failure
         if this_round.failures:
             reason = this_round.failures[0].message
-            logger.warning("%d items left to the rules: %s", len(items) - len(answers), reason, extra=PART)
+            logger.warning("rules classify %d items: %s", len(items) - len(answers), reason, extra=PART)
         return [answers.get(place, Classification()) for place in range(len(items))]
 
     def _batches(self, ratings: Ratings) -> Iterator[Sequence[int]]:
-        """Items that tried to steer are asked about apart: a model that obeys one of them spoils no other item."""
+        """Yield batches. Items that tried to steer get their own: a model that obeys one spoils no other item."""
         for is_steering in (False, True):
             places = [index for index, rated in enumerate(ratings.rated) if rated.was_steering is is_steering]
             for index in range(0, len(places), self._batch):
                 yield places[index : index + self._batch]
 
-    async def _ask(self, ratings: Ratings, this_round: _Round) -> Sequence[Classification | None]:
+    async def _classify_batch(self, ratings: Ratings, this_round: _Round) -> Sequence[Classification | None]:
         offered = _skills_offered(ratings)
         items = [rated.item for rated in ratings.rated]
         try:
-            async with self._places:
+            async with self._slots:
                 if this_round.is_over:
                     return [None] * len(items)
-                self._keep_to_budget()
+                self._require_budget()
                 schema = schema_for(offered, len(items))
                 reply = await self._text.reply(instructions_for(offered), data_of(items), schema)
             answers = answers_in(reply, len(items), frozenset(skill.id for skill in offered))
@@ -218,7 +224,7 @@ class LlmClassifier:
             _checked(answer, rated, ratings.skills) for answer, rated in zip(answers, ratings.rated, strict=True)
         ]
 
-    def _keep_to_budget(self) -> None:
+    def _require_budget(self) -> None:
         spent = self._text.usage.tokens - self._spent_before
         if self._token_budget is not None and spent >= self._token_budget:
             raise Unavailable(
@@ -232,8 +238,8 @@ def _part(ratings: Ratings, places: Sequence[int]) -> Ratings:
 
 
 def _failure(this_round: _Round, calls: int) -> ToolscriptError | None:
-    """What says that the endpoint is no use now. One call that is refused, or without a usable answer, may be the
-    doing of one item: it must not cost the others their classifier."""
+    """Return the error that shows that the endpoint is unusable. A single rejected call, or one without a usable
+    answer, may be caused by one item: it must not cost the others their classifier."""
     gone = [error for error in this_round.failures if not isinstance(error, Rejected)]
     if gone:
         return gone[0]
@@ -241,7 +247,7 @@ def _failure(this_round: _Round, calls: int) -> ToolscriptError | None:
 
 
 def _skills_offered(ratings: Ratings) -> Sequence[Skill]:
-    """A prompt has a bound: of many skills, those that come first for some item of the batch."""
+    """Limit the skills in the prompt: of many, those that rank first for some item of the batch."""
     if len(ratings.skills) <= MAX_SKILLS_OFFERED:
         return ratings.skills
     order = np.argsort(-np.array([rated.scores for rated in ratings.rated]), axis=1, kind="stable")
@@ -250,7 +256,7 @@ def _skills_offered(ratings: Ratings) -> Sequence[Skill]:
 
 
 def _checked(answer: Classification | None, rated: Rated, skills: Sequence[Skill]) -> Classification | None:
-    """An item that tried to steer gets nothing that is far from what it is, and has no skill made for it."""
+    """Drop unlikely skills and the suggestion of an item that tried to steer."""
     if answer is None or not rated.was_steering:
         return answer
     likely = {

@@ -20,19 +20,19 @@ from toolscript.tools.classify.steering import SkillNames, described
 from toolscript.tools.model.centroids import UNIT
 from toolscript.tools.ports import Classifier
 
-# A name says what an item is; a description says much else besides, and a server's is about others too.
+# A name is specific; a description contains much else, and that of a server covers other items too.
 NAME, SERVER, DESCRIPTION, SERVER_DESCRIPTION = 1.0, 0.6, 0.4, 0.2
 
 Stems = tuple[int, ...]
 
 Scores = NDArray[np.float64]
 
-# Keywords count as much as this much likeness at most, and half of it at this weight.
+# Keywords add at most this much to the similarity, and half of it at this weight.
 MAX_BONUS, HALF_BONUS_AT = 0.4, 1.0
 # The score at which a skill is as likely right as wrong, and how fast that changes.
 EVEN_SCORE, SCORE_SCALE = 0.20, 0.10
 MAX_CONFIDENCE = 0.95
-# A second skill is one that could have been the first.
+# A second skill must score almost as high as the first.
 CLOSE = 0.06
 MAX_KEYWORDS_NAMED = 4
 LEFT_OUT = "text that does not describe it was left out"
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Keyword:
-    """`skills` are their rows; a keyword that many skills have says less."""
+    """`skills` are the rows of its skills; a keyword of many skills has a low IDF."""
 
     text: str
     skills: NDArray[np.intp]
@@ -52,15 +52,15 @@ class Keyword:
 
 
 @dataclass(frozen=True)
-class Said:
-    """A keyword that an item says, and how much that counts."""
+class KeywordMatch:
+    """A keyword in an item's text, and its weight."""
 
     keyword: Keyword
     weight: float
 
 
 class KeywordIndex:
-    """By the first stem of each, so that an item is held against few of them, however many skills there are."""
+    """Keywords, indexed by their first stem, so that an item is compared with few of them."""
 
     def __init__(self, skills: Sequence[Skill]) -> None:
         rows: dict[Stems, dict[int, str]] = {}
@@ -72,19 +72,19 @@ class KeywordIndex:
             if stems:
                 self._add(stems, of_rows, len(skills))
 
-    def said_by(self, item: Item) -> list[Said]:
-        """Each keyword once, for the field in which it counts most."""
-        found: dict[str, Said] = {}
+    def matches(self, item: Item) -> list[KeywordMatch]:
+        """Return each keyword of the item once, with the weight of its most important field."""
+        matches: dict[str, KeywordMatch] = {}
         for text, weight in _fields(item):
             for keyword in self._in(stems_of(text)):
-                found.setdefault(keyword.text, Said(keyword, weight * keyword.idf))
-        return list(found.values())
+                matches.setdefault(keyword.text, KeywordMatch(keyword, weight * keyword.idf))
+        return list(matches.values())
 
     def _add(self, stems: Stems, of_rows: Mapping[int, str], skills: int) -> None:
         idf = math.log1p(skills / len(of_rows)) / math.log1p(skills)
         keyword = Keyword(next(iter(of_rows.values())), np.array(list(of_rows), dtype=np.intp), idf)
         joined = stems_of(keyword.text.replace(" ", ""))
-        # Who writes "time zone" means "timezone" too.
+        # The keyword "time zone" also matches "timezone".
         for form in {stems, joined} if len(joined) == 1 else {stems}:
             self._by_first.setdefault(form[0], []).append((form, keyword))
 
@@ -96,7 +96,7 @@ class KeywordIndex:
 
 
 def _fields(item: Item) -> Iterator[tuple[str, float]]:
-    """The weightiest first."""
+    """Yield the fields with their weights, the largest first."""
     yield item.name, NAME
     yield item.server, SERVER
     yield item.description, DESCRIPTION
@@ -109,13 +109,13 @@ def stems_of(text: str) -> Stems:
 
 @dataclass(frozen=True)
 class Rated:
-    """An item as it was read, and a score for each skill, in the order of `Ratings.skills`."""
+    """A cleaned item, and a score for each skill, in the order of `Ratings.skills`."""
 
     item: Item
     was_steering: bool
     likeness: Scores
     scores: Scores
-    said: Sequence[Said]
+    keywords: Sequence[KeywordMatch]
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,9 @@ class Ratings:
 
 @dataclass(frozen=True)
 class _Categories:
-    """Skills made ready to be compared with: in the order of their ids, whatever order they came in."""
+    """Skills prepared for comparison, in order of id. `source` are the skills they were prepared from."""
 
-    asked: tuple[Skill, ...]
+    source: tuple[Skill, ...]
     skills: tuple[Skill, ...]
     vectors: Scores
     keywords: KeywordIndex
@@ -156,7 +156,7 @@ class RulesClassifier:
         return Ratings(categories.skills, rated)
 
     async def _vectors_of(self, items: Sequence[Unclassified], read: Sequence[tuple[Item, bool]]) -> Matrix:
-        """What was left out of an item must not be in its vector either."""
+        """Return the vectors; embed items again whose text was cleaned, so that removed text does not count."""
         vectors = np.array([unclassified.vector for unclassified in items], dtype=np.float32)
         vectors = vectors.reshape(len(items), self._embedder.model.dimensions)
         for index, (item, steers) in enumerate(read):
@@ -166,7 +166,7 @@ class RulesClassifier:
         return vectors
 
     async def _prepared(self, skills: tuple[Skill, ...]) -> _Categories:
-        if skills != self._categories.asked:
+        if skills != self._categories.source:
             active = tuple(sorted((skill for skill in skills if skill.is_active), key=lambda skill: skill.id))
             vectors = await self._category_vectors([skill.text for skill in active])
             self._categories = _Categories(
@@ -175,28 +175,28 @@ class RulesClassifier:
         return self._categories
 
     async def _category_vectors(self, texts: Sequence[str]) -> Matrix:
-        """A category's text is embedded once; those of categories that are gone are forgotten."""
-        known = {text: self._vectors[text] for text in texts if text in self._vectors}
-        new = [text for text in dict.fromkeys(texts) if text not in known]
+        """Embed each skill's text once; drop the vectors of skills that are gone."""
+        vectors = {text: self._vectors[text] for text in texts if text in self._vectors}
+        new = [text for text in dict.fromkeys(texts) if text not in vectors]
         if new:
-            known |= dict(zip(new, await self._embedder.embed_passages(new), strict=True))
-        self._vectors = known
-        rows = np.array([known[text] for text in texts], dtype=np.float32)
+            vectors |= dict(zip(new, await self._embedder.embed_texts(new), strict=True))
+        self._vectors = vectors
+        rows = np.array([vectors[text] for text in texts], dtype=np.float32)
         return rows.reshape(len(texts), self._embedder.model.dimensions)
 
 
 def _exact(vectors: Matrix) -> Scores:
-    """Components as multiples of 2^-24: 64 bits hold their products' sums without rounding, so that an item's
-    scores are the same in whatever batch it comes and in whatever order a machine adds up."""
+    """Round components to multiples of 2^-24: 64 bits hold the sums of their products exactly, so that an item's
+    scores do not depend on its batch or on the machine's order of summation."""
     return np.rint(vectors.astype(np.float64) * UNIT) / UNIT
 
 
 def _rated(item: Item, was_steering: bool, likeness: Scores, categories: _Categories) -> Rated:
-    said = categories.keywords.said_by(item)
+    matches = categories.keywords.matches(item)
     weight = np.zeros(len(categories.skills))
-    for one in said:
-        weight[one.keyword.skills] += one.weight
-    return Rated(item, was_steering, likeness, likeness + MAX_BONUS * weight / (weight + HALF_BONUS_AT), said)
+    for match in matches:
+        weight[match.keyword.skills] += match.weight
+    return Rated(item, was_steering, likeness, likeness + MAX_BONUS * weight / (weight + HALF_BONUS_AT), matches)
 
 
 def _assigned(rated: Rated, skills: Sequence[Skill]) -> tuple[Assignment, ...]:
@@ -210,22 +210,23 @@ def _assigned(rated: Rated, skills: Sequence[Skill]) -> tuple[Assignment, ...]:
 
 
 def confidence_of(score: float) -> float:
-    """How likely a skill with this score is right."""
+    """Return the probability that a skill with this score is right."""
     return float(min(MAX_CONFIDENCE, 1 / (1 + np.exp((EVEN_SCORE - score) / SCORE_SCALE))))
 
 
 def _reason(rated: Rated, row: int, skills: Sequence[Skill]) -> str:
-    words = [one.keyword.text for one in rated.said if row in one.keyword.skills][:MAX_KEYWORDS_NAMED]
+    words = [match.keyword.text for match in rated.keywords if row in match.keyword.skills][:MAX_KEYWORDS_NAMED]
     parts = [f"like '{skills[row].name}' ({rated.likeness[row]:.2f})"]
-    parts += [f"says {', '.join(words)}"] if words else []
+    parts += [f"keywords {', '.join(words)}"] if words else []
     parts += [LEFT_OUT] if rated.was_steering else []
     return "; ".join(parts)
 
 
 class FallbackClassifier:
-    """What `first` refuses, or has nothing to say about, `second` answers.
+    """Uses `second` for items that `first` rejects or leaves unclassified.
 
-    After a failure `first` is left alone for a while; then one call tries it again, and the others wait for none.
+    A circuit breaker: after a failure `first` is not called for a while; then one call probes it, and the others
+    do not wait for that.
     """
 
     def __init__(self, first: Classifier, second: Classifier, now: Callable[[], float] = time.monotonic) -> None:
@@ -237,15 +238,15 @@ class FallbackClassifier:
         self._is_trying = False
 
     async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
-        answers = list(await self._ask_first(items, skills))
-        unanswered = [at for at, answer in enumerate(answers) if not (answer.assignments or answer.suggestion)]
+        answers = list(await self._try_first(items, skills))
+        unanswered = [row for row, answer in enumerate(answers) if not (answer.assignments or answer.suggestion)]
         if unanswered:
-            classifications = await self._second.classify([items[at] for at in unanswered], skills)
-            for at, answer in zip(unanswered, classifications, strict=True):
-                answers[at] = answer
+            classifications = await self._second.classify([items[row] for row in unanswered], skills)
+            for row, answer in zip(unanswered, classifications, strict=True):
+                answers[row] = answer
         return answers
 
-    async def _ask_first(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
+    async def _try_first(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
         nothing = [Classification()] * len(items)
         was_failing = self._pause > 0
         if not items or (was_failing and (self._is_trying or self._now() < self._resumes_at)):
@@ -254,15 +255,15 @@ class FallbackClassifier:
         try:
             answers = await self._first.classify(items, skills)
         except ToolscriptError as error:
-            self._leave_alone(error)
+            self._pause_after(error)
             return nothing
         finally:
             self._is_trying = False
         self._pause = 0.0
         return answers
 
-    def _leave_alone(self, error: ToolscriptError) -> None:
-        """Calls that were under way together fail together: that is one failure."""
+    def _pause_after(self, error: ToolscriptError) -> None:
+        """Start or double the pause. Concurrent calls that fail together count as one failure."""
         if self._pause and self._now() < self._resumes_at:
             return
         self._pause = min(self._pause * 2, MAX_PAUSE) if self._pause else FIRST_PAUSE

@@ -1,7 +1,7 @@
-"""What of an item's text describes it. Text that talks to the classifier instead is left out.
+"""Removes prompt injection from item text: sentences that address the classifier instead of describing the item.
 
-Nothing that is left out can be told from an honest description with certainty, and need not be: what is wrongly
-left out costs a sentence, and name, server and the other sentences are still there.
+The rules cannot be certain, and need not be: a false positive costs one sentence, and the name, the server and the
+other sentences remain.
 """
 
 import re
@@ -19,9 +19,9 @@ from toolscript.core.retrieval.terms import split_identifier, terms_of_word, wit
 from toolscript.core.taxonomy import Skill
 from toolscript.core.text import readable
 
-# A name with these is written as nobody speaks: "Crypto & Blockchain".
+# Signs that do not occur in ordinary speech mark the name of a skill: "Crypto & Blockchain".
 SIGNS = re.compile(r"[&+/|,:]")
-# With fewer words, the signs have to be there as well.
+# A name with fewer words only matches with its signs.
 ENOUGH_WORDS = 3
 
 Words = tuple[str, ...]
@@ -41,7 +41,7 @@ _END = re.compile(
 )
 _BRACE = re.compile(r"[{}\[\]]")
 
-# A list of words describes nothing.
+# A list of words is no description.
 LONG_LIST, WORDS_A_PART = 9, 2.5
 MIN_WORDS = 3
 
@@ -51,16 +51,16 @@ _PARTS = re.compile(r"[,/|;、，]|\n|\s-\s")
 
 MAX_READ = 6_000
 MAX_DESCRIBED, MAX_NAME = 1_000, 200
-# Nobody says a sentence so often to describe something.
+# A description does not repeat a sentence this often.
 TOO_OFTEN = 3
 
-# Letters nobody sees. What is written with the second kind is meant for a machine alone.
+# Invisible characters. Text in those of the second kind is meant for a machine only.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufe00-\ufe0f]")
 _SECRET = re.compile("[\U000e0000-\U000e007f]+")
 
 
 class SkillNames:
-    """By the first word of each, so that a text is held against few of them, however many skills there are."""
+    """Skill names, indexed by their first word, so that a text is compared with few of them."""
 
     def __init__(self, skills: Sequence[Skill] = ()) -> None:
         self._certain: dict[str, set[tuple[Words, str]]] = {}
@@ -73,12 +73,12 @@ class SkillNames:
             elif len(words) > 1 and skill.name != skill.name.lower():
                 self._phrases.setdefault(words[0], set()).add(skill.name)
             if "_" in skill.id:
-                # An id is one word when it is written as one.
+                # Tokenizing an id yields one word.
                 word = skill.id.replace("_", "")
                 self._certain.setdefault(word, set()).add(((word,), ""))
 
     def are_in(self, text: str, but: frozenset[str] = frozenset()) -> bool:
-        """`but` are words that are the item's own: a tool may be called like a skill."""
+        """Return whether a skill is named. `but` are the item's own words: a tool may be named like a skill."""
         words, letters = tuple(words_of(text)), text.casefold()
         return any(
             words[index : index + len(name)] == name and literally in letters and not but.issuperset(name)
@@ -87,29 +87,29 @@ class SkillNames:
         )
 
     def may_be_in(self, text: str) -> bool:
-        """A name of plain words, with its capitals: somebody may have meant the skill."""
+        """Return whether the text contains a name of plain words, with its capitals: it may refer to the skill."""
         return any(phrase in text for word in set(words_of(text)) for phrase in self._phrases.get(word, ()))
 
 
-def pieces_of(text: str) -> list[Span]:
-    """Without a gap between them. A block of code, of markup or of JSON is one piece."""
-    found: list[Span] = []
-    at = 0
+def sentences_of(text: str) -> list[Span]:
+    """Split the text into sentences without gaps. A block of code, markup or JSON is one span."""
+    spans: list[Span] = []
+    position = 0
     for start, end in _blocks(text):
-        found += [*_sentences(text, at, start), (start, end)]
-        at = end
-    return [*found, *_sentences(text, at, len(text))]
+        spans += [*_sentences(text, position, start), (start, end)]
+        position = end
+    return [*spans, *_sentences(text, position, len(text))]
 
 
 def runs_of(spans: Sequence[Span], left_out: Sequence[bool]) -> Iterator[Span]:
-    """Neighbours that are kept, as one span each."""
-    start_background: int | None = None
+    """Join neighbouring spans that are kept."""
+    run_start: int | None = None
     for (start, _), is_out in zip(spans, left_out, strict=True):
-        if is_out and start_background is not None:
-            yield start_background, start
-        start_background = None if is_out else start if start_background is None else start_background
-    if start_background is not None:
-        yield start_background, spans[-1][1]
+        if is_out and run_start is not None:
+            yield run_start, start
+        run_start = None if is_out else start if run_start is None else run_start
+    if run_start is not None:
+        yield run_start, spans[-1][1]
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
@@ -122,32 +122,32 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _blocks(text: str) -> list[Span]:
-    """The outermost, in order."""
+    """Return the outermost blocks, in order."""
     spans = [match.span() for match in _BLOCK.finditer(text)] + _objects(text)
     kept: list[Span] = []
-    for span in sorted(spans, key=lambda one: (one[0], -one[1])):
+    for span in sorted(spans, key=lambda bounds: (bounds[0], -bounds[1])):
         if not kept or span[0] >= kept[-1][1]:
             kept.append(span)
     return kept
 
 
 def _objects(text: str) -> list[Span]:
-    """Outermost pairs of braces or square brackets with a quoted key in them."""
+    """Return the outermost pairs of braces or square brackets with a quoted key in them."""
     opened: list[int] = []
-    found: list[Span] = []
+    objects: list[Span] = []
     for match in _BRACE.finditer(text):
         if match[0] in "{[":
             opened.append(match.start())
         elif opened:
             start = opened.pop()
             if not opened and QUOTED_KEY.search(text, start, match.end()):
-                found.append((start, match.end()))
-    return found
+                objects.append((start, match.end()))
+    return objects
 
 
 @dataclass(frozen=True)
 class _Signs:
-    """As they stand in steering.toml."""
+    """The patterns of steering.toml."""
 
     sorting: re.Pattern[str]
     kinds: re.Pattern[str]
@@ -158,9 +158,9 @@ class _Signs:
     odd: re.Pattern[str]
 
 
-def steers(piece: str) -> bool:
-    plain, signs = _folded(piece), _signs()
-    if signs.plain.search(plain) or _has_blob(piece):
+def steers(sentence: str) -> bool:
+    plain, signs = _folded(sentence), _signs()
+    if signs.plain.search(plain) or _has_blob(sentence):
         return True
     if not signs.sorting.search(plain):
         return bool(signs.kinds.search(plain) and signs.this_item.search(plain) and signs.orders.search(plain))
@@ -169,39 +169,39 @@ def steers(piece: str) -> bool:
     return bool(signs.orders.search(plain) or signs.this_item.search(plain))
 
 
-def speaks_of_sorting(piece: str) -> bool:
-    plain, signs = _folded(piece), _signs()
-    return any(one.search(plain) for one in (signs.sorting, signs.kinds, signs.orders, signs.this_item))
+def speaks_of_sorting(sentence: str) -> bool:
+    plain, signs = _folded(sentence), _signs()
+    return any(pattern.search(plain) for pattern in (signs.sorting, signs.kinds, signs.orders, signs.this_item))
 
 
-def is_odd(piece: str) -> bool:
-    """Too little to suspect anybody, and too much to be kept of somebody who is suspected."""
-    plain, signs = _folded(piece), _signs()
+def is_odd(sentence: str) -> bool:
+    """Return whether a sentence is suspicious: left out beside a steering sentence, but no steering by itself."""
+    plain, signs = _folded(sentence), _signs()
     if signs.sorting.search(plain) or signs.odd.search(plain) or QUOTED_KEY.search(plain):
         return True
     is_short = len(plain.split()) < MIN_WORDS and plain.isascii()
     return is_short or bool(signs.kinds.search(plain) and signs.orders.search(plain))
 
 
-def is_list(piece: str) -> bool:
-    """Many parts of a word or two each, or the same words again and again."""
-    words = _folded(piece).split()
-    parts = [part for part in _PARTS.split(piece) if part.strip()]
+def is_list(sentence: str) -> bool:
+    """Return whether the text is a list: many parts of a word or two each, or repeated words."""
+    words = _folded(sentence).split()
+    parts = [part for part in _PARTS.split(sentence) if part.strip()]
     is_enumeration = len(parts) >= LONG_LIST and len(words) <= WORDS_A_PART * len(parts)
     return is_enumeration or (len(words) >= MIN_WORDS and 2 * len(set(words)) < len(words))
 
 
-def _has_blob(piece: str) -> bool:
-    """A run of letters and digits that no word and no address is."""
+def _has_blob(sentence: str) -> bool:
+    """Return whether the text contains encoded data: a run of letters and digits that is no word and no URL."""
     return any(
         any(char.isdigit() for char in blob)
         and blob.count("/") + blob.count("_") + blob.count("-") < len(blob) / 12
-        for blob in _BLOB.findall(piece)
+        for blob in _BLOB.findall(sentence)
     )
 
 
 def _folded(text: str) -> str:
-    """Lower case, without accents, identifiers as words."""
+    """Return the text in lower case, without accents, with identifiers split into words."""
     text = _CAMEL.sub(" ", text).replace("_", " ")
     if text.isascii():
         return text.lower()
@@ -213,7 +213,7 @@ def _folded(text: str) -> str:
 def _signs() -> _Signs:
     patterns = tomllib.loads((files("toolscript.tools.classify") / "steering.toml").read_text("utf-8"))
     return _Signs(
-        **{name: re.compile("|".join(f"(?:{one})" for one in given)) for name, given in patterns.items()}
+        **{name: re.compile("|".join(f"(?:{regex})" for regex in regexes)) for name, regexes in patterns.items()}
     )
 
 
@@ -221,14 +221,14 @@ NO_NAMES = SkillNames()
 
 
 def described(item: Item, skills: SkillNames = NO_NAMES) -> tuple[Item, bool]:
-    """The item with what describes it, cut to what a classifier needs, and whether anything had to be left out."""
+    """Return the item with its descriptive text, truncated for a classifier, and whether any text was left out."""
     own = _Own.of(item, skills)
-    description, one = _cleaned(item.description, own)
-    server_description, two = _cleaned(item.server_description, own)
-    name, three = _cleaned_name(item.name)
-    server, four = _cleaned_name(item.server)
-    schema, five = _cleaned_schema(item.input_schema)
-    read = replace(
+    description, in_description = _cleaned(item.description, own)
+    server_description, in_server_description = _cleaned(item.server_description, own)
+    name, in_name = _cleaned_name(item.name)
+    server, in_server = _cleaned_name(item.server)
+    schema, in_schema = _cleaned_schema(item.input_schema)
+    cleaned = replace(
         item,
         name=name,
         server=server,
@@ -236,12 +236,12 @@ def described(item: Item, skills: SkillNames = NO_NAMES) -> tuple[Item, bool]:
         server_description=server_description[:MAX_DESCRIBED],
         input_schema=schema,
     )
-    return read, one or two or three or four or five
+    return cleaned, in_description or in_server_description or in_name or in_server or in_schema
 
 
 @dataclass(frozen=True)
 class _Own:
-    """What an item is called by, its parameters among it: what describes it speaks of that."""
+    """The words of an item's name, server and parameters: a description shares some of them."""
 
     stems: frozenset[int]
     words: frozenset[str]
@@ -249,8 +249,8 @@ class _Own:
 
     @staticmethod
     def of(item: Item, skills: SkillNames) -> "_Own":
-        called = " ".join([item.name, item.server, *_parameters(item.input_schema)])
-        return _Own(_stems(called), frozenset(words_of(called)), skills)
+        names = " ".join([item.name, item.server, *_parameters(item.input_schema)])
+        return _Own(_stems(names), frozenset(words_of(names)), skills)
 
     def is_in(self, text: str) -> bool:
         return not self.stems.isdisjoint(_stems(text))
@@ -263,34 +263,39 @@ class _Own:
 
 def _cleaned(text: str, own: _Own) -> tuple[str, bool]:
     text = readable(text[:MAX_READ])
-    seen = _SECRET.sub("", _INVISIBLE.sub("", text))
-    spans = pieces_of(seen)
-    pieces = [seen[start:end] for start, end in spans]
-    steering = _steering(seen, pieces, own)
-    left_out = [one or other for one, other in zip(steering, _empty_words(pieces), strict=True)]
+    visible = _SECRET.sub("", _INVISIBLE.sub("", text))
+    spans = sentences_of(visible)
+    sentences = [visible[start:end] for start, end in spans]
+    steering = _steering(visible, sentences, own)
+    left_out = [
+        is_steering or is_empty for is_steering, is_empty in zip(steering, _empty_words(sentences), strict=True)
+    ]
     if not any(left_out):
-        return (seen, True) if _SECRET.search(text) else (text, False)
+        return (visible, True) if _SECRET.search(text) else (text, False)
     if any(steering):
         left_out = [
-            out or (is_odd(piece) and not own.is_in(piece)) for out, piece in zip(left_out, pieces, strict=True)
+            out or (is_odd(sentence) and not own.is_in(sentence))
+            for out, sentence in zip(left_out, sentences, strict=True)
         ]
-    runs = [seen[start:end].strip() for start, end in runs_of(spans, left_out)]
+    runs = [visible[start:end].strip() for start, end in runs_of(spans, left_out)]
     return "\n".join(_of_the_item(runs, own) if any(steering) else runs), True
 
 
-def _steering(text: str, pieces: Sequence[str], own: _Own) -> list[bool]:
+def _steering(text: str, sentences: Sequence[str], own: _Own) -> list[bool]:
     names_skills = own.names_a_skill(text)
-    return [steers(piece) or (names_skills and own.names_a_skill(piece)) for piece in pieces]
+    return [steers(sentence) or (names_skills and own.names_a_skill(sentence)) for sentence in sentences]
 
 
-def _empty_words(pieces: Sequence[str]) -> list[bool]:
-    """Lists and repetitions: no cause for suspicion, and no description."""
-    times = Counter(pieces)
-    return [is_list(piece) or (times[piece] >= TOO_OFTEN and len(piece.split()) > 1) for piece in pieces]
+def _empty_words(sentences: Sequence[str]) -> list[bool]:
+    """Mark lists and repetitions: not suspicious, but no description."""
+    times = Counter(sentences)
+    return [
+        is_list(sentence) or (times[sentence] >= TOO_OFTEN and len(sentence.split()) > 1) for sentence in sentences
+    ]
 
 
 def _of_the_item(runs: Sequence[str], own: _Own) -> list[str]:
-    """What stands beside steering and shares no word with the item's name and parameters may be part of it."""
+    """Keep text that shares a word with the item's name or parameters: other text may belong to the steering."""
     about = [run for run in runs if own.is_in(run)]
     long_enough = [run for run in runs if len(words_of(run)) >= MIN_WORDS]
     return about or long_enough[:1]
@@ -301,7 +306,7 @@ def _cleaned_name(name: str) -> tuple[str, bool]:
 
 
 def _is_steering_name(name: str) -> bool:
-    """A name of a word or two orders nothing."""
+    """Return whether a name steers. A name of one or two words is no instruction."""
     spoken = split_identifier(name[:MAX_READ])
     return len(spoken.split()) >= MIN_WORDS and (steers(spoken) or is_list(spoken))
 
@@ -316,7 +321,7 @@ def _cleaned_schema(schema: JsonObject | None) -> tuple[JsonObject | None, bool]
 
 
 def _parameters(schema: JsonObject | None) -> list[str]:
-    """As many as an item is known by."""
+    """Return the names of the parameters that are part of an item's text."""
     properties = (schema or {}).get("properties")
     return [str(name) for name in list(properties)[:MAX_PARAMETERS]] if isinstance(properties, Mapping) else []
 

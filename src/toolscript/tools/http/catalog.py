@@ -1,4 +1,4 @@
-"""/api/v1/tools, /api/v1/catalog/sources and /api/v1/changes: what the catalog holds, and what changed."""
+"""/api/v1/tools, /api/v1/catalog/sources and /api/v1/changes: the contents of the catalog and their changes."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ from toolscript.tools.schemas.skills import ReviewRequest
 SourceName = Annotated[
     str, Path(min_length=1, max_length=MAX_SOURCE, description="Name of the source; a slash is part of it.")
 ]
-Text = Annotated[str | None, Query(max_length=512, description="Only those of this one.")]
+Text = Annotated[str | None, Query(max_length=512, description="Only items with this value.")]
 
 
 def catalog_routes(sync: SyncRequests) -> APIRouter:
@@ -49,8 +49,8 @@ def _sources(router: APIRouter, sync: SyncRequests) -> None:
         cursor: Annotated[str, Query(max_length=MAX_SOURCE, description="`next_cursor` of the page before.")] = "",
         limit: Limit = USUAL,
     ) -> ItemSourcePage:
-        found = await sync.contents.sources(readable(cursor), limit + 1)
-        return ItemSourcePage.of(found, limit)
+        sources = await sync.contents.sources(readable(cursor), limit + 1)
+        return ItemSourcePage.of(sources, limit)
 
     @router.get(
         "/catalog/sources/{name:path}",
@@ -58,10 +58,10 @@ def _sources(router: APIRouter, sync: SyncRequests) -> None:
         summary="One source of tools",
     )
     async def get_item_source(name: SourceName) -> ItemSourceShown:
-        found = await sync.contents.source(readable(name))
-        if found is None:
+        source = await sync.contents.source(readable(name))
+        if source is None:
             raise NotFound(f"there is no source {name[:80]!r}", hint="GET /api/v1/catalog/sources lists them")
-        return ItemSourceShown.of(found)
+        return ItemSourceShown.of(source)
 
 
 def _remove_source(router: APIRouter, sync: SyncRequests) -> None:
@@ -72,9 +72,9 @@ def _remove_source(router: APIRouter, sync: SyncRequests) -> None:
         summary="Remove a source with all of its tools",
     )
     async def remove_item_source(name: SourceName, response: Response) -> JobAccepted:
-        """A job does it, whose report says how many were `removed`: none where there is no such source.
+        """Starts a job; its report has the number of `removed` tools, 0 if there is no such source.
 
-        What people decided about the tools is kept for a while, and holds again if the source comes back.
+        People's decisions about the tools are kept for a while, and apply again if the source comes back.
         """
         source = readable(name).strip()
         if not source:
@@ -89,17 +89,17 @@ def _tools(router: APIRouter, sync: SyncRequests) -> None:
     @router.get(
         "/tools",
         responses=documented(401, 403, 422, 503),
-        summary="What the catalog holds, in order of id",
+        summary="Tools of the catalog, in order of id",
     )
     async def list_tools(
         cursor: Annotated[int, Query(ge=0, le=MAX_ID, description="`next_cursor` of the page before.")] = 0,
         limit: Limit = USUAL,
         source: Text = None,
         server: Text = None,
-        item_type: Annotated[ItemKind | None, Query(description="Only those of this kind.")] = None,
+        item_type: Annotated[ItemKind | None, Query(description="Only items of this kind.")] = None,
     ) -> ToolPage:
-        wanted = ItemFilter(source and readable(source), server and readable(server), item_type)
-        items = await sync.contents.page(cursor, limit + 1, wanted)
+        item_filter = ItemFilter(source and readable(source), server and readable(server), item_type)
+        items = await sync.contents.page(cursor, limit + 1, item_filter)
         return ToolPage.of(items, limit)
 
 
@@ -119,7 +119,7 @@ def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
         summary="Remove one tool from the catalog",
     )
     async def remove_tool(tool_id: NumberInPath) -> None:
-        """Also where it was removed before. It comes back when its source is synced again and still has it."""
+        """Idempotent. The tool comes back when its source is synced again and still has it."""
         await sync.contents.remove(tool_id)
 
 
@@ -140,7 +140,7 @@ def _read(router: APIRouter, changes: ItemChanges) -> None:
         summary="List changes, the latest first",
     )
     async def list_changes(
-        state: Annotated[ChangeState | None, Query(description="Only those in this state.")] = None,
+        state: Annotated[ChangeState | None, Query(description="Only changes in this state.")] = None,
         before: Before = None,
         limit: Limit = USUAL,
     ) -> ChangePage:
@@ -150,7 +150,7 @@ def _read(router: APIRouter, changes: ItemChanges) -> None:
     @router.get(
         "/{change_id}",
         responses=documented(401, 403, 404, 422, 503),
-        summary="One change with what was and what is said to be",
+        summary="One change with the old and new values",
     )
     async def get_change(change_id: NumberInPath) -> ChangeCompared:
         return ChangeCompared.of_details(await changes.find(change_id))
@@ -162,7 +162,7 @@ def _decide(router: APIRouter, changes: ItemChanges) -> None:
     @router.post(
         "/{change_id}/approve",
         responses=refusals,
-        summary="Let the held definition come into force",
+        summary="Apply the held definition",
     )
     async def approve(change_id: NumberInPath, request: ReviewRequest) -> ChangeShown:
         return ChangeShown.of(await changes.approve(change_id, request.reviewer))
@@ -170,7 +170,7 @@ def _decide(router: APIRouter, changes: ItemChanges) -> None:
     @router.post(
         "/{change_id}/reject",
         responses=refusals,
-        summary="Keep the definition in force, and do not ask about the held one again",
+        summary="Keep the current definition, and do not hold the rejected one again",
     )
     async def reject(change_id: NumberInPath, request: ReviewRequest) -> ChangeShown:
         return ChangeShown.of(await changes.reject(change_id, request.reviewer))

@@ -1,4 +1,4 @@
-"""POST /api/v1/search, and its stages alone: GET /api/v1/search/skills and GET /api/v1/search/tools."""
+"""POST /api/v1/search, and its single stages: GET /api/v1/search/skills and GET /api/v1/search/tools."""
 
 from typing import Annotated, Any, Protocol
 
@@ -27,7 +27,7 @@ DEGRADED_HEADER = "X-Toolscript-Degraded"
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "headers": {
-            DEGRADED_HEADER: {"description": "The parts that failed, if any did.", "schema": {"type": "string"}}
+            DEGRADED_HEADER: {"description": "The parts that failed, if any.", "schema": {"type": "string"}}
         }
     },
     **documented(400, 401, 403, 422, 429, 500, 503),
@@ -40,15 +40,15 @@ Text = Annotated[
 ]
 
 
-class AsksCatalog(Protocol):
+class SearchesCatalog(Protocol):
     async def search(self, query: ToolQuery) -> ToolAnswer: ...
     async def skills(self, query: SkillQuery) -> SkillAnswer: ...
 
 
 def tool_search_routes(
-    search: AsksCatalog, checked: type[APIRoute] = APIRoute, default: SearchType = SearchType.HYBRID
+    search: SearchesCatalog, checked: type[APIRoute] = APIRoute, default: SearchType = SearchType.HYBRID
 ) -> APIRouter:
-    """`checked` routes know who asks, and how often it may; `default` is for searches that name no type."""
+    """`checked` routes authenticate and rate-limit; `default` is the search type of requests without one."""
     router = APIRouter(prefix="/api/v1/search", tags=["tools"], route_class=checked)
 
     @router.post("", response_model=SearchResponse, responses=ANSWERS, summary="Search tools")
@@ -64,9 +64,9 @@ def tool_search_routes(
     )
     async def search_skills(
         query: Text,
-        limit: Annotated[int, Query(ge=1, le=MAX_SKILLS, description="Most skills returned.")] = 5,
+        limit: Annotated[int, Query(ge=1, le=MAX_SKILLS, description="Maximum number of skills.")] = 5,
         threshold: Annotated[
-            float, Query(ge=0, le=1, description="Least similarity of a skill matched by vector.")
+            float, Query(ge=0, le=1, description="Minimum similarity of a skill matched by vector.")
         ] = USUAL.skill,
         search_type: Annotated[SearchType | None, Query(description=SEARCH_TYPE)] = None,
     ) -> Response:
@@ -85,8 +85,8 @@ def tool_search_routes(
         query: Text,
         skill_ids: Annotated[str, Query(description="Only items of any of these skills, comma-separated.")] = "",
         item_type: Annotated[ItemKind | None, Query(description="Only items of this kind.")] = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most items returned.")] = 10,
-        threshold: Annotated[float, Query(ge=0, le=1, description="Least similarity.")] = USUAL.tool,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of items.")] = 10,
+        threshold: Annotated[float, Query(ge=0, le=1, description="Minimum similarity.")] = USUAL.tool,
         search_type: Annotated[SearchType | None, Query(description=SEARCH_TYPE)] = None,
     ) -> Response:
         skills = tuple(skill.strip() for skill in skill_ids.split(",") if skill.strip())

@@ -1,4 +1,4 @@
-"""/api/v1/skills: skills, what is in them, suggestions, and the skills of an item."""
+"""/api/v1/skills: skills, their items, suggestions, and the skills of an item."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from toolscript.tools.schemas.skills import (
     SkillPage,
     SkillShown,
     SkillWritten,
-    StatusAsked,
+    StatusFilter,
     SuggestionDecided,
     SuggestionEvidence,
     SuggestionPage,
@@ -48,16 +48,16 @@ def skill_routes(skills: SkillManagement) -> APIRouter:
 
 
 def audit_routes(skills: SkillManagement) -> APIRouter:
-    """To be included before the routes of single skills: `audit` is no skill."""
+    """Return the audit routes. Include them before the routes of single skills: `audit` is no skill."""
     router = APIRouter(prefix="/api/v1/skills", tags=["skills"])
 
-    @router.get("/audit", responses=documented(401, 403, 422, 503), summary="What people decided")
+    @router.get("/audit", responses=documented(401, 403, 422, 503), summary="List people's decisions")
     async def audit(
         before: Annotated[int | None, Query(ge=1, le=MAX_ID, description="`next` of the page before.")] = None,
         limit: Limit = USUAL,
     ) -> AuditPage:
-        found = await skills.taxonomy.audit(before, limit + 1)
-        return AuditPage.of(found, limit)
+        entries = await skills.taxonomy.audit(before, limit + 1)
+        return AuditPage.of(entries, limit)
 
     return router
 
@@ -67,10 +67,10 @@ def _read_skills(router: APIRouter, skills: SkillManagement) -> None:
     async def list_skills(
         after: Annotated[str, Query(pattern=_AFTER_ID, description="`next` of the page before.")] = "",
         limit: Limit = USUAL,
-        active: Annotated[bool, Query(description="Only those that are active.")] = False,
+        active: Annotated[bool, Query(description="Only active skills.")] = False,
     ) -> SkillPage:
-        found = await skills.taxonomy.page(after, limit + 1, active_only=active)
-        return SkillPage.of(found, limit)
+        entries = await skills.taxonomy.page(after, limit + 1, active_only=active)
+        return SkillPage.of(entries, limit)
 
     @router.get("/{skill_id}", responses=documented(404, 422, 503), summary="One skill")
     async def get_skill(skill_id: SkillIdInPath) -> SkillShown:
@@ -82,8 +82,8 @@ def _read_skills(router: APIRouter, skills: SkillManagement) -> None:
         summary="Items of a skill",
     )
     async def tools_of(skill_id: SkillIdInPath, after: AfterNumber = 0, limit: Limit = USUAL) -> MemberPage:
-        found = await skills.taxonomy.members(skill_id, after, limit + 1)
-        return MemberPage.of(found, limit)
+        members = await skills.taxonomy.members(skill_id, after, limit + 1)
+        return MemberPage.of(members, limit)
 
 
 def _write(router: APIRouter, skills: SkillManagement) -> None:
@@ -102,13 +102,13 @@ def _write(router: APIRouter, skills: SkillManagement) -> None:
         summary="Replace a skill",
     )
     async def replace_skill(skill_id: SkillIdInPath, request: SkillFields) -> SkillWritten:
-        wanted = skill_from_json({"id": skill_id, **request.model_dump(exclude={"by"})})
-        return _written(await skills.replace(wanted, request.by))
+        skill = skill_from_json({"id": skill_id, **request.model_dump(exclude={"by"})})
+        return _written(await skills.replace(skill, request.by))
 
     @router.patch(
         "/{skill_id}",
         responses=documented(401, 403, 404, 409, 422, 503),
-        summary="Change some of a skill",
+        summary="Change some fields of a skill",
     )
     async def change_skill(skill_id: SkillIdInPath, request: SkillChanges) -> SkillWritten:
         changes = request.model_dump(exclude={"by"}, exclude_unset=True)
@@ -119,7 +119,7 @@ def _switch(router: APIRouter, skills: SkillManagement) -> None:
     @router.delete(
         "/{skill_id}",
         responses=documented(401, 403, 404, 409, 422, 503),
-        summary="Deactivate a skill: searches are no longer routed by it, and nothing is lost",
+        summary="Deactivate a skill: searches are no longer routed to it, and nothing is deleted",
     )
     async def deactivate_skill(skill_id: SkillIdInPath, by: By = "api") -> SkillWritten:
         return _written(await skills.set_active(skill_id, False, by))
@@ -138,7 +138,7 @@ def _written(written: Written) -> SkillWritten:
 
 
 def suggestion_routes(skills: SkillManagement) -> APIRouter:
-    """To be included before the routes of single skills: `suggestions` is no skill."""
+    """Return the routes of suggestions. Include them before those of single skills: `suggestions` is no skill."""
     router = APIRouter(prefix="/api/v1/skills/suggestions", tags=["suggestions"])
     _read_suggestions(router, skills)
     _decide(router, skills)
@@ -148,7 +148,7 @@ def suggestion_routes(skills: SkillManagement) -> APIRouter:
 def _read_suggestions(router: APIRouter, skills: SkillManagement) -> None:
     @router.get("", responses=documented(401, 403, 422, 503), summary="List suggestions")
     async def list_suggestions(
-        status: Annotated[StatusAsked, Query(description="Only those in this state.")] = "pending",
+        status: Annotated[StatusFilter, Query(description="Only suggestions in this state.")] = "pending",
         after: AfterNumber = 0,
         limit: Limit = USUAL,
     ) -> SuggestionPage:
@@ -159,7 +159,7 @@ def _read_suggestions(router: APIRouter, skills: SkillManagement) -> None:
     @router.get(
         "/{suggestion_id}",
         responses=documented(401, 403, 404, 422, 503),
-        summary="One suggestion with the evidence: who asks for it, and which skills are nearest",
+        summary="One suggestion with its evidence: the items that request it, and the nearest skills",
     )
     async def get_suggestion(
         suggestion_id: NumberInPath, after: AfterNumber = 0, limit: Limit = ITEMS_SHOWN
@@ -173,21 +173,21 @@ def _decide(router: APIRouter, skills: SkillManagement) -> None:
     @router.post(
         "/{suggestion_id}/approve",
         responses=refusals,
-        summary="Make it a skill, and have the items that ask for it classified anew",
+        summary="Add the suggested skill, and reclassify the items that request it",
     )
     async def approve(suggestion_id: NumberInPath, request: ApproveRequest) -> SuggestionDecided:
         changes = request.skill.model_dump(exclude_unset=True)
         decided = await skills.approve(suggestion_id, changes, request.reviewer)
         return SuggestionDecided.of(decided.suggestion, routing=str(decided.routing))
 
-    @router.post("/{suggestion_id}/reject", responses=refusals, summary="Turn it down")
+    @router.post("/{suggestion_id}/reject", responses=refusals, summary="Reject a suggestion")
     async def reject(suggestion_id: NumberInPath, request: ReviewRequest) -> SuggestionShown:
         return SuggestionShown.of(await skills.suggestions.reject(suggestion_id, request.reviewer))
 
     @router.post(
         "/{suggestion_id}/merge",
         responses=refusals,
-        summary="Give those who ask for it a skill there is already",
+        summary="Assign an existing skill to the items that request it",
     )
     async def merge(suggestion_id: NumberInPath, request: MergeRequest) -> SuggestionShown:
         merged = await skills.suggestions.merge(suggestion_id, request.into, request.reviewer)
@@ -205,7 +205,7 @@ def item_skill_routes(skills: SkillManagement) -> APIRouter:
     @router.put(
         "",
         responses=refusals,
-        summary="Say which skills an item is in: no classifier changes it",
+        summary="Set the skills of an item by hand: no classifier changes them",
     )
     async def assign(tool_id: NumberInPath, request: AssignRequest) -> ItemSkills:
         assignments = await skills.assignments.set_by_hand(tool_id, request.skill_ids, request.reviewer)
@@ -214,7 +214,7 @@ def item_skill_routes(skills: SkillManagement) -> APIRouter:
     @router.delete(
         "",
         responses=refusals,
-        summary="Give an item back to the classifier; its skills stay until that has looked at it",
+        summary="Return an item to the classifier; it keeps its skills until it has been classified",
     )
     async def release(tool_id: NumberInPath, request: ReviewRequest) -> ItemSkills:
         await skills.assignments.release(tool_id, request.reviewer)

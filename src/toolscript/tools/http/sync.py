@@ -1,4 +1,4 @@
-"""/api/v1/sync: catalogs that arrive over HTTP, and MCP servers to be asked now. A job does it; nobody waits."""
+"""/api/v1/sync: import of catalogs sent over HTTP, and sync of MCP servers on request, as background jobs."""
 
 import asyncio
 import json
@@ -24,11 +24,11 @@ MAX_ITEMS = 10_000
 MAX_SYNC_BYTES = 16 * 1024 * 1024
 MAX_SOURCE = 200
 
-_WHERE_IT_IS = {"description": "The job.", "required": True, "schema": {"type": "string"}}
+_LOCATION = {"description": "The job.", "required": True, "schema": {"type": "string"}}
 
 
 class SyncRequests(Protocol):
-    """What the routes ask of the service."""
+    """The service that the routes call."""
 
     @property
     def contents(self) -> CatalogContents: ...
@@ -36,7 +36,7 @@ class SyncRequests(Protocol):
     async def take_items(
         self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool
     ) -> SyncJob: ...
-    async def ask_servers(self, names: Sequence[str]) -> SyncJob: ...
+    async def start_server_sync(self, names: Sequence[str]) -> SyncJob: ...
     async def remove_source(self, name: str) -> SyncJob: ...
     async def find(self, job_id: int) -> SyncJob: ...
     async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]: ...
@@ -45,21 +45,23 @@ class SyncRequests(Protocol):
 class ItemsRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", title="Items of a catalog")
 
-    source: str = Field(min_length=1, max_length=MAX_SOURCE, description="Name under which the items are kept.")
+    source: str = Field(
+        min_length=1, max_length=MAX_SOURCE, description="Name of the source that the items belong to."
+    )
     items: list[Any] = Field(
         max_length=MAX_ITEMS,
         description="{id, server, name, description, input_schema, ...}, as in the lines of a file.",
     )
-    prune: StrictBool = Field(False, description="Remove items of this source that are not among these.")
+    prune: StrictBool = Field(False, description="Remove the items of this source that are not in the request.")
 
 
 class ServersRequest(BaseModel):
-    """Nothing here says what is started: a request must not run a stranger's programs."""
+    """A request names configured servers only: a client must not make the service run programs."""
 
     model_config = ConfigDict(extra="forbid", title="MCP servers of the service's own config file")
 
     servers: list[Annotated[str, Field(min_length=1, max_length=MAX_SOURCE)]] = Field(
-        [], max_length=1_000, description="Their names; none: all of them."
+        [], max_length=1_000, description="Names of servers; empty for all."
     )
 
 
@@ -73,12 +75,12 @@ def sync_routes(sync: SyncRequests) -> APIRouter:
     @router.post(
         "",
         status_code=202,
-        responses={202: {"headers": {"Location": _WHERE_IT_IS}}, **documented(401, 403, 404, 422, 503)},
+        responses={202: {"headers": {"Location": _LOCATION}}, **documented(401, 403, 404, 422, 503)},
         openapi_extra=_BODY,
-        summary="Take the items of a catalog, or ask MCP servers for theirs",
+        summary="Import the items of a catalog, or sync MCP servers",
     )
     async def start_sync(request: Request, response: Response) -> JobAccepted:
-        # The body is read here and not by the framework: not before it is known that the caller may write.
+        # The body is read here and not by the framework, which would read it before the client is authorized.
         sync.require_room()
         job = await _submit(sync, await request.body())
         url = response.headers["Location"] = f"{SYNC_PATH}/{job.id}"
@@ -87,7 +89,7 @@ def sync_routes(sync: SyncRequests) -> APIRouter:
     @router.get(
         "/{job_id}",
         responses=documented(401, 403, 404, 422, 503),
-        summary="How far a sync is",
+        summary="State and progress of a sync",
     )
     async def get_job(job_id: NumberInPath) -> JobShown:
         return JobShown.of(await sync.find(job_id))
@@ -104,20 +106,20 @@ def sync_routes(sync: SyncRequests) -> APIRouter:
 
 
 async def _submit(sync: SyncRequests, body: bytes) -> SyncJob:
-    wanted = await asyncio.to_thread(_read, body)
-    if isinstance(wanted, ServersRequest):
-        return await sync.ask_servers(wanted.servers)
-    source = readable(wanted.source.strip())
+    request = await asyncio.to_thread(_read, body)
+    if isinstance(request, ServersRequest):
+        return await sync.start_server_sync(request.servers)
+    source = readable(request.source.strip())
     if not source:
         raise InvalidRequest("source is blank", details={"field": "source"})
 
     def entries() -> Sequence[Item | RefusedItem]:
-        """From the text once more: jobs that wait hold texts, which are a fraction of what is in them."""
-        again = _read(body)
-        given = again.items if isinstance(again, ItemsRequest) else []
-        return [_entry(number, one) for number, one in enumerate(given, 1)]
+        """Parse the body again: a waiting job holds only the text, a fraction of the parsed size."""
+        parsed = _read(body)
+        items = parsed.items if isinstance(parsed, ItemsRequest) else []
+        return [_entry(number, item) for number, item in enumerate(items, 1)]
 
-    return await sync.take_items(source, entries, prune=wanted.prune)
+    return await sync.take_items(source, entries, prune=request.prune)
 
 
 def _read(body: bytes) -> ItemsRequest | ServersRequest:
@@ -140,6 +142,6 @@ def _entry(number: int, data: object) -> Item | RefusedItem:
         item = catalog_item_from_json(data)
     except InvalidRequest as error:
         return RefusedItem(f"item {number}", error.message)
-    # Worked out here, on a thread.
+    # Computed and cached here, on a worker thread.
     _ = item.fingerprint
     return item

@@ -1,1 +1,1 @@
-"""How the indexes follow the catalog: points, versions, the worker and the doctor."""
+"""Indexing of the catalog: points, index versions, the worker and the doctor."""

@@ -1,4 +1,4 @@
-"""Compares catalog and indexes in one pass over both, page by page, and marks what differs to be done again."""
+"""Compares catalog and indexes in one pass over both, page by page, and marks differences to be indexed again."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ Suspect = tuple[PointVersion | None, PointVersion | None]
 
 @dataclass(frozen=True)
 class DoctorReport:
-    """`pending` items are known to be behind and on their way: they count as none of the others."""
+    """`pending` items are dirty and will be indexed: they count in none of the other numbers."""
 
     items: int = 0
     points: int = 0
@@ -44,69 +44,70 @@ class Doctor:
         self._skill_vectors = skill_vectors
         self._index = opened.index
         self._skills = opened.skills
-        self._generation = opened.generation.id
+        self._index_version = opened.index_version.id
 
     async def examine(self, *, repair: bool = False, on_progress: OnProgress = silent) -> DoctorReport:
         total = await self._catalog.count()
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         async for page in _pages(_side_by_side(self._catalog.scan, self._index.scan)):
-            found["items"] += sum(item is not None for item, _ in page)
-            found["points"] += sum(point is not None for _, point in page)
-            await self._judge([pair for pair in page if pair[0] != pair[1]], found, repair=repair)
-            on_progress(Progress("examine", found["items"], total))
-        pending = await self._dirty.pending(self._generation)
-        failing = await self._dirty.failing(self._generation, MAX_SHOWN)
-        await self._examine_skills(found, repair=repair)
-        return DoctorReport(**found, pending=pending.total, failing=tuple(failing), repaired=repair)
+            counts["items"] += sum(item is not None for item, _ in page)
+            counts["points"] += sum(point is not None for _, point in page)
+            await self._recheck([pair for pair in page if pair[0] != pair[1]], counts, repair=repair)
+            on_progress(Progress("examine", counts["items"], total))
+        pending = await self._dirty.pending(self._index_version)
+        failing = await self._dirty.failing(self._index_version, MAX_SHOWN)
+        await self._examine_skills(counts, repair=repair)
+        return DoctorReport(**counts, pending=pending.total, failing=tuple(failing), repaired=repair)
 
-    async def _examine_skills(self, found: Counter[str], *, repair: bool) -> None:
-        """The record is read before the points, and again after them: a point may be written meanwhile."""
-        minimum = await self._skill_vectors.written(self._generation)
+    async def _examine_skills(self, counts: Counter[str], *, repair: bool) -> None:
+        """Compare the points with the record, read before and after them: a point may be written meanwhile."""
+        minimum = await self._skill_vectors.written(self._index_version)
         points = {seen.id: seen async for seen in _all(self._skills.scan)}
-        maximum = await self._skill_vectors.written(self._generation)
+        maximum = await self._skill_vectors.written(self._index_version)
         behind = [id_ for id_, (version, _) in minimum.items() if version and _older(points.get(id_), version)]
         ahead = [seen for seen in points.values() if seen.id not in maximum or seen.version > maximum[seen.id][1]]
-        found["skills"], found["wrong_skills"] = len(maximum), len(behind) + len(ahead)
+        counts["skills"], counts["wrong_skills"] = len(maximum), len(behind) + len(ahead)
         if repair and (behind or ahead):
-            # After a restored backup a point can be newer than its skill, and would refuse the repair.
+            # After a restored backup a point can be newer than its skill, and would reject the update.
             await self._skills.remove(ahead)
-            await self._skill_vectors.all_behind(self._generation)
+            await self._skill_vectors.all_behind(self._index_version)
 
-    async def _judge(self, suspects: Sequence[Suspect], found: Counter[str], *, repair: bool) -> None:
-        """Looks again at what differed, in this order: items change while the two sides are read.
+    async def _recheck(self, suspects: Sequence[Suspect], counts: Counter[str], *, repair: bool) -> None:
+        """Check the differences again, in this order, since items change while the two sides are read.
 
-        What was not dirty had been followed; so if its item is still the one first seen, its point must be too.
+        An item that is not dirty has been indexed; so if its version has not changed, its point must match.
         """
         if not suspects:
             return
         ids = [_id(pair) for pair in suspects]
-        on_their_way = await self._dirty.are_dirty(self._generation, ids)
+        dirty = await self._dirty.are_dirty(self._index_version, ids)
         points = await self._points_again(ids)
         now = {stored.id: stored.version for stored in await self._catalog.items(ids) if stored.is_active}
         wrong = {}
         for id_, (item, _) in zip(ids, suspects, strict=True):
             verdict = _verdict(points.get(id_), now.get(id_))
             changed = now.get(id_) != (item.version if item else None)
-            if verdict and not changed and id_ not in on_their_way:
-                found[verdict] += 1
+            if verdict and not changed and id_ not in dirty:
+                counts[verdict] += 1
                 wrong[id_] = points.get(id_)
         if repair and wrong:
-            await self._redo(wrong, now)
+            await self._repair(wrong, now)
 
     async def _points_again(self, ids: Sequence[int]) -> dict[int, PointVersion]:
-        """One scan over the ids' range rather than a question for each."""
-        found: dict[int, PointVersion] = {}
+        """Read the points again, with one scan over the range of ids instead of one request each."""
+        points: dict[int, PointVersion] = {}
         after = ids[0] - 1
         while after < ids[-1] and (page := await self._index.scan(after, PAGE)):
-            found.update((point.id, point) for point in page)
+            points.update((point.id, point) for point in page)
             after = page[-1].id
-        return found
+        return points
 
-    async def _redo(self, wrong: Mapping[int, PointVersion | None], now: Mapping[int, int]) -> None:
-        """A point newer than its item, as after a restored backup, would refuse the repair: it goes first."""
+    async def _repair(self, wrong: Mapping[int, PointVersion | None], now: Mapping[int, int]) -> None:
+        """Mark the items dirty. Remove points newer than their item first, as after a restored backup: they would
+        reject the update."""
         ahead = [point for id_, point in wrong.items() if point and point.version > now.get(id_, -1)]
         await self._index.remove(ahead)
-        await self._dirty.mark(self._generation, list(wrong))
+        await self._dirty.mark(self._index_version, list(wrong))
 
 
 def _older(point: PointVersion | None, version: int) -> bool:
@@ -138,7 +139,7 @@ async def _pages(pairs: AsyncIterator[Suspect]) -> AsyncIterator[list[Suspect]]:
 
 
 async def _side_by_side(left: Scan, right: Scan) -> AsyncIterator[Suspect]:
-    """Both sides in order of id, each id once, with None where a side lacks it."""
+    """Merge both sides in order of id; yield each id once, with None for a side that lacks it."""
     lefts, rights = _all(left), _all(right)
     version, other = await anext(lefts, None), await anext(rights, None)
     while version or other:

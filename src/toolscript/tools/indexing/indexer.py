@@ -1,7 +1,7 @@
-"""Makes one index follow the catalog: a batch of dirty items at a time, classified and embedded.
+"""Indexes the catalog: claims a batch of dirty items, classifies, embeds and writes them.
 
-Killed between any two steps nothing is lost: the batch stays dirty and its lease runs out. Done twice it gives
-the same: what is written is always the item's current state, and the index keeps the newest version.
+Killing it between any two steps loses nothing: the batch stays dirty and its lease expires. It is idempotent: it
+always writes the current state of an item, and the index keeps the newest version.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from toolscript.tools.model.centroids import Counted
 from toolscript.tools.ports import Assignments, Catalog, Classifier, DirtySet, SkillVectors, Taxonomy
 from toolscript.tools.skills.management import ActiveSkills
 
-# What a worker sent before it lost its lease has reached the index after so many leases at the latest.
+# Writes that a worker sent before it lost its lease reach the index within this many leases.
 LEASES_TO_LAND = 10
 
 logger = logging.getLogger(__name__)
@@ -37,9 +37,9 @@ class ItemSkills:
         self._classifier = classifier
 
     async def settled(self, items: Sequence[StoredItem], vectors: Matrix) -> list[StoredItem]:
-        """The items with the skills they have now, and the version that gave them those.
+        """Classify the items that need skills; return all items with their current skills and versions.
 
-        Where there are no skills at all, items wait for the first: `toolscript skills reclassify` calls them.
+        Without any skill, items wait for the first one and for `toolscript skills reclassify`.
         """
         waiting = [(stored, vector) for stored, vector in zip(items, vectors, strict=True) if stored.needs_skills]
         skills = await self._active_skills.now() if waiting else ()
@@ -54,16 +54,16 @@ class ItemSkills:
                 for (item, _), answer in zip(waiting, classifications, strict=True)
             ]
         )
-        return [_now(stored, taken[stored.id]) if stored.id in taken else stored for stored in items]
+        return [_updated(stored, taken[stored.id]) if stored.id in taken else stored for stored in items]
 
 
-def _now(stored: StoredItem, taken: tuple[int, tuple[Assignment, ...]]) -> StoredItem:
+def _updated(stored: StoredItem, taken: tuple[int, tuple[Assignment, ...]]) -> StoredItem:
     version, assignments = taken
     return replace(stored, version=version, assignments=assignments, needs_skills=False)
 
 
 class Step(StrEnum):
-    """The moments of a batch, in order."""
+    """The steps of a batch, in order."""
 
     CLAIMED = "claimed"
     READ = "read"
@@ -80,7 +80,7 @@ OnStep = Callable[[Step], None]
 
 
 def unobserved(_: Step) -> None:
-    """For a batch that nobody watches."""
+    """Ignore the step: the default of `at_step`."""
 
 
 class Indexer:
@@ -92,7 +92,7 @@ class Indexer:
         item_skills: ItemSkills,
         embedder: Embedder,
         index: Index,
-        generation: int,
+        index_version: int,
         *,
         batch: int,
         lease_seconds: float,
@@ -104,38 +104,42 @@ class Indexer:
         self._item_skills = item_skills
         self._embedder = embedder
         self._index = index
-        self._generation = generation
+        self._index_version = index_version
         self._batch = batch
         self._lease_seconds = lease_seconds
         self._at_step = at_step
         self._abandoned_first = False
-        self.followed = 0
+        self.indexed = 0
 
-    async def follow_batch(self) -> int:
-        """Follows the next dirty items; answers how many were claimed."""
+    async def index_batch(self) -> int:
+        """Index the next dirty items; return how many were claimed."""
         claim = await self._claim()
         if claim.versions:
             self._at_step(Step.CLAIMED)
             try:
-                async with self._dirty.kept(self._generation, claim, self._lease_seconds):
-                    await self._follow_or_postpone(claim)
+                async with self._dirty.keep_lease(self._index_version, claim, self._lease_seconds):
+                    await self._index_or_postpone(claim)
             except asyncio.CancelledError:
-                # Whoever stops us must not have to wait for the lease.
-                await self._dirty.renew(self._generation, claim, lease_seconds=0)
+                # Release the batch at once, so that no worker waits for the lease.
+                await self._dirty.renew(self._index_version, claim, lease_seconds=0)
                 raise
         return len(claim.versions)
 
     async def _claim(self) -> Claim:
-        """What a killed worker held comes first; a new worker begins elsewhere: that batch may be what kills."""
+        """Claim a batch. Batches of killed workers come first, except in the first claim of this worker.
+
+        A batch that kills its worker would otherwise kill each restarted worker at once, and nothing else would
+        be indexed.
+        """
         abandoned_first, self._abandoned_first = self._abandoned_first, True
         return await self._dirty.claim(
-            self._generation, self._batch, self._lease_seconds, abandoned_first=abandoned_first
+            self._index_version, self._batch, self._lease_seconds, abandoned_first=abandoned_first
         )
 
-    async def _follow_or_postpone(self, claim: Claim) -> None:
-        """One item that a part refuses must not hold back the others: the batch is halved until it is alone."""
+    async def _index_or_postpone(self, claim: Claim) -> None:
+        """Index the batch. Halve it until a rejected item is alone, so that it does not hold back the others."""
         try:
-            await self._follow(claim)
+            await self._index_items(claim)
         except Unavailable as error:
             await self._postpone(claim, error)
             raise
@@ -144,24 +148,24 @@ class Indexer:
                 await self._postpone(claim, error)
                 return
             for half in _halves(claim):
-                await self._follow_or_postpone(half)
+                await self._index_or_postpone(half)
 
     async def _postpone(self, claim: Claim, error: ToolscriptError) -> None:
         logger.warning("items postponed", extra={"done": len(claim.versions), "reason": error.message})
-        await self._dirty.postpone(self._generation, claim, error.message)
+        await self._dirty.postpone(self._index_version, claim, error.message)
 
-    async def _follow(self, claim: Claim) -> None:
+    async def _index_items(self, claim: Claim) -> None:
         items = [stored for stored in await self._catalog.items(list(claim.versions)) if stored.is_active]
         self._at_step(Step.READ)
         hashes = {stored.id: vector_hash(stored.item) for stored in items}
         vectors = await self._vectors(items, hashes)
         self._at_step(Step.EMBEDDED)
         settled = await self._item_skills.settled(items, vectors)
-        claim = _with_our_changes(claim, items, settled)
+        claim = _with_new_versions(claim, items, settled)
         self._at_step(Step.CLASSIFIED)
-        claim = await self._still_held(claim)
+        claim = await self._renew_lease(claim)
         self._at_step(Step.RENEWED)
-        await self._skill_vectors.count(self._generation, claim, _counted(settled, hashes, vectors))
+        await self._skill_vectors.count(self._index_version, claim, _counted(settled, hashes, vectors))
         self._at_step(Step.COUNTED)
         points = [point_of(stored, vector) for stored, vector in zip(settled, vectors, strict=True)]
         await self._index.put([point for point in points if point.id in claim.versions])
@@ -169,37 +173,43 @@ class Indexer:
         gone = _gone(claim, items)
         await self._index.remove(gone)
         self._at_step(Step.REMOVED)
-        # Whoever held it before may put back what we removed, and die before it can tell: we look once more.
-        again = claim.taken_over & {point.id for point in gone}
-        await self._dirty.clear(self._generation, claim, again, self._lease_seconds * LEASES_TO_LAND)
-        self.followed += len(claim.versions)
+        # The worker whose lease expired may still write a removed point, and die before it reports that. Such
+        # items stay dirty until its writes have landed.
+        release_later = claim.expired_leases & {point.id for point in gone}
+        await self._dirty.clear(self._index_version, claim, release_later, self._lease_seconds * LEASES_TO_LAND)
+        self.indexed += len(claim.versions)
         self._at_step(Step.CLEARED)
 
-    async def _still_held(self, claim: Claim) -> Claim:
-        """Before anything is written: a process that stood still for longer than its lease has lost the batch."""
-        held = await self._dirty.renew(self._generation, claim, self._lease_seconds)
+    async def _renew_lease(self, claim: Claim) -> Claim:
+        """Renew the lease before any write: a process that stalls for longer than its lease loses the batch."""
+        held = await self._dirty.renew(self._index_version, claim, self._lease_seconds)
         if lost := len(claim.versions) - len(held.versions):
-            logger.warning("lease lost; another worker has the items", extra={"part": "worker", "done": lost})
+            logger.warning("lease lost to another worker", extra={"part": "worker", "done": lost})
         return held
 
     async def _vectors(self, items: Sequence[StoredItem], hashes: Mapping[int, str]) -> Matrix:
-        """An item that only changed its skills is not embedded again."""
-        known = dict(await self._skill_vectors.recall(self._generation, hashes))
-        new = [stored for stored in items if stored.id not in known]
+        """Return the vectors. An item whose text has not changed is not embedded again."""
+        vectors = dict(await self._skill_vectors.recall(self._index_version, hashes))
+        new = [stored for stored in items if stored.id not in vectors]
         embedded = await embed_items(self._embedder, [stored.item for stored in new])
-        known |= {stored.id: vector for stored, vector in zip(new, embedded, strict=True)}
-        return np.array([known[stored.id] for stored in items], dtype=np.float32)
+        vectors |= {stored.id: vector for stored, vector in zip(new, embedded, strict=True)}
+        return np.array([vectors[stored.id] for stored in items], dtype=np.float32)
 
 
-def _with_our_changes(claim: Claim, before: Sequence[StoredItem], after: Sequence[StoredItem]) -> Claim:
-    """A classification changes an item too: the version it gave is what we are at work on now."""
+def _with_new_versions(claim: Claim, before: Sequence[StoredItem], after: Sequence[StoredItem]) -> Claim:
+    """Return the claim with the versions that classification gave to its items."""
     ours = {new.id: new.version for old, new in zip(before, after, strict=True) if new.version != old.version}
     return replace(claim, versions=claim.versions | ours)
 
 
 def _counted(items: Sequence[StoredItem], hashes: Mapping[int, str], vectors: Matrix) -> list[Counted]:
     return [
-        Counted(item.id, hashes[item.id], vector, {its.skill_id: its.weight for its in item.assignments})
+        Counted(
+            item.id,
+            hashes[item.id],
+            vector,
+            {assignment.skill_id: assignment.weight for assignment in item.assignments},
+        )
         for item, vector in zip(items, vectors, strict=True)
     ]
 

@@ -10,7 +10,7 @@ from toolscript.core.retrieval.model import Point, Vector, type_skills
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.retrieval.terms import words_of
 from toolscript.tools.model.centroids import SkillState
-from toolscript.tools.ports import SkillsBehind
+from toolscript.tools.ports import StaleSkills
 
 MAX_DESCRIPTION = 4_000
 BATCH = 200
@@ -54,26 +54,26 @@ def skill_point_of(state: SkillState, vector: Vector) -> Point:
 
 
 class SkillPoints:
-    """Any number of processes can do this at once: a point is written with its version, and the newest stays."""
+    """Writes the points of skills. Safe in concurrent processes: a point has a version, and the newest wins."""
 
-    def __init__(self, behind: SkillsBehind, embedder: Embedder, index: Index, generation: int) -> None:
+    def __init__(self, behind: StaleSkills, embedder: Embedder, index: Index, index_version: int) -> None:
         self._behind = behind
         self._embedder = embedder
         self._index = index
-        self._generation = generation
-        self._of_texts: dict[str, Vector] = {}
+        self._index_version = index_version
+        self._text_vectors: dict[str, Vector] = {}
 
-    async def follow(self, only: Collection[str] = ()) -> int:
-        """Writes the next points that are behind, all skills' or only some; answers how many."""
-        states = await self._behind.behind(self._generation, BATCH, only)
+    async def index_stale(self, only: Collection[str] = ()) -> int:
+        """Write the next stale points, of all skills or only some; return how many."""
+        states = await self._behind.behind(self._index_version, BATCH, only)
         try:
             await self._write(states)
         except Rejected:
-            return sum([await self._written_alone(state) for state in states])
+            return sum([await self._write_one(state) for state in states])
         return len(states)
 
-    async def _written_alone(self, state: SkillState) -> bool:
-        """One skill that a part refuses must not hold back the others."""
+    async def _write_one(self, state: SkillState) -> bool:
+        """Write one point; a rejected skill must not hold back the others."""
         try:
             await self._write([state])
         except Rejected as error:
@@ -85,22 +85,24 @@ class SkillPoints:
         if states:
             vectors = await self._vectors_of(states)
             await self._index.put([skill_point_of(state, vectors[state.skill.id]) for state in states])
-            await self._behind.followed(self._generation, {state.skill.id: state.version for state in states})
+            await self._behind.mark_indexed(
+                self._index_version, {state.skill.id: state.version for state in states}
+            )
 
     async def _vectors_of(self, states: Sequence[SkillState]) -> dict[str, Vector]:
-        """The mean of a skill's items; that of its own text while it has none."""
+        """Return the centroid of each skill; the vector of its own text if it has no items."""
         means = {state.skill.id: state.total.mean() for state in states}
         await self._embed([state.skill.text for state in states if means[state.skill.id] is None])
-        known = self._of_texts
+        by_text = self._text_vectors
         return {
-            state.skill.id: known[state.skill.text] if (mean := means[state.skill.id]) is None else mean
+            state.skill.id: by_text[state.skill.text] if (mean := means[state.skill.id]) is None else mean
             for state in states
         }
 
     async def _embed(self, texts: Sequence[str]) -> None:
-        if len(self._of_texts) > MAX_TEXTS:
-            self._of_texts.clear()
-        missing = list(dict.fromkeys(text for text in texts if text not in self._of_texts))
+        if len(self._text_vectors) > MAX_TEXTS:
+            self._text_vectors.clear()
+        missing = list(dict.fromkeys(text for text in texts if text not in self._text_vectors))
         if missing:
-            vectors = await self._embedder.embed_passages(missing)
-            self._of_texts.update(zip(missing, vectors, strict=True))
+            vectors = await self._embedder.embed_texts(missing)
+            self._text_vectors.update(zip(missing, vectors, strict=True))

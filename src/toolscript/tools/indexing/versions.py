@@ -1,4 +1,4 @@
-"""Which indexes a process works with, of items and of skills, and the change from one model to another."""
+"""Index versions of items and skills: opening them, and the switch from one model to another."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from toolscript.core.errors import ModelMismatch, SetupError
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Index, Indexes
 from toolscript.core.values import OnProgress, Progress, silent
-from toolscript.tools.model.catalog import Generation, GenerationState
+from toolscript.tools.model.catalog import IndexVersion, IndexVersionState
 from toolscript.tools.ports import DirtySet, SkillVectors
 
 FILL_BATCH = 5_000
@@ -14,7 +14,7 @@ FILL_BATCH = 5_000
 
 @dataclass(frozen=True)
 class IndexPair:
-    """The collections of items and those of skills: made, named and dropped together. `sums` knows the skills."""
+    """The collections of items and skills: created, aliased and dropped together. `sums` holds the centroids."""
 
     items: Indexes
     skills: Indexes
@@ -24,7 +24,7 @@ class IndexPair:
         return await self.items.live()
 
     async def make_live(self, fingerprint: str) -> None:
-        """Skills first: whoever finds the items finds theirs."""
+        """Move both aliases, skills first: a process that opens the items then finds their skills."""
         await self.skills.make_live(fingerprint)
         await self.items.make_live(fingerprint)
 
@@ -35,22 +35,22 @@ class IndexPair:
 
 @dataclass(frozen=True)
 class Opened:
-    generation: Generation
+    index_version: IndexVersion
     index: Index
     skills: Index
 
 
 async def open_for_writing(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
-    """The generation this model's worker follows. The first worker of all chooses the model."""
+    """Open the index version of this model for its worker. The very first worker sets the model."""
     live = await dirty.adopt(card.fingerprint)
-    known = await _generation_of(dirty, card)
-    if known is None:
+    index_version = await _index_version_of(dirty, card)
+    if index_version is None:
         raise _mismatch(live.fingerprint or "?", card)
-    await _make_collections(indexes, dirty, known, card)
-    await fill(dirty, known.id)
-    if known.id == live.id and None in (await indexes.items.live(), await indexes.skills.live()):
+    await _make_collections(indexes, dirty, index_version, card)
+    await fill(dirty, index_version.id)
+    if index_version.id == live.id and None in (await indexes.items.live(), await indexes.skills.live()):
         await indexes.make_live(card.fingerprint)
-    return await _opened(indexes, known, card)
+    return await _open(indexes, index_version, card)
 
 
 @dataclass(frozen=True)
@@ -60,72 +60,72 @@ class Readable:
 
 
 async def open_for_reading(indexes: IndexPair, card: IndexCard) -> Readable:
-    """The live indexes, when they were made with this card; they are held on to when others become live."""
+    """Open the live indexes, if they were built with this model; they stay open when others become live."""
     await _require_live(indexes, card)
     return Readable(await indexes.items.open(card), await indexes.skills.open(card))
 
 
 async def open_for_doctor(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
-    """The live index and the generation that follows it, which is the one of the same fingerprint."""
-    followed, skills = await open_skills(indexes, dirty, card)
-    return Opened(followed, await indexes.items.open(card), skills)
+    """Open the live index and its index version, the one with the same fingerprint."""
+    index_version, skills = await open_skills(indexes, dirty, card)
+    return Opened(index_version, await indexes.items.open(card), skills)
 
 
-async def open_skills(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> tuple[Generation, Index]:
-    """The same for who writes skills only."""
+async def open_skills(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> tuple[IndexVersion, Index]:
+    """Open the live index of skills and its index version, for a process that writes only skills."""
     await _require_live(indexes, card)
-    followed = await _generation_of(dirty, card)
-    if followed is None:
-        raise SetupError("nobody follows the live index", hint="run `toolscript reindex` to build it anew")
-    # An index of items can be older than skills are.
-    await _make_skills(indexes, followed, card)
-    return followed, await indexes.skills.open(card)
+    index_version = await _index_version_of(dirty, card)
+    if index_version is None:
+        raise SetupError("the live index has no record", hint="run `toolscript reindex` to rebuild it")
+    # An index of items may have been built before skills existed.
+    await _make_skills(indexes, index_version, card)
+    return index_version, await indexes.skills.open(card)
 
 
 async def begin_reindex(
     indexes: IndexPair, dirty: DirtySet, card: IndexCard, on_progress: OnProgress = silent
 ) -> Opened:
-    """An index with every item of the catalog waiting to go into it; what an earlier run has done is kept."""
-    if await _generation_of(dirty, card) is None:
-        # What a forgotten generation left behind would stay in the new one for ever.
+    """Start an index version with every item of the catalog dirty. Resumes an earlier run."""
+    if await _index_version_of(dirty, card) is None:
+        # Points of a deleted index version would stay in the new one forever.
         await indexes.drop(card.fingerprint)
     empty = not await indexes.items.size(card)
-    generation = await dirty.begin(card.fingerprint, afresh=empty)
-    if generation.state is GenerationState.LIVE and not empty:
+    index_version = await dirty.begin(card.fingerprint, afresh=empty)
+    if index_version.state is IndexVersionState.LIVE and not empty:
         raise SetupError(
-            "the index of this model is the live one already",
-            hint="set TOOLSCRIPT_EMBEDDING_MODEL to another model; `toolscript doctor --repair` mends this one",
+            "the live index was built with this model already",
+            hint="set TOOLSCRIPT_EMBEDDING_MODEL to another model; `toolscript doctor --repair` repairs this one",
         )
-    await _make_collections(indexes, dirty, generation, card)
-    await fill(dirty, generation.id, on_progress)
-    return await _opened(indexes, generation, card)
+    await _make_collections(indexes, dirty, index_version, card)
+    await fill(dirty, index_version.id, on_progress)
+    return await _open(indexes, index_version, card)
 
 
-async def fill(dirty: DirtySet, generation: int, on_progress: OnProgress = silent) -> None:
-    """Marks what a generation has yet to mark of the catalog: all of it, the rest of it, or nothing."""
+async def fill(dirty: DirtySet, index_version: int, on_progress: OnProgress = silent) -> None:
+    """Mark the items of the catalog dirty that are not marked yet for an index version."""
     marked = 0
-    while count := await dirty.fill(generation, FILL_BATCH):
+    while count := await dirty.fill(index_version, FILL_BATCH):
         marked += count
         on_progress(Progress("mark", marked))
 
 
-async def switch_to(indexes: IndexPair, dirty: DirtySet, generation: Generation) -> None:
-    """Alias first: if we die in between, the next run finds the alias right and finishes the record."""
-    if generation.fingerprint is None:
-        raise SetupError("this generation has no index yet", hint="run `toolscript worker` to build it")
-    await indexes.make_live(generation.fingerprint)
-    await dirty.set_state(generation.id, GenerationState.LIVE)
+async def switch_to(indexes: IndexPair, dirty: DirtySet, index_version: IndexVersion) -> None:
+    """Move the alias first: if the process dies in between, the next run completes the record."""
+    if index_version.fingerprint is None:
+        raise SetupError("this index version has no index yet", hint="run `toolscript worker` to build it")
+    await indexes.make_live(index_version.fingerprint)
+    await dirty.set_state(index_version.id, IndexVersionState.LIVE)
 
 
 async def drop_previous(indexes: IndexPair, dirty: DirtySet) -> list[str]:
-    """Ends every generation that is no longer live, and its collection with it."""
-    ended = [found for found in await dirty.generations() if found.state is GenerationState.PREVIOUS]
-    for generation in ended:
-        # The record first: a generation that is still recorded must have its collection.
-        await dirty.forget(generation.id)
-        if generation.fingerprint is not None:
-            await indexes.drop(generation.fingerprint)
-    return [generation.fingerprint or "" for generation in ended]
+    """Delete every index version that is no longer live, with its collections."""
+    previous = [version for version in await dirty.index_versions() if version.state is IndexVersionState.PREVIOUS]
+    for index_version in previous:
+        # The record first: a recorded index version must have its collections.
+        await dirty.forget(index_version.id)
+        if index_version.fingerprint is not None:
+            await indexes.drop(index_version.fingerprint)
+    return [index_version.fingerprint or "" for index_version in previous]
 
 
 async def _require_live(indexes: IndexPair, card: IndexCard) -> None:
@@ -136,32 +136,37 @@ async def _require_live(indexes: IndexPair, card: IndexCard) -> None:
         raise _mismatch(live, card)
 
 
-async def _make_collections(indexes: IndexPair, dirty: DirtySet, generation: Generation, card: IndexCard) -> None:
-    """The record first: whoever dies before the collection is made, or filled, leaves everything to be followed.
+async def _make_collections(
+    indexes: IndexPair, dirty: DirtySet, index_version: IndexVersion, card: IndexCard
+) -> None:
+    """Update the record first: if the process dies before the collection is created or filled, all is dirty.
 
-    A collection that is empty after items were followed was made by somebody else: nothing is in it of what was
-    written to the one before.
+    A collection that is empty after items were indexed was recreated: the points of the one before are lost.
     """
-    await _make_skills(indexes, generation, card)
+    await _make_skills(indexes, index_version, card)
     size = await indexes.items.size(card)
-    if size is None or (not size and await indexes.sums.has_counted(generation.id)):
+    if size is None or (not size and await indexes.sums.has_counted(index_version.id)):
         await dirty.begin(card.fingerprint, afresh=True)
     await indexes.items.create(card)
 
 
-async def _make_skills(indexes: IndexPair, generation: Generation, card: IndexCard) -> None:
+async def _make_skills(indexes: IndexPair, index_version: IndexVersion, card: IndexCard) -> None:
     if not await indexes.skills.size(card):
-        await indexes.sums.all_behind(generation.id)
+        await indexes.sums.all_behind(index_version.id)
     await indexes.skills.create(card)
 
 
-async def _opened(indexes: IndexPair, generation: Generation, card: IndexCard) -> Opened:
-    return Opened(generation, await indexes.items.open(card), await indexes.skills.open(card))
+async def _open(indexes: IndexPair, index_version: IndexVersion, card: IndexCard) -> Opened:
+    return Opened(index_version, await indexes.items.open(card), await indexes.skills.open(card))
 
 
-async def _generation_of(dirty: DirtySet, card: IndexCard) -> Generation | None:
+async def _index_version_of(dirty: DirtySet, card: IndexCard) -> IndexVersion | None:
     return next(
-        (generation for generation in await dirty.generations() if generation.fingerprint == card.fingerprint),
+        (
+            index_version
+            for index_version in await dirty.index_versions()
+            if index_version.fingerprint == card.fingerprint
+        ),
         None,
     )
 

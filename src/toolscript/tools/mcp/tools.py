@@ -1,4 +1,4 @@
-"""The tools of the catalog: what they ask, and their answers as text."""
+"""The MCP tools of the catalog: their arguments, and their results as text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from toolscript.tools.schemas.search import EnrichedTool
 from toolscript.tools.schemas.skills import SkillShown
 
 
-def found(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
+def search_result(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
     hits = [_hit(hit, with_schemas) for hit in answer.hits]
     misses = [_hit(hit, with_schemas) for hit in answer.near_misses]
     data = {
@@ -49,23 +49,23 @@ def found(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
     return result("\n".join(lines), data)
 
 
-def described(items: Sequence[StoredItem], unknown: Sequence[int]) -> CallResult:
+def describe_result(items: Sequence[StoredItem], unknown: Sequence[int]) -> CallResult:
     tools = [_described(item) for item in items]
-    missing = [f"There is no tool with the id {one}; search_tools names those there are." for one in unknown]
+    missing = [f"There is no tool with the id {id_}; search_tools returns valid ids." for id_ in unknown]
     if not tools:
         return failed_with("\n".join(missing))
     return result("\n".join([*map(compact_json, tools), *missing]), {"tools": tools, "unknown": list(unknown)})
 
 
-def listed(skills: Sequence[SkillEntry], following: str | None) -> CallResult:
-    shown = [_skill(entry) for entry in skills]
-    lines = [_skill_line(one) for one in shown]
+def skills_result(skills: Sequence[SkillEntry], following: str | None) -> CallResult:
+    entries = [_skill(entry) for entry in skills]
+    lines = [_skill_line(entry) for entry in entries]
     more = [f"There are more: after {following}."] if following else []
-    return result("\n".join([*lines, *more] or ["There are none."]), {"skills": shown, "next": following})
+    return result("\n".join([*lines, *more] or ["There are none."]), {"skills": entries, "next": following})
 
 
 def _verdict(answer: ToolAnswer) -> list[str]:
-    """Before all else, and only where there is something to beware of."""
+    """Return the first line, only if the client should be careful."""
     if not answer.hits:
         return ["Nothing reaches the threshold."]
     if answer.good_match is not False:
@@ -114,8 +114,8 @@ def _described(stored: StoredItem) -> dict[str, object]:
 
 
 def _skill_line(skill: JsonObject) -> str:
-    said = one_line(f"{skill['name']}. {skill['description']}")
-    return f"{skill['id']} ({skill['tool_count']} tools): {said}"
+    description = one_line(f"{skill['name']}. {skill['description']}")
+    return f"{skill['id']} ({skill['tool_count']} tools): {description}"
 
 
 def _skill(entry: SkillEntry) -> dict[str, object]:
@@ -130,23 +130,23 @@ class CatalogDependencies:
 
 
 def catalog_tools(catalog: CatalogDependencies, search_type: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
-    """`search_type` is the installation's: the tool takes none."""
+    """Return the tools. `search_type` is the setting of the service: the tool has no such argument."""
 
-    async def search(_: Identity, given: JsonObject) -> CallResult:
-        query = _query(given, search_type)
-        return found(await catalog.search.search(query), with_schemas=query.include_schemas)
+    async def search(_: Identity, arguments: JsonObject) -> CallResult:
+        query = _query(arguments, search_type)
+        return search_result(await catalog.search.search(query), with_schemas=query.include_schemas)
 
-    async def describe(_: Identity, given: JsonObject) -> CallResult:
-        wanted = _ids(given)
-        known = {one.id: one for one in await catalog.items.items(wanted) if one.is_active}
-        items = [known[one] for one in wanted if one in known]
-        return described(items, [one for one in wanted if one not in known])
+    async def describe(_: Identity, arguments: JsonObject) -> CallResult:
+        ids = _ids(arguments)
+        by_id = {item.id: item for item in await catalog.items.items(ids) if item.is_active}
+        items = [by_id[id_] for id_ in ids if id_ in by_id]
+        return describe_result(items, [id_ for id_ in ids if id_ not in by_id])
 
-    async def skills(_: Identity, given: JsonObject) -> CallResult:
-        require_known(LIST_SKILLS, given, ("limit", "after"))
-        limit = whole(given, "limit", DEFAULT_SKILLS, 1, MAX_SKILLS_LISTED)
-        page = await catalog.skills.page(text(given, "after", ""), limit + 1, active_only=True)
-        return listed(page[:limit], page[limit - 1].skill.id if len(page) > limit else None)
+    async def skills(_: Identity, arguments: JsonObject) -> CallResult:
+        require_known(LIST_SKILLS, arguments, ("limit", "after"))
+        limit = whole(arguments, "limit", DEFAULT_SKILLS, 1, MAX_SKILLS_LISTED)
+        page = await catalog.skills.page(text(arguments, "after", ""), limit + 1, active_only=True)
+        return skills_result(page[:limit], page[limit - 1].skill.id if len(page) > limit else None)
 
     calls = {SEARCH_TOOLS: search, DESCRIBE_TOOL: describe, LIST_SKILLS: skills}
     return [ServiceTool(DEFINITIONS[name], Scope.TOOLS_READ, call) for name, call in calls.items()]
@@ -172,4 +172,4 @@ def _ids(data: JsonObject) -> list[int]:
     values = [data["id"]] if "id" in data else data["ids"]
     if not isinstance(values, list) or not 1 <= len(values) <= MAX_DESCRIBED:
         raise wrong("ids", f"must be a list of 1 to {MAX_DESCRIBED} ids")
-    return list(dict.fromkeys(whole({"id": one}, "id", 0, 1, MAX_ID) for one in values))
+    return list(dict.fromkeys(whole({"id": value}, "id", 0, 1, MAX_ID) for value in values))

@@ -1,4 +1,4 @@
-"""What a search answers."""
+"""Answers of tool search."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from toolscript.tools.model.query import Strategy
 
 
 class MatchedBy(StrEnum):
-    """What a skill shares with the query: the vector of its items, or the words of some of them."""
+    """How a skill matched the query: by its centroid, or by words of some of its items."""
 
     VECTOR = "vector"
     WORDS = "words"
@@ -17,7 +17,7 @@ class MatchedBy(StrEnum):
 
 @dataclass(frozen=True)
 class MatchedSkill:
-    """`score` is its similarity to the query, None where there was no vector to compare."""
+    """`score` is the similarity to the query, None when there was no vector to compare."""
 
     id: str
     name: str
@@ -29,10 +29,10 @@ class MatchedSkill:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How an item came to its place. `parts` are what gave it its standing; they are no similarities.
+    """How an item got its place. `parts` are the contributions to its score; they are no similarities.
 
-    `similarity` is the cosine and `word_score` what the word arm gave; None where that arm did not name it.
-    `matched_skills` are those of its skills that the query was routed by.
+    `similarity` is the cosine and `word_score` the BM25 score; None if that retriever did not return the item.
+    `matched_skills` are those of its skills that the query was routed to.
     """
 
     place: int
@@ -58,7 +58,7 @@ class ToolHit:
 
 
 class AbsenceReason(StrEnum):
-    """Why an item is not among those returned."""
+    """Why an item was not returned."""
 
     RETURNED = "returned"
     UNKNOWN = "unknown"
@@ -73,9 +73,9 @@ class AbsenceReason(StrEnum):
 
 @dataclass(frozen=True)
 class WhyNotAnswer:
-    """What became of one item that the caller asked about, and in `message` what would bring it back.
+    """Why the item in the request was not returned; `message` also says how to get it returned.
 
-    `others` are items that may have been meant.
+    `others` are other items that the request may refer to.
     """
 
     about: str
@@ -103,13 +103,13 @@ class Timings:
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """`degraded` names every part that failed; it is empty when all was well.
+    """`degraded` names every part that failed; it is empty when none did.
 
-    `near_misses` are the best below the threshold, when nothing reaches it. `good_match` is the verdict on the
-    best, None where one arm alone was asked for; `unmatched` are the words that none of the candidates has.
-    `strategy_used` is what really ran; `skill_ids_used` are the skills whose items were searched, None where all
-    were. About `unskilled_count` items are in no skill, and only a search of all items can find them; None where
-    the index did not answer.
+    `near_misses` are the best items below the threshold, when none reaches it. `good_match` is the verdict on the
+    best item, None when a single retriever was requested; `unmatched` are the words that no candidate has.
+    `strategy_used` is the strategy that actually ran; `skill_ids_used` are the skills whose items were searched,
+    None for all items. About `unskilled_count` items are in no skill, and only a search of all items can find
+    them; None when the index did not answer.
     """
 
     query: str

@@ -11,7 +11,7 @@ from toolscript.core.items import Assignment, Item, ItemKind, JsonObject
 
 LIST_HINT = "`toolscript tools list` and GET /api/v1/tools list what is there"
 
-# What a person compares, in the order in which it is shown; all that an item's fingerprint covers.
+# The fields that a person compares, in display order; an item's fingerprint covers exactly these.
 DEFINING_FIELDS = (
     "kind",
     "server",
@@ -24,17 +24,17 @@ DEFINING_FIELDS = (
 )
 MAX_KEPT_PER_ITEM = 20
 
-# Tries after which an item counts as failing rather than unlucky.
+# Attempts after which an item counts as failing.
 FAILING_AFTER = 3
 
-# A job whose process has said nothing for so long has no process any more.
+# A job without a heartbeat for this long has no process any more.
 SILENT_SECONDS = 30.0
 MAX_JOBS_KEPT = 1_000
 
 
 @dataclass(frozen=True)
 class ItemSource:
-    """Where items come from. `synced_at` is when something was last taken from it, changed or not."""
+    """A source of items. `synced_at` is the time of its last sync, with or without changes."""
 
     name: str
     items: int
@@ -43,7 +43,7 @@ class ItemSource:
 
 @dataclass(frozen=True)
 class ItemFilter:
-    """None: any."""
+    """Conditions on items; None matches any."""
 
     source: str | None = None
     server: str | None = None
@@ -52,7 +52,7 @@ class ItemFilter:
 
 @dataclass(frozen=True)
 class CatalogItem:
-    """An item that is in force, and where it came from."""
+    """An active item and its source."""
 
     id: int
     source: str
@@ -66,7 +66,7 @@ def unknown_item(item_id: int) -> NotFound:
 
 
 class ChangeState(StrEnum):
-    """`applied` as it came; `held` until somebody decides; `withdrawn` when the source did not wait for that."""
+    """`applied` at once; `held` until a person decides; `withdrawn` when the source changed it before that."""
 
     APPLIED = "applied"
     HELD = "held"
@@ -77,7 +77,7 @@ class ChangeState(StrEnum):
 
 @dataclass(frozen=True)
 class ItemChange:
-    """`server` and `name` are those in force now."""
+    """A change of an item's definition. `server` and `name` are the current ones."""
 
     id: int
     item_id: int
@@ -96,7 +96,7 @@ class ItemChange:
 
 @dataclass(frozen=True)
 class ChangeDetails:
-    """The fields that changed, as they were and as they are said to be."""
+    """A change with the old and new values of the fields that differ."""
 
     change: ItemChange
     old: JsonObject
@@ -117,9 +117,9 @@ def definition_of(item: Item) -> dict[str, object]:
 
 
 def item_of(key: str, definition: Mapping[str, object]) -> Item:
-    """What `definition_of` took apart. Built from our own record: nothing in it is checked again."""
-    given = {field: definition[field] for field in DEFINING_FIELDS}
-    return Item(key=key, **{**given, "kind": ItemKind(str(given["kind"]))})  # type: ignore[arg-type]
+    """Return the item of a stored definition; the inverse of `definition_of`. It is not validated again."""
+    fields = {field: definition[field] for field in DEFINING_FIELDS}
+    return Item(key=key, **{**fields, "kind": ItemKind(str(fields["kind"]))})  # type: ignore[arg-type]
 
 
 def difference(old: Item, new: Item) -> Difference:
@@ -141,16 +141,16 @@ def unknown_change(change_id: int) -> NotFound:
 def not_held(change: ItemChange) -> Conflict:
     by = f" by {change.reviewed_by}" if change.reviewed_by else ""
     return Conflict(
-        f"change {change.id} does not wait for a decision: it is {change.state}{by}",
-        hint="see which wait with `toolscript changes list --state held`",
+        f"change {change.id} is not held: it is {change.state}{by}",
+        hint="`toolscript changes list --state held` lists the held ones",
         details={"change_id": change.id, "state": str(change.state)},
     )
 
 
 def outdated_change(change: ItemChange) -> Conflict:
     return Conflict(
-        f"the definition that change {change.id} would replace is no longer in force",
-        hint="sync the source again, then decide about what it says now",
+        f"the definition that change {change.id} would replace is no longer current",
+        hint="sync the source again, then decide about its current definition",
         details={"change_id": change.id, "state": str(change.state)},
     )
 
@@ -159,36 +159,36 @@ def outdated_change(change: ItemChange) -> Conflict:
 class Claim:
     """Dirty items that one worker holds until its lease ends: item id to the version that made it dirty.
 
-    `taken_over` are those that another worker held before, and may yet write: nobody knows what became of it.
+    `expired_leases` are items whose lease another worker let expire; it may be dead, or still write them.
     """
 
     token: str
     versions: dict[int, int]
-    taken_over: frozenset[int] = frozenset()
+    expired_leases: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class Pending:
-    """How many items are dirty, how many of those have failed again and again, and how long the oldest waits."""
+    """The number of dirty items, how many of those keep failing, and the age of the oldest."""
 
     total: int
     failing: int
-    # The clock goes on while two are compared.
+    # The age differs between two reads.
     oldest_seconds: float = field(default=0.0, compare=False)
 
 
-class GenerationState(StrEnum):
+class IndexVersionState(StrEnum):
     LIVE = "live"
     BUILDING = "building"
     PREVIOUS = "previous"
 
 
 @dataclass(frozen=True)
-class Generation:
-    """One index built from the catalog. `fingerprint` is None until the first worker chooses the model."""
+class IndexVersion:
+    """An index version, built from the catalog. `fingerprint` is None until the first worker sets the model."""
 
     id: int
-    state: GenerationState
+    state: IndexVersionState
     fingerprint: str | None
 
 
@@ -206,7 +206,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class SyncJob:
-    """`source` is where the items come from; `total` is None while nobody knows it."""
+    """A sync of one source; `total` is None while it is unknown."""
 
     id: int
     state: JobState

@@ -1,7 +1,7 @@
-"""The sum of a skill's items, in whole numbers: in whatever order items come and go, it is exactly the same.
+"""Centroids of skills, as sums in integers: exact, in whatever order items are added and removed.
 
-Components of a unit vector are counted in 2^-24 and confidences in ten-thousandths, so that 64 bits hold the sum
-of fifty million items, and what was added can be taken away without a rest."""
+Components of a unit vector are multiples of 2^-24 and confidences are ten-thousandths, so that 64 bits hold the
+sum of fifty million items, and subtracting an item leaves no remainder."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ class Centroid:
 
     @staticmethod
     def nothing() -> "Centroid":
-        """It adds up with a sum of any size."""
+        """Return the empty sum; it can be added to a sum of any dimension."""
         return Centroid(np.zeros(1, dtype=np.int64))
 
     @staticmethod
     def of(vector: Vector, weight: int) -> "Centroid":
-        """What one item adds."""
+        """Return the contribution of one item."""
         return Centroid(np.rint(vector.astype(np.float64) * UNIT).astype(np.int64) * weight, weight, 1)
 
     def __add__(self, other: "Centroid") -> "Centroid":
@@ -44,7 +44,7 @@ class Centroid:
         return not (self.weight or self.members or self.total.any())
 
     def mean(self) -> Vector | None:
-        """The confidence-weighted mean at unit length; None when there is none."""
+        """Return the confidence-weighted mean at unit length; None when there is none."""
         length = float(np.linalg.norm(self.total.astype(np.float64)))
         if not self.members or length < UNIT:
             return None
@@ -53,7 +53,7 @@ class Centroid:
 
 @dataclass(frozen=True)
 class Counted:
-    """An item as it counts in the sums: its vector, of which text, and its weight in each of its skills."""
+    """The contribution of an item: its vector, the hash of its text, and its weight in each of its skills."""
 
     item_id: int
     text_hash: str
@@ -61,25 +61,26 @@ class Counted:
     weights: Mapping[str, int]
 
 
-def added_up(counted: Iterable[Counted], to: Mapping[str, Centroid] | None = None) -> dict[str, Centroid]:
-    """The sum of each skill that any of these items is in, on top of what there is."""
+def sum_by_skill(counted: Iterable[Counted], to: Mapping[str, Centroid] | None = None) -> dict[str, Centroid]:
+    """Return the sum of each skill that any of these items is in, added to the sums in `to`."""
     sums = dict(to or {})
-    for one in counted:
-        for skill, weight in one.weights.items():
-            sums[skill] = sums.get(skill, Centroid.nothing()) + Centroid.of(one.vector, weight)
+    for item in counted:
+        for skill, weight in item.weights.items():
+            sums[skill] = sums.get(skill, Centroid.nothing()) + Centroid.of(item.vector, weight)
     return sums
 
 
 def differences(before: Mapping[str, Centroid], after: Mapping[str, Centroid]) -> dict[str, Centroid]:
-    """What has to be added to the sums before to make them those after, where they differ."""
+    """Return, for each sum that differs, the value to add to `before` to get `after`."""
     nothing = Centroid.nothing()
-    moves = {one: after.get(one, nothing) - before.get(one, nothing) for one in before.keys() | after.keys()}
+    skills = before.keys() | after.keys()
+    moves = {skill: after.get(skill, nothing) - before.get(skill, nothing) for skill in skills}
     return {skill: move for skill, move in moves.items() if not move.is_nothing}
 
 
 @dataclass(frozen=True)
 class SkillState:
-    """A skill and the sum of its items at one version, as its point has to be."""
+    """A skill and the sum of its items at one version: the target state of its point."""
 
     skill: Skill
     total: Centroid
@@ -88,7 +89,7 @@ class SkillState:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """What an exact recount found: which skills were off, and how far the worst vector and the worst count."""
+    """The result of an exact recount: the wrong skills, the largest drift of a vector, the largest miscount."""
 
     skills: int
     items: int
@@ -98,17 +99,17 @@ class Rebuilt:
 
 
 def rebuilt(kept: Mapping[str, Centroid], exact: Mapping[str, Centroid], items: int) -> Rebuilt:
-    """What was kept beside what it should have been."""
+    """Compare the stored sums with the exact ones."""
     moves, nothing = differences(kept, exact), Centroid.nothing()
-    drifts = [_drift(kept.get(one, nothing), exact.get(one, nothing)) for one in moves]
+    drifts = [_drift(kept.get(skill, nothing), exact.get(skill, nothing)) for skill in moves]
     miscounts = [abs(move.members) for move in moves.values()]
     skills = len(kept.keys() | exact.keys())
     return Rebuilt(skills, items, tuple(sorted(moves)), max(drifts, default=0.0), max(miscounts, default=0))
 
 
 def _drift(kept: Centroid, exact: Centroid) -> float:
-    """How far apart the two means are, component by component; 1 when only one of them is."""
-    one, other = kept.mean(), exact.mean()
-    if one is None or other is None:
-        return 0.0 if one is other else 1.0
-    return float(np.abs(one - other).max())
+    """Return the largest difference of a component of the two means; 1 when only one of them exists."""
+    kept_mean, exact_mean = kept.mean(), exact.mean()
+    if kept_mean is None or exact_mean is None:
+        return 0.0 if kept_mean is exact_mean else 1.0
+    return float(np.abs(kept_mean - exact_mean).max())

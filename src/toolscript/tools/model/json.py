@@ -1,4 +1,4 @@
-"""Answers of the service as they come over HTTP, read by whoever asked. What is no answer raises."""
+"""Parses the service's HTTP responses for a client. Invalid data raises."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,20 +20,20 @@ Json = Mapping[str, Any]
 
 
 def answer_from_json(data: Json) -> ToolAnswer:
-    said: Json = data["metadata"]
-    used, unskilled = said["skill_ids_used"], said["unskilled_count"]
+    metadata: Json = data["metadata"]
+    used, unskilled = metadata["skill_ids_used"], metadata["unskilled_count"]
     return ToolAnswer(
         query=_text(data["query"]),
         hits=tuple(map(_hit, _list(data["tools"]))),
-        candidate_count=int(said["stage2_candidate_count"]),
-        search_type_used=_text(said["search_type_used"]),
-        timings=_timings(said),
-        degraded=_texts(said["degraded"]),
-        index=_text(said["index"]),
-        near_misses=tuple(map(_near_miss, _list(said["near_misses"]))),
-        good_match=said["good_match"],
-        unmatched=_texts(said["unmatched_words"]),
-        strategy_used=Strategy(said["strategy_used"]),
+        candidate_count=int(metadata["stage2_candidate_count"]),
+        search_type_used=_text(metadata["search_type_used"]),
+        timings=_timings(metadata),
+        degraded=_texts(metadata["degraded"]),
+        index=_text(metadata["index"]),
+        near_misses=tuple(map(_near_miss, _list(metadata["near_misses"]))),
+        good_match=metadata["good_match"],
+        unmatched=_texts(metadata["unmatched_words"]),
+        strategy_used=Strategy(metadata["strategy_used"]),
         skills=skills_from_json(data["matched_skills"]),
         skill_ids_used=None if used is None else _texts(used),
         unskilled_count=None if unskilled is None else int(unskilled),
@@ -44,14 +44,14 @@ def answer_from_json(data: Json) -> ToolAnswer:
 def skills_from_json(data: Sequence[Json]) -> tuple[MatchedSkill, ...]:
     return tuple(
         MatchedSkill(
-            id=_text(one["id"]),
-            name=_text(one["name"]),
-            description=_text(one["description"]),
-            score=_number(one["score"]),
-            tool_count=int(one["tool_count"]),
-            matched_by=MatchedBy(one["matched_by"]),
+            id=_text(skill["id"]),
+            name=_text(skill["name"]),
+            description=_text(skill["description"]),
+            score=_number(skill["score"]),
+            tool_count=int(skill["tool_count"]),
+            matched_by=MatchedBy(skill["matched_by"]),
         )
-        for one in _list(data)
+        for skill in _list(data)
     )
 
 
@@ -73,7 +73,7 @@ def _hit(data: Json) -> ToolHit:
 
 
 def _near_miss(data: Json) -> ToolHit:
-    """It comes without its skills."""
+    """Parse a near miss, which comes without skills."""
     return ToolHit(
         id=int(data["id"]),
         kind=ItemKind(data["type"]),
@@ -124,13 +124,13 @@ def _timings(data: Json) -> Timings:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("it is no text")
+        raise TypeError("it is not a string")
     return value
 
 
 def _list(value: Any) -> Sequence[Any]:
     if not isinstance(value, list):
-        raise TypeError("it is no list")
+        raise TypeError("it is not a list")
     return value
 
 

@@ -11,7 +11,7 @@ MAX_NAME = 500
 
 
 class Strategy(StrEnum):
-    """Which items are searched: those of the skills that fit the query, all of them, or both at once."""
+    """Which items are searched: those of the skills that match the query, all items, or both at once."""
 
     HIERARCHICAL = "hierarchical"
     DIRECT = "direct"
@@ -26,7 +26,7 @@ class Preset(StrEnum):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The least similarity to the query, of a skill and of a tool."""
+    """The minimum similarity to the query, of a skill and of a tool."""
 
     skill: float
     tool: float
@@ -42,7 +42,7 @@ USUAL = PRESETS[Preset.BALANCED]
 
 @dataclass(frozen=True)
 class SkillQuery:
-    """The best `limit` skills that are similar enough."""
+    """A search for the best `limit` skills that reach the threshold."""
 
     text: str
     limit: int = 5
@@ -57,10 +57,9 @@ class SkillQuery:
 
 @dataclass(frozen=True)
 class ToolQuery:
-    """`skill_ids` are skills that the caller names: only their items are searched, whatever the strategy.
+    """`skill_ids` are skills that the client names: only their items are searched, whatever the strategy.
 
-    `explain` has every hit say how it came to be one; `about` is an item, by id or by name, whose absence is to be
-    explained.
+    `explain` adds an explanation to every hit; `about` is an item, by id or by name, whose absence is explained.
     """
 
     text: str

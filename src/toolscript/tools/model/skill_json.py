@@ -1,4 +1,4 @@
-"""Reads a skill from plain JSON data, or says what is wrong with it, and writes it as such."""
+"""Skills as plain JSON data: validation on reading, and writing."""
 
 import json
 from collections.abc import Mapping
@@ -15,21 +15,21 @@ MAX_WORDS = 50
 MAX_WORD = 100
 MAX_EVIDENCE = 300
 
-# Words that stand beside skill ids in addresses.
+# Path segments that routes use in the place of a skill id.
 RESERVED_IDS = frozenset({"suggestions", "audit"})
 ID_HINT = "an id is like calendar_management: lower case, digits and _, at most 64 characters"
 
 _FIELDS = frozenset({"id", "name", "description", "parent_domain", "keywords", "examples", "is_active"})
-# What is told of a skill and decided by nobody: a listing can be imported as it is.
-_TOLD = frozenset({"tool_count", "created_at", "updated_at"})
+# Computed fields, ignored on reading, so that a listing can be imported unchanged.
+_COMPUTED = frozenset({"tool_count", "created_at", "updated_at"})
 
 
 def skill_from_json(data: object) -> Skill:
     if not isinstance(data, Mapping):
         raise InvalidRequest("a skill must be a JSON object")
-    unknown = sorted(str(field) for field in data.keys() - _FIELDS - _TOLD)
+    unknown = sorted(str(field) for field in data.keys() - _FIELDS - _COMPUTED)
     if unknown:
-        raise InvalidRequest(f"{unknown[0][:40]!r} is no field of a skill", details={"field": unknown[0][:40]})
+        raise InvalidRequest(f"{unknown[0][:40]!r} is not a field of a skill", details={"field": unknown[0][:40]})
     return Skill(
         id=_new_id(data),
         name=_text(data, "name", MAX_NAME, required=True),
@@ -54,14 +54,14 @@ def skill_to_json(skill: Skill) -> dict[str, object]:
 
 
 def changed_skill(skill: Skill, changes: JsonObject) -> Skill:
-    """The skill with these fields instead; it stays the skill of its id."""
+    """Return the skill with these fields changed. Raise when the id would change."""
     if changes.get("id", skill.id) != skill.id:
-        raise _wrong("id", "of a skill never changes")
+        raise _invalid("id", "of a skill cannot change")
     return skill_from_json({**skill_to_json(skill), **changes})
 
 
 def skills_from_text(text: str) -> list[Skill]:
-    """A list of skills, or a line for each. One that cannot be read refuses them all: half a taxonomy is none."""
+    """Parse a JSON list of skills, or JSON lines. One invalid skill rejects all: half a taxonomy is no use."""
     skills: dict[str, Skill] = {}
     for where, data in _listed(text) if text.lstrip("\ufeff \t\r\n").startswith("[") else _lines(text):
         try:
@@ -69,7 +69,7 @@ def skills_from_text(text: str) -> list[Skill]:
         except InvalidRequest as error:
             raise InvalidRequest(f"{where}: {error.message}", hint=error.hint, details=error.details) from None
         if skill.id in skills:
-            raise InvalidRequest(f"{where}: id {skill.id} is there twice", details={"field": "id"})
+            raise InvalidRequest(f"{where}: id {skill.id} appears twice", details={"field": "id"})
         skills[skill.id] = skill
     return list(skills.values())
 
@@ -89,55 +89,55 @@ def _json(text: str, where: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
             f"{where} is not JSON: {str(error)[:80]}",
-            hint="give a list of skills, or a skill on each line; `toolscript skills export` writes such a file",
+            hint="use a JSON list of skills, or one skill per line; `toolscript skills export` writes such a file",
         ) from None
 
 
-def _wrong(field: str, problem: str, hint: str = "") -> InvalidRequest:
+def _invalid(field: str, problem: str, hint: str = "") -> InvalidRequest:
     return InvalidRequest(f"{field} {problem}", hint=hint, details={"field": field})
 
 
 def _new_id(data: JsonObject) -> str:
-    found = _id(data, "id")
-    if found in RESERVED_IDS:
-        raise _wrong("id", f"may not be {found}: that word has a meaning of its own", "choose another")
-    return found
+    skill_id = _id(data, "id")
+    if skill_id in RESERVED_IDS:
+        raise _invalid("id", f"may not be {skill_id}: that word is reserved", "choose another")
+    return skill_id
 
 
 def _id(data: JsonObject, field: str) -> str:
     value = data.get(field)
     if value is None or value == "":
-        raise _wrong(field, "is missing", ID_HINT)
+        raise _invalid(field, "is missing", ID_HINT)
     if not isinstance(value, str) or SKILL_ID.fullmatch(value) is None:
-        raise _wrong(field, f"cannot be {str(value)[:40]!r}", ID_HINT)
+        raise _invalid(field, f"cannot be {str(value)[:40]!r}", ID_HINT)
     return value
 
 
 def _text(data: JsonObject, field: str, maximum: int, *, required: bool = False) -> str:
     value = data.get(field, "")
     if not isinstance(value, str):
-        raise _wrong(field, "must be text")
+        raise _invalid(field, "must be text")
     text = readable(value).strip()
     if required and not text:
-        raise _wrong(field, "is blank" if value else "is missing")
+        raise _invalid(field, "is blank" if value else "is missing")
     if len(text) > maximum:
-        raise _wrong(field, f"is longer than {maximum:,} characters")
+        raise _invalid(field, f"is longer than {maximum:,} characters")
     return text
 
 
 def _words(data: JsonObject, field: str) -> tuple[str, ...]:
-    """Each once, in the order they were given."""
+    """Return each word once, in the given order."""
     values = data.get(field, ())
     if not isinstance(values, list | tuple):
-        raise _wrong(field, "must be a list of words")
+        raise _invalid(field, "must be a list of words")
     words = dict.fromkeys(_text({field: value}, field, MAX_WORD, required=True) for value in values)
     if len(words) > MAX_WORDS:
-        raise _wrong(field, f"are more than {MAX_WORDS}")
+        raise _invalid(field, f"are more than {MAX_WORDS}")
     return tuple(words)
 
 
 def _is_active(data: JsonObject) -> bool:
     value = data.get("is_active", True)
     if not isinstance(value, bool):
-        raise _wrong("is_active", "must be true or false")
+        raise _invalid("is_active", "must be true or false")
     return value

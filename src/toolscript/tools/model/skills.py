@@ -1,4 +1,4 @@
-"""Decisions about skills and suggestions: what may be decided, and its evidence."""
+"""Decisions about skills and suggestions: their validation and their evidence."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 from toolscript.core.items import (
     MAX_ASSIGNMENTS,
-    MAX_BY_HAND,
+    MAX_MANUAL_ASSIGNMENTS,
     MAX_REASON,
     MIN_CONFIDENCE,
     SKILL_ID,
@@ -52,10 +52,11 @@ def unknown_suggestion(suggestion_id: int) -> NotFound:
     return NotFound(f"there is no suggestion {suggestion_id}", hint=hint, details={"suggestion_id": suggestion_id})
 
 
-def decided_already(one: Suggestion) -> Conflict:
+def decided_already(suggestion: Suggestion) -> Conflict:
     hint = "see which are left with `toolscript skills suggestions`"
-    details = {"suggestion_id": one.id, "state": str(one.state), "skill_id": one.skill_id}
-    return Conflict(f"suggestion {one.id} was {one.state} by {one.reviewed_by}", hint=hint, details=details)
+    details = {"suggestion_id": suggestion.id, "state": str(suggestion.state), "skill_id": suggestion.skill_id}
+    message = f"suggestion {suggestion.id} was {suggestion.state} by {suggestion.reviewed_by}"
+    return Conflict(message, hint=hint, details=details)
 
 
 def inactive_skill(skill_id: str) -> InvalidRequest:
@@ -64,17 +65,17 @@ def inactive_skill(skill_id: str) -> InvalidRequest:
 
 
 def valid_actor(by: str) -> str:
-    """Who decides has a name: a decision of nobody cannot be asked about later."""
+    """Return the name of the person who decides. Raise when it is blank: the audit needs it later."""
     actor = readable(by.strip())
     if not 1 <= len(actor) <= MAX_ACTOR:
         raise InvalidRequest(
-            f"who decides must have a name of 1 to {MAX_ACTOR} characters", details={"field": "by"}
+            f"the name of the reviewer must have 1 to {MAX_ACTOR} characters", details={"field": "by"}
         )
     return actor
 
 
 def valid_skill(skill: Skill) -> Skill:
-    """The skill with text that can be stored."""
+    """Return the skill with text that can be stored. Raise when its id is invalid."""
     if not SKILL_ID.fullmatch(skill.id):
         raise InvalidRequest(
             f"{skill.id[:80]!r} cannot be the id of a skill",
@@ -92,21 +93,21 @@ def valid_skill(skill: Skill) -> Skill:
 
 
 def action_of(before: Skill, after: Skill) -> str:
-    """What the audit calls this change."""
+    """Return the audit's name of this change."""
     if before.is_active == after.is_active:
         return "skill.change"
     return "skill.activate" if after.is_active else "skill.deactivate"
 
 
 def difference(before: Skill, after: Skill) -> dict[str, object]:
-    """The fields that changed, as they were and as they are."""
+    """Return the fields that changed, with their values before and after."""
     was, now = asdict(before), asdict(after)
     changed = [name for name in was if was[name] != now[name]]
     return {"before": {name: was[name] for name in changed}, "after": {name: now[name] for name in changed}}
 
 
-def asked_skill(suggested: SuggestedSkill | None) -> tuple[str, SuggestedSkill] | None:
-    """A suggestion as it is kept, with the key it gathers on; None when its name has nothing in it."""
+def stored_suggestion(suggested: SuggestedSkill | None) -> tuple[str, SuggestedSkill] | None:
+    """Return a suggestion as it is stored, with its key; None when its name is empty."""
     if suggested is None:
         return None
     kept = SuggestedSkill(
@@ -117,42 +118,43 @@ def asked_skill(suggested: SuggestedSkill | None) -> tuple[str, SuggestedSkill] 
     return (key, kept) if key else None
 
 
-def by_rule(own: Sequence[Assignment], asked: SuggestedSkill, skill_id: str | None) -> tuple[Assignment, ...]:
-    """What a classifier said, with the skill that a decided suggestion gives to those who ask for it."""
+def by_rule(own: Sequence[Assignment], suggested: SuggestedSkill, skill_id: str | None) -> tuple[Assignment, ...]:
+    """Return a classifier's assignments, plus the skill that a person decided on for the item's suggestion."""
     if skill_id is None or len(own) >= MAX_ASSIGNMENTS or skill_id in {assignment.skill_id for assignment in own}:
         return tuple(own)
     kind = own[0].source if own else AssignedBy.LLM
-    reason = f"asked for {asked.name!r}, reviewed"
+    reason = f"asked for {suggested.name!r}, reviewed"
     assignments = (*own, Assignment(skill_id, MIN_CONFIDENCE, kind, reason))
     return valid_assignments(assignments, frozenset(assignment.skill_id for assignment in assignments))
 
 
-def by_classifier(given: Sequence[Assignment], active: Collection[str]) -> tuple[Assignment, ...]:
-    """What of a classifier's word holds among the skills that are active now."""
-    assignments = [replace(assignment, reason=readable(assignment.reason)) for assignment in given]
-    return valid_assignments(assignments, frozenset(active))
+def by_classifier(assignments: Sequence[Assignment], active: Collection[str]) -> tuple[Assignment, ...]:
+    """Return those of a classifier's assignments that are valid with the skills active now."""
+    readable_assignments = [replace(assignment, reason=readable(assignment.reason)) for assignment in assignments]
+    return valid_assignments(readable_assignments, frozenset(active))
 
 
 def by_hand(skill_ids: Sequence[str], active: Collection[str], by: str) -> tuple[Assignment, ...]:
-    """A person's word about an item, the first skill primary."""
-    wanted = list(dict.fromkeys(skill_ids))
-    if len(wanted) > MAX_BY_HAND:
+    """Return the assignments of a person's decision, the first skill primary."""
+    unique_ids = list(dict.fromkeys(skill_ids))
+    if len(unique_ids) > MAX_MANUAL_ASSIGNMENTS:
         raise InvalidRequest(
-            f"an item can be in at most {MAX_BY_HAND} skills, not {len(wanted)}", details={"field": "skill_ids"}
+            f"an item can be in at most {MAX_MANUAL_ASSIGNMENTS} skills, not {len(unique_ids)}",
+            details={"field": "skill_ids"},
         )
-    missing = [skill_id for skill_id in wanted if skill_id not in active]
+    missing = [skill_id for skill_id in unique_ids if skill_id not in active]
     if missing:
         raise InvalidRequest(
-            f"no active skill is called {', '.join(repr(one[:80]) for one in missing)}",
+            f"no active skill is called {', '.join(repr(skill_id[:80]) for skill_id in missing)}",
             hint=SKILLS_HINT,
             details={"field": "skill_ids", "unknown": missing},
         )
     reason = f"set by {by}"[:MAX_REASON]
-    return tuple(Assignment(skill_id, 1.0, AssignedBy.HUMAN, reason) for skill_id in wanted)
+    return tuple(Assignment(skill_id, 1.0, AssignedBy.HUMAN, reason) for skill_id in unique_ids)
 
 
 def moved(before: Sequence[Assignment], after: Sequence[Assignment]) -> dict[str, object]:
-    """What the audit keeps of a person's word about an item."""
+    """Return the audit details of a person's decision about an item."""
     return {
         "before": [assignment.skill_id for assignment in before],
         "after": [assignment.skill_id for assignment in after],
@@ -160,7 +162,7 @@ def moved(before: Sequence[Assignment], after: Sequence[Assignment]) -> dict[str
 
 
 def audit_action(decision: SuggestionState) -> str:
-    """What the audit calls a decision about a suggestion."""
+    """Return the audit's name of a decision about a suggestion."""
     actions = {
         SuggestionState.APPROVED: "suggestion.approve",
         SuggestionState.REJECTED: "suggestion.reject",
@@ -170,7 +172,7 @@ def audit_action(decision: SuggestionState) -> str:
 
 
 def are_same(before: Sequence[Assignment], after: Sequence[Assignment]) -> bool:
-    """Whether nothing but reasons differs; which skill is primary counts, the order of the others does not."""
+    """Return whether only reasons differ. The primary skill matters, the order of the others does not."""
     return _essence(before) == _essence(after)
 
 
@@ -189,7 +191,7 @@ class NearSkill:
 
 @dataclass(frozen=True)
 class Evidence:
-    """`nearest` is None, for this reason, when no model could be asked; `more_after` is None at the last item."""
+    """`nearest` is None, for this reason, when no model answered; `more_after` is None at the last item."""
 
     suggestion: Suggestion
     items: Sequence[StoredItem]

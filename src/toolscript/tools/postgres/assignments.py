@@ -10,11 +10,11 @@ from toolscript.core.postgres.pool import Connection, Pool, connection, transact
 from toolscript.core.taxonomy import Classified, SuggestedSkill, SuggestionState
 from toolscript.tools.model.skills import (
     are_same,
-    asked_skill,
     by_classifier,
     by_hand,
     by_rule,
     moved,
+    stored_suggestion,
     unknown_item,
     valid_actor,
 )
@@ -22,14 +22,14 @@ from toolscript.tools.postgres.skills import find_skill
 from toolscript.tools.postgres.sql import (
     SHARE_GENERATIONS,
     assigned,
-    forget_asks,
+    detach_suggestions,
     hold_active_skills,
     mark_changed,
     write_assignments,
     write_audit,
 )
 
-# What is there already is not touched: the statement after this one locks it.
+# Existing rows are not touched: the statement after this one locks them.
 _SUGGEST = """
 INSERT INTO mcp.skill_suggestions (key, suggested_name, suggested_description)
 SELECT * FROM unnest(%(keys)s::text[], %(names)s::text[], %(descriptions)s::text[]) AS new (key, name, description)
@@ -48,14 +48,14 @@ SELECT id, version FROM mcp.items WHERE id = ANY(%s) AND is_active AND needs_ski
 ORDER BY source, key FOR NO KEY UPDATE
 """
 
-# A person decided about what these items had asked for, and they have not changed since.
+# Suggestions of these items that a person accepted; the items have not changed since.
 _GRANTED = """
 SELECT tool_id, suggested_name, skill_id
 FROM mcp.skill_suggestion_items JOIN mcp.skill_suggestions suggestions ON suggestions.id = suggestion_id
 WHERE tool_id = ANY(%s) AND skill_id IS NOT NULL ORDER BY tool_id, suggestions.key
 """
 
-_LOOKED_AT = "UPDATE mcp.items SET needs_skills = false WHERE id = ANY(%s)"
+_CLASSIFIED = "UPDATE mcp.items SET needs_skills = false WHERE id = ANY(%s)"
 
 Recorded = dict[int, tuple[int, tuple[Assignment, ...]]]
 
@@ -64,7 +64,7 @@ _HOLD_ONE = "SELECT skills_by_hand FROM mcp.items WHERE id = %s AND is_active FO
 _BY_HAND = "UPDATE mcp.items SET skills_by_hand = true, needs_skills = false WHERE id = %s"
 _RELEASE = "UPDATE mcp.items SET skills_by_hand = false WHERE id = %s"
 
-# Eligible items only: a page that holds nothing but items of people would look like the end.
+# Eligible items only: a page with nothing but items decided by hand would look like the end.
 _NEXT = """
 SELECT id FROM mcp.items WHERE id > %(after)s AND is_active AND NOT skills_by_hand ORDER BY id LIMIT %(limit)s
 """
@@ -83,7 +83,7 @@ SELECT id FROM mcp.items WHERE id = ANY(%s) AND is_active AND NOT skills_by_hand
 ORDER BY source, key FOR NO KEY UPDATE
 """
 
-_ASK_AGAIN = """
+_NEEDS_SKILLS = """
 UPDATE mcp.items SET needs_skills = true, version = nextval('mcp.item_version') WHERE id = ANY(%s)
 RETURNING id, version
 """
@@ -91,7 +91,7 @@ RETURNING id, version
 
 @dataclass(frozen=True)
 class _SuggestionRow:
-    """A suggestion as it stands while its row is locked."""
+    """A suggestion, read while its row is locked."""
 
     id: int
     key: str
@@ -104,28 +104,32 @@ class _SuggestionRow:
 
 
 async def record(conn: Connection, classified: Sequence[Classified]) -> Recorded:
-    """Within a transaction that shares the generations. Of two words about one item the first counts."""
-    given = {one.item_id: one for one in reversed(classified)}
-    asks = {id_: row for id_, one in given.items() if (row := asked_skill(one.classification.suggestion))}
-    new, known = await _hold_suggestions(conn, dict(asks.values()))
-    granted = await _granted(conn, given)
-    for id_, (key, suggested) in asks.items():
-        granted.setdefault(id_, []).append((suggested, known[key].skill_id))
-    said = {one.skill_id for each in given.values() for one in each.classification.assignments}
-    wanted = {skill for grants in granted.values() for _, skill in grants if skill}
-    active = await hold_active_skills(conn, said | wanted)
-    taken = await _hold_items(conn, given)
-    wished = {id_: known[asks[id_][0]] for id_ in taken if id_ in asks}
-    pending = {id_: row.id for id_, row in wished.items() if row.is_pending}
-    await forget_asks(conn, taken, but=pending)
+    """Store results, in a transaction with SHARE_GENERATIONS. Of two results for one item the first counts."""
+    by_item = {result.item_id: result for result in reversed(classified)}
+    suggested = {
+        id_: row for id_, result in by_item.items() if (row := stored_suggestion(result.classification.suggestion))
+    }
+    new, rows = await _hold_suggestions(conn, dict(suggested.values()))
+    granted = await _granted(conn, by_item)
+    for id_, (key, skill) in suggested.items():
+        granted.setdefault(id_, []).append((skill, rows[key].skill_id))
+    classified_ids = {
+        assignment.skill_id for result in by_item.values() for assignment in result.classification.assignments
+    }
+    granted_ids = {skill_id for grants in granted.values() for _, skill_id in grants if skill_id}
+    active = await hold_active_skills(conn, classified_ids | granted_ids)
+    taken = await _hold_items(conn, by_item)
+    requested = {id_: rows[suggested[id_][0]] for id_ in taken if id_ in suggested}
+    pending = {id_: row.id for id_, row in requested.items() if row.is_pending}
+    await detach_suggestions(conn, taken, but=pending)
     unused = new - set(pending.values())
     if unused:
         await conn.execute(_FORGET_SUGGESTIONS, (list(unused),))
-    after = {id_: _resolved(given[id_], active, granted.get(id_, ())) for id_ in taken}
+    after = {id_: _resolve(by_item[id_], active, granted.get(id_, ())) for id_ in taken}
     return await _write(conn, taken, after)
 
 
-def _resolved(
+def _resolve(
     classified: Classified, active: Collection[str], grants: Sequence[tuple[SuggestedSkill, str | None]]
 ) -> tuple[Assignment, ...]:
     assignments = by_classifier(classified.classification.assignments, active)
@@ -135,36 +139,38 @@ def _resolved(
     return assignments
 
 
-async def _granted(conn: Connection, given: Collection[int]) -> dict[int, list[tuple[SuggestedSkill, str | None]]]:
+async def _granted(
+    conn: Connection, item_ids: Collection[int]
+) -> dict[int, list[tuple[SuggestedSkill, str | None]]]:
     granted: dict[int, list[tuple[SuggestedSkill, str | None]]] = {}
-    for id_, name, skill_id in await (await conn.execute(_GRANTED, (list(given),))).fetchall():
+    for id_, name, skill_id in await (await conn.execute(_GRANTED, (list(item_ids),))).fetchall():
         granted.setdefault(int(str(id_)), []).append((SuggestedSkill(str(name)), str(skill_id)))
     return granted
 
 
 async def _hold_suggestions(
-    conn: Connection, wanted: Mapping[str, SuggestedSkill]
+    conn: Connection, by_key: Mapping[str, SuggestedSkill]
 ) -> tuple[set[int], dict[str, _SuggestionRow]]:
-    """The ids of those that are new, and all of them by key; nobody decides about them meanwhile."""
-    if not wanted:
+    """Lock the suggestions; return the ids of new ones, and all by key."""
+    if not by_key:
         return set(), {}
     values = {
-        "keys": list(wanted),
-        "names": [one.name for one in wanted.values()],
-        "descriptions": [one.description for one in wanted.values()],
+        "keys": list(by_key),
+        "names": [skill.name for skill in by_key.values()],
+        "descriptions": [skill.description for skill in by_key.values()],
     }
     new = await (await conn.execute(_SUGGEST, values)).fetchall()
     async with conn.cursor(row_factory=class_row(_SuggestionRow)) as cursor:
-        await cursor.execute(_HOLD_SUGGESTIONS, (list(wanted),))
-        known = await cursor.fetchall()
-    return {int(str(row[0])) for row in new}, {one.key: one for one in known}
+        await cursor.execute(_HOLD_SUGGESTIONS, (list(by_key),))
+        rows = await cursor.fetchall()
+    return {int(str(row[0])) for row in new}, {row.key: row for row in rows}
 
 
-async def _hold_items(conn: Connection, given: Mapping[int, Classified]) -> dict[int, int]:
-    """Those that are still as they were when they were classified, with their versions."""
-    rows = await (await conn.execute(_HOLD_ITEMS, (list(given),))).fetchall()
-    found = {int(str(row[0])): int(str(row[1])) for row in rows}
-    return {id_: version for id_, version in found.items() if version == given[id_].version}
+async def _hold_items(conn: Connection, by_item: Mapping[int, Classified]) -> dict[int, int]:
+    """Lock the items; return the versions of those that have not changed since they were classified."""
+    rows = await (await conn.execute(_HOLD_ITEMS, (list(by_item),))).fetchall()
+    versions = {int(str(row[0])): int(str(row[1])) for row in rows}
+    return {id_: version for id_, version in versions.items() if version == by_item[id_].version}
 
 
 async def _write(
@@ -172,7 +178,7 @@ async def _write(
 ) -> Recorded:
     before = await assigned(conn, taken)
     new = {id_: now for id_, now in after.items() if not are_same(before[id_], now)}
-    await conn.execute(_LOOKED_AT, ([id_ for id_ in taken if id_ not in new],))
+    await conn.execute(_CLASSIFIED, ([id_ for id_ in taken if id_ not in new],))
     versions = await write_assignments(conn, new)
     return {id_: (versions[id_], new[id_]) if id_ in new else (taken[id_], before[id_]) for id_ in taken}
 
@@ -183,10 +189,10 @@ class PostgresAssignments:
 
     async def of(self, item_id: int) -> tuple[Assignment, ...]:
         async with connection(self._pool) as conn:
-            found = await assigned(conn, [item_id])
-        if item_id not in found:
+            by_item = await assigned(conn, [item_id])
+        if item_id not in by_item:
             raise unknown_item(item_id)
-        return found[item_id]
+        return by_item[item_id]
 
     async def record(self, classified: Sequence[Classified]) -> Mapping[int, tuple[int, tuple[Assignment, ...]]]:
         if not classified:
@@ -199,14 +205,14 @@ class PostgresAssignments:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            wanted = by_hand(skill_ids, await hold_active_skills(conn, skill_ids), actor)
+            after = by_hand(skill_ids, await hold_active_skills(conn, skill_ids), actor)
             await _hold_one(conn, item_id)
             before = (await assigned(conn, [item_id]))[item_id]
             await conn.execute(_BY_HAND, (item_id,))
-            await forget_asks(conn, [item_id])
-            if not are_same(before, wanted):
-                await write_assignments(conn, {item_id: wanted})
-            await write_audit(conn, actor, "item.assign", item_id, moved(before, wanted))
+            await detach_suggestions(conn, [item_id])
+            if not are_same(before, after):
+                await write_assignments(conn, {item_id: after})
+            await write_audit(conn, actor, "item.assign", item_id, moved(before, after))
             return (await assigned(conn, [item_id]))[item_id]
 
     async def release(self, item_id: int, by: str) -> None:
@@ -215,13 +221,13 @@ class PostgresAssignments:
             await conn.execute(SHARE_GENERATIONS)
             if await _hold_one(conn, item_id):
                 await conn.execute(_RELEASE, (item_id,))
-                await _ask_again(conn, [item_id])
+                await _require_classification(conn, [item_id])
                 await write_audit(conn, actor, "item.release", item_id, {})
 
     async def reclassify(
         self, after: int, limit: int, *, skill_id: str | None = None, source: AssignedBy | None = None
     ) -> Sequence[int]:
-        """An empty answer is the end: a page that people took over meanwhile is passed by."""
+        """Skip a page if people decided about all its items meanwhile, so that an empty result means the end."""
         values = {"after": after, "limit": limit, "skill": skill_id, "source": source}
         while True:
             async with transaction(self._pool) as conn:
@@ -236,23 +242,23 @@ class PostgresAssignments:
 
 
 async def classify_again(conn: Connection, ids: Collection[int]) -> Sequence[int]:
-    """Has those of these items classified anew that no person decided about; answers which.
+    """Schedule those of these items for classification that no person decided about; return their ids.
 
-    All are locked before the first is marked: items come before dirty items.
+    All items are locked before the first is marked dirty: the lock order is items before dirty items.
     """
     held = sorted(_ids(await (await conn.execute(_HOLD, (list(ids),))).fetchall()))
     for start in range(0, len(held), AT_ONCE):
-        await _ask_again(conn, held[start : start + AT_ONCE])
+        await _require_classification(conn, held[start : start + AT_ONCE])
     return held
 
 
-async def _ask_again(conn: Connection, ids: Sequence[int]) -> None:
-    rows = await (await conn.execute(_ASK_AGAIN, (list(ids),))).fetchall()
+async def _require_classification(conn: Connection, ids: Sequence[int]) -> None:
+    rows = await (await conn.execute(_NEEDS_SKILLS, (list(ids),))).fetchall()
     await mark_changed(conn, [(row[0], row[1]) for row in rows])
 
 
 async def _hold_one(conn: Connection, item_id: int) -> bool:
-    """Whether a person decided about it."""
+    """Lock the item; return whether a person decided about it."""
     row = await (await conn.execute(_HOLD_ONE, (item_id,))).fetchone()
     if row is None:
         raise unknown_item(item_id)

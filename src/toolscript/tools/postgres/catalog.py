@@ -16,7 +16,7 @@ from toolscript.tools.postgres.sql import (
     Changed,
     add_to_source,
     assignments_of,
-    forget_all_asks,
+    detach_all_suggestions,
     hold,
     mark_changed,
     own_source,
@@ -25,16 +25,16 @@ from toolscript.tools.postgres.sql import (
     withdraw_outdated,
 )
 
-# What has left and comes back has no fingerprint in force: it differs in any case.
+# A removed item has no current fingerprint: when it comes back, it counts as changed.
 _KNOWN = """
 SELECT id, key, CASE WHEN is_active THEN fingerprint ELSE '' END
 FROM mcp.items WHERE source = %s AND key = ANY(%s)
 """
 
-# As they are in force.
+# The current definitions.
 _HOLD = "SELECT * FROM mcp.items WHERE source = %s AND key = ANY(%s) ORDER BY source, key FOR NO KEY UPDATE"
 
-# Unchanged items take neither a lock nor an id: they are filtered before the upsert and once more within it.
+# Unchanged items take neither a lock nor an id: they are filtered before the upsert and again within it.
 _STORE = """
 WITH incoming AS (
     SELECT * FROM unnest(
@@ -70,14 +70,14 @@ UPDATE mcp.items SET
 WHERE id = %(id)s RETURNING id, version
 """
 
-# What leaves is kept for a while, out of the index: one that comes back with another definition has changed, and
-# what people decided about it still holds.
+# A removed item is kept for a while, but not indexed: if it comes back with another definition, that is a change,
+# and people's decisions about it apply again.
 RETIRE = """
 UPDATE mcp.items SET is_active = false, version = nextval('mcp.item_version'), updated_at = now()
 FROM gone WHERE items.id = gone.id RETURNING items.id, items.version
 """
 
-_FORGET_LONG_GONE = """
+_DELETE_LONG_REMOVED = """
 DELETE FROM mcp.items WHERE id IN (
     SELECT id FROM mcp.items WHERE source = %s AND NOT is_active AND updated_at < now() - interval '90 days'
       AND NOT skills_by_hand
@@ -125,17 +125,19 @@ class PostgresCatalog:
             await own_source(conn, source)
             known = await _known(conn, source, items)
             changed = await _hold_differing(conn, source, items, known)
-            kept_back, held = await self._write_down(conn, source, items, known, changed)
+            held_back, held = await self._record_changes(conn, source, items, known, changed)
             stored = [item for item in items if item.key not in known]
-            stored += [one.new for one in changed if one.item_id not in kept_back]
+            stored += [change.new for change in changed if change.item_id not in held_back]
             rows = await _store(conn, source, stored)
-            await forget_all_asks(conn, [one.item_id for one in changed if one.item_id not in kept_back])
+            await detach_all_suggestions(
+                conn, [change.item_id for change in changed if change.item_id not in held_back]
+            )
             await mark_changed(conn, rows)
-            added = len({row[0] for row in rows} - {one.item_id for one in changed if one.was_there})
+            added = len({row[0] for row in rows} - {change.item_id for change in changed if change.was_there})
             await taken_from_source(conn, source, added)
         return StoreReport(added, len(rows) - added, len(items) - len(rows) - held, held)
 
-    async def _write_down(
+    async def _record_changes(
         self,
         conn: Connection,
         source: str,
@@ -143,15 +145,15 @@ class PostgresCatalog:
         known: Mapping[str, tuple[int, str]],
         changed: Sequence[Changed],
     ) -> tuple[set[int], int]:
-        """Which items stay as they are, and how many of those wait for a person."""
+        """Record or hold the changes; return the items whose definition stays, and how many changes are held."""
         seen = {known[item.key][0]: item.fingerprint for item in items if item.key in known}
-        # One that differs in its fingerprint alone was fingerprinted by another version of this program.
-        visibly = [one for one in changed if one.difference.fields]
+        # If only the fingerprint differs, another version of this program computed it.
+        visible = [change for change in changed if change.difference.fields]
         if self._hold_changes:
             await withdraw_outdated(conn, seen)
-            return {one.item_id for one in visibly}, await hold(conn, source, visibly)
+            return {change.item_id for change in visible}, await hold(conn, source, visible)
         await withdraw_outdated(conn, dict.fromkeys(seen, ""))
-        await record(conn, source, visibly, ChangeState.APPLIED)
+        await record(conn, source, visible, ChangeState.APPLIED)
         return set(), 0
 
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
@@ -166,7 +168,7 @@ class PostgresCatalog:
             rows = await (await conn.execute(_REMOVE_OTHERS, (source,))).fetchall()
             await retired(conn, rows)
             await taken_from_source(conn, source, -len(rows))
-            await conn.execute(_FORGET_LONG_GONE, (source,))
+            await conn.execute(_DELETE_LONG_REMOVED, (source,))
         return len(rows)
 
     async def remove(self, source: str, keys: Sequence[str]) -> int:
@@ -201,15 +203,15 @@ class PostgresCatalog:
 
 
 async def retired(conn: Connection, rows: Sequence[Sequence[object]]) -> None:
-    """What nobody offers any more asks for no skill, and cannot come into force."""
+    """Withdraw the held changes and suggestions of removed items, and mark the items dirty."""
     ids = [int(str(row[0])) for row in rows]
     await withdraw_outdated(conn, dict.fromkeys(ids, ""))
-    await forget_all_asks(conn, ids)
+    await detach_all_suggestions(conn, ids)
     await mark_changed(conn, [(row[0], row[1]) for row in rows])
 
 
 async def replace_definition(conn: Connection, item_id: int, new: Item) -> tuple[object, object]:
-    """What the item, which the caller holds, is from now on; answers its id and its new version."""
+    """Replace the definition of an item that the caller has locked; return its id and its new version."""
     values = {
         **{field: getattr(new, field) for field in ("server", "name", "description", "server_description")},
         **{field: _json(getattr(new, field)) for field in ("input_schema", "output_schema", "annotations")},
@@ -218,12 +220,12 @@ async def replace_definition(conn: Connection, item_id: int, new: Item) -> tuple
         "id": item_id,
     }
     ((id_, version),) = await (await conn.execute(_REPLACE, values)).fetchall()
-    await forget_all_asks(conn, [item_id])
+    await detach_all_suggestions(conn, [item_id])
     return id_, version
 
 
 async def _known(conn: Connection, source: str, items: Sequence[Item]) -> dict[str, tuple[int, str]]:
-    """Id and fingerprint of each that is there, by key: what did not change need not be sent."""
+    """Return id and fingerprint of each known item, by key: unchanged items need not be sent."""
     rows = await (await conn.execute(_KNOWN, (source, [item.key for item in items]))).fetchall()
     return {str(key): (int(str(id_)), str(fingerprint)) for id_, key, fingerprint in rows}
 
@@ -244,7 +246,7 @@ async def _hold_differing(
 
 
 async def _store(conn: Connection, source: str, items: Sequence[Item]) -> list[tuple[object, object]]:
-    """The items that are now another, with their new versions."""
+    """Return the items that changed, with their new versions."""
     if not items:
         return []
     rows = await (await conn.execute(_STORE, _columns(source, items))).fetchall()

@@ -1,4 +1,4 @@
-"""What items count as and what skills sum up to, in schema `mcp`: moved together, in one transaction."""
+"""Contributions of items and centroids of skills, in schema `mcp`: updated together, in one transaction."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,15 @@ from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import Skill, skill_point_id
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.catalog import Claim
-from toolscript.tools.model.centroids import Centroid, Counted, Rebuilt, SkillState, added_up, differences, rebuilt
+from toolscript.tools.model.centroids import (
+    Centroid,
+    Counted,
+    Rebuilt,
+    SkillState,
+    differences,
+    rebuilt,
+    sum_by_skill,
+)
 
 PAGE = 5_000
 
@@ -21,7 +29,7 @@ FROM mcp.counted_items counted JOIN unnest(%(ids)s::bigint[], %(hashes)s::text[]
 WHERE counted.generation = %(generation)s
 """
 
-# Who changes an item changes its dirty row too, and waits here: while we hold it, the item is as we have read it.
+# A change of an item also updates its dirty row: while this transaction locks that row, the item cannot change.
 _STILL_OURS = """
 SELECT dirty.item_id
 FROM mcp.dirty_items dirty JOIN unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS claimed (id, version)
@@ -45,7 +53,7 @@ ON CONFLICT (generation, item_id) DO UPDATE SET text_hash = excluded.text_hash, 
     skill_ids = excluded.skill_ids, weights = excluded.weights
 """
 
-_COUNT_NO_MORE = "DELETE FROM mcp.counted_items WHERE generation = %(generation)s AND item_id = ANY(%(ids)s)"
+_DELETE_COUNTED = "DELETE FROM mcp.counted_items WHERE generation = %(generation)s AND item_id = ANY(%(ids)s)"
 
 _SUMS = """
 SELECT skill_id, total, weight, members FROM mcp.skill_vectors
@@ -71,7 +79,7 @@ ORDER BY point_version, skill_id LIMIT %(limit)s
 
 _LOCKED = "SELECT skill_id FROM mcp.skill_vectors WHERE generation = %(generation)s ORDER BY skill_id FOR UPDATE"
 
-# With a new version: whoever writes a skill just now may be writing it to a collection that is lost.
+# With a new version: a process that writes a skill right now may write it to a lost collection.
 _ALL_BEHIND = """
 UPDATE mcp.skill_vectors SET point_version = 0, version = nextval('mcp.item_version')
 WHERE generation = %(generation)s
@@ -90,7 +98,7 @@ WHERE sums.generation = %(generation)s AND sums.skill_id = locked.skill_id
 
 _OWN_RECOUNT = "SELECT pg_advisory_xact_lock(7406005, %s)"
 
-# One statement sees both sides at one moment. A row is an item that counts, or else the sum of a skill.
+# One statement reads both sides from one snapshot. A row is an item's contribution or the sum of a skill.
 _BOTH_SIDES = """
 SELECT item_id, text_hash, vector, skill_ids, weights, NULL::text AS skill_id, NULL::bigint, NULL::bigint
 FROM mcp.counted_items
@@ -106,89 +114,89 @@ class PostgresSkillVectors:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def recall(self, generation: int, text_hashes: Mapping[int, str]) -> Mapping[int, Vector]:
+    async def recall(self, index_version: int, text_hashes: Mapping[int, str]) -> Mapping[int, Vector]:
         if not text_hashes:
             return {}
-        values = {"generation": generation, "ids": list(text_hashes), "hashes": list(text_hashes.values())}
+        values = {"generation": index_version, "ids": list(text_hashes), "hashes": list(text_hashes.values())}
         async with connection(self._pool) as conn:
             rows = await (await conn.execute(_RECALL, values, binary=True)).fetchall()
         return {int(str(row[0])): _vector(row[1]) for row in rows}
 
-    async def count(self, generation: int, claim: Claim, counted: Sequence[Counted]) -> None:
+    async def count(self, index_version: int, claim: Claim, counted: Sequence[Counted]) -> None:
         async with transaction(self._pool) as conn:
-            ours = await _still_ours(conn, generation, claim)
-            before = await _counted(conn, generation, ours)
-            now = {one.item_id: one for one in counted if one.item_id in ours}
+            ours = await _still_ours(conn, index_version, claim)
+            before = await _counted(conn, index_version, ours)
+            now = {item.item_id: item for item in counted if item.item_id in ours}
             differing = [id_ for id_ in before.keys() | now.keys() if not _same(before.get(id_), now.get(id_))]
-            await _write(conn, generation, [now[id_] for id_ in differing if id_ in now])
+            await _write(conn, index_version, [now[id_] for id_ in differing if id_ in now])
             gone = [id_ for id_ in differing if id_ not in now]
             if gone:
-                await conn.execute(_COUNT_NO_MORE, {"generation": generation, "ids": gone})
-            added = added_up(now[id_] for id_ in differing if id_ in now)
-            taken = added_up(before[id_] for id_ in differing if id_ in before)
-            await _move(conn, generation, differences(taken, added))
+                await conn.execute(_DELETE_COUNTED, {"generation": index_version, "ids": gone})
+            added = sum_by_skill(now[id_] for id_ in differing if id_ in now)
+            taken = sum_by_skill(before[id_] for id_ in differing if id_ in before)
+            await _move(conn, index_version, differences(taken, added))
 
-    async def has_counted(self, generation: int) -> bool:
+    async def has_counted(self, index_version: int) -> bool:
         query = "SELECT EXISTS (SELECT FROM mcp.counted_items WHERE generation = %s)"
         async with connection(self._pool) as conn:
-            row = await (await conn.execute(query, (generation,))).fetchone()
+            row = await (await conn.execute(query, (index_version,))).fetchone()
         return bool(row and row[0])
 
-    async def behind(self, generation: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
-        values = {"generation": generation, "limit": limit, "only": list(only)}
+    async def behind(self, index_version: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
+        values = {"generation": index_version, "limit": limit, "only": list(only)}
         async with connection(self._pool) as conn:
             rows = await (await conn.execute(_BEHIND, values, binary=True)).fetchall()
         return [_state(row) for row in rows]
 
-    async def followed(self, generation: int, versions: Mapping[str, int]) -> None:
+    async def mark_indexed(self, index_version: int, versions: Mapping[str, int]) -> None:
         if versions:
-            values = {"generation": generation, "skills": list(versions), "versions": list(versions.values())}
+            values = {"generation": index_version, "skills": list(versions), "versions": list(versions.values())}
             async with connection(self._pool) as conn:
                 await conn.execute(_FOLLOWED, values)
 
-    async def written(self, generation: int) -> Mapping[int, tuple[int, int]]:
+    async def written(self, index_version: int) -> Mapping[int, tuple[int, int]]:
         query = "SELECT skill_id, point_version, version FROM mcp.skill_vectors WHERE generation = %s"
         async with connection(self._pool) as conn:
-            rows = await (await conn.execute(query, (generation,))).fetchall()
+            rows = await (await conn.execute(query, (index_version,))).fetchall()
         return {skill_point_id(str(row[0])): (int(str(row[1])), int(str(row[2]))) for row in rows}
 
-    async def all_behind(self, generation: int) -> None:
+    async def all_behind(self, index_version: int) -> None:
         async with transaction(self._pool) as conn:
-            await conn.execute(_LOCKED, {"generation": generation})
-            await conn.execute(_ALL_BEHIND, {"generation": generation})
+            await conn.execute(_LOCKED, {"generation": index_version})
+            await conn.execute(_ALL_BEHIND, {"generation": index_version})
 
     async def rebuild(
-        self, generation: int, only: Collection[str] = (), on_progress: OnProgress = silent
+        self, index_version: int, only: Collection[str] = (), on_progress: OnProgress = silent
     ) -> Rebuilt:
-        """What both sides say at one moment is compared; what they differ by is then as true as it was."""
+        """Compare both sides in one snapshot. Adding their difference stays correct beside concurrent updates."""
         async with transaction(self._pool) as conn:
-            # Two at once would both add what is missing. The lock ends with the transaction, whatever happens.
-            await conn.execute(_OWN_RECOUNT, (generation,))
-            kept, exact, items = await _at_one_moment(conn, generation, list(only), on_progress)
-            await _move(conn, generation, differences(kept, exact))
+            # Two concurrent recounts would both add the difference. The lock always ends with the transaction.
+            await conn.execute(_OWN_RECOUNT, (index_version,))
+            kept, exact, items = await _read_snapshot(conn, index_version, list(only), on_progress)
+            await _move(conn, index_version, differences(kept, exact))
         return rebuilt(kept, exact, items)
 
 
-async def _at_one_moment(
-    conn: Connection, generation: int, only: list[str], on_progress: OnProgress
+async def _read_snapshot(
+    conn: Connection, index_version: int, only: list[str], on_progress: OnProgress
 ) -> tuple[dict[str, Centroid], dict[str, Centroid], int]:
     kept: dict[str, Centroid] = {}
     exact: dict[str, Centroid] = {}
     items = 0
     async with conn.cursor("both_sides", binary=True) as cursor:
-        await cursor.execute(_BOTH_SIDES, {"generation": generation, "skills": only})
+        await cursor.execute(_BOTH_SIDES, {"generation": index_version, "skills": only})
         while page := await cursor.fetchmany(PAGE):
             counted = [_counted_item(row[:5]) for row in page if row[5] is None]
-            exact = added_up(counted, exact)
+            exact = sum_by_skill(counted, exact)
             kept |= {str(row[5]): _sum((row[2], *row[6:])) for row in page if row[5] is not None}
             items += len(counted)
             on_progress(Progress("add up", items))
     return kept, {skill: part for skill, part in exact.items() if not only or skill in only}, items
 
 
-async def _still_ours(conn: Connection, generation: int, claim: Claim) -> set[int]:
+async def _still_ours(conn: Connection, index_version: int, claim: Claim) -> set[int]:
     values = {
-        "generation": generation,
+        "generation": index_version,
         "token": claim.token,
         "ids": list(claim.versions),
         "versions": list(claim.versions.values()),
@@ -197,29 +205,29 @@ async def _still_ours(conn: Connection, generation: int, claim: Claim) -> set[in
     return {int(str(row[0])) for row in rows}
 
 
-async def _counted(conn: Connection, generation: int, ids: Iterable[int]) -> dict[int, Counted]:
-    values = {"generation": generation, "ids": list(ids)}
+async def _counted(conn: Connection, index_version: int, ids: Iterable[int]) -> dict[int, Counted]:
+    values = {"generation": index_version, "ids": list(ids)}
     rows = await (await conn.execute(_COUNTED, values, binary=True)).fetchall()
     return {counted.item_id: counted for counted in map(_counted_item, rows)}
 
 
-async def _write(conn: Connection, generation: int, counted: Sequence[Counted]) -> None:
+async def _write(conn: Connection, index_version: int, counted: Sequence[Counted]) -> None:
     if counted:
         values = {
-            "generation": generation,
-            "ids": [one.item_id for one in counted],
-            "hashes": [one.text_hash for one in counted],
-            "vectors": [one.vector.astype("<f4").tobytes() for one in counted],
-            "skills": [",".join(one.weights) for one in counted],
-            "weights": [",".join(map(str, one.weights.values())) for one in counted],
+            "generation": index_version,
+            "ids": [item.item_id for item in counted],
+            "hashes": [item.text_hash for item in counted],
+            "vectors": [item.vector.astype("<f4").tobytes() for item in counted],
+            "skills": [",".join(item.weights) for item in counted],
+            "weights": [",".join(map(str, item.weights.values())) for item in counted],
         }
         await conn.execute(_COUNT, values)
 
 
-async def _move(conn: Connection, generation: int, by: Mapping[str, Centroid]) -> None:
+async def _move(conn: Connection, index_version: int, by: Mapping[str, Centroid]) -> None:
     if not by:
         return
-    values: dict[str, object] = {"generation": generation, "skills": sorted(by)}
+    values: dict[str, object] = {"generation": index_version, "skills": sorted(by)}
     rows = await (await conn.execute(_SUMS, values, binary=True)).fetchall()
     kept = {str(row[0]): _sum(row[1:]) for row in rows}
     moved = [kept.get(skill, Centroid.nothing()) + by[skill] for skill in sorted(by)]

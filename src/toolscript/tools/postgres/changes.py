@@ -1,4 +1,4 @@
-"""Definitions that changed after they were seen, in schema `mcp`."""
+"""Changed definitions of known items, in schema `mcp`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ _PAGE = f"""
 SELECT {_COLUMNS} FROM mcp.item_changes changes JOIN mcp.items ON items.id = item_id
 WHERE changes.id < %(before)s ORDER BY changes.id DESC LIMIT %(limit)s
 """  # noqa: S608 - built from constants only
-# A statement of its own, so that few held ones among many applied ones are found by their index.
+# A separate statement, so that an index finds the few held changes among many applied ones.
 _PAGE_OF_STATE = _PAGE.replace("WHERE", "WHERE state = %(state)s AND")
 
 _FIND = f"""
@@ -37,7 +37,7 @@ SELECT {_COLUMNS}, old, new FROM mcp.item_changes changes JOIN mcp.items ON item
 WHERE changes.id = %s
 """  # noqa: S608 - built from constants only
 
-# The item before its changes, as everybody locks them.
+# The common lock order: the item before its changes.
 _HOLD_ITEM = "SELECT fingerprint, is_active FROM mcp.items WHERE id = %s FOR NO KEY UPDATE"
 _HOLD = f"""
 SELECT {_COLUMNS}, definition FROM mcp.item_changes changes JOIN mcp.items ON items.id = item_id
@@ -85,9 +85,9 @@ class PostgresItemChanges:
 
 
 async def _hold(conn: Connection, change_id: int) -> tuple[ItemChange, tuple[object, ...], dict[str, object]]:
-    """The held change, the fingerprint in force and whether the item is there, and the definition that waits.
+    """Return the held change, the item's current fingerprint and whether it is active, and the held definition.
 
-    Until the transaction ends nobody else decides about the change or stores anything of its source.
+    Until the transaction ends, no other one can decide about the change or store items of its source.
     """
     await conn.execute(SHARE_GENERATIONS)
     seen = _change(await _row(conn, _FIND, change_id))
@@ -97,7 +97,7 @@ async def _hold(conn: Connection, change_id: int) -> tuple[ItemChange, tuple[obj
     held = _change(row)
     if held.state is not ChangeState.HELD:
         raise not_held(held)
-    # With the item gone its changes are gone, and we are not here.
+    # The item exists: deleting it deletes its changes.
     return held, rows[0], row["definition"]
 
 
@@ -126,7 +126,7 @@ async def _row(conn: Connection, query: str, change_id: int) -> dict[str, Any]:
 
 def _change(row: dict[str, Any]) -> ItemChange:
     names = ItemChange.__dataclass_fields__
-    given = {name: value for name, value in row.items() if name in names}
+    fields = {name: value for name, value in row.items() if name in names}
     return ItemChange(
-        **{**given, "changed_fields": tuple(row["changed_fields"]), "state": ChangeState(row["state"])}
+        **{**fields, "changed_fields": tuple(row["changed_fields"]), "state": ChangeState(row["state"])}
     )

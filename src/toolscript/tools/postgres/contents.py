@@ -1,4 +1,4 @@
-"""What the catalog holds, in schema `mcp`. Every statement reads by an index, however large the catalog is."""
+"""The contents of the catalog, in schema `mcp`. Every statement reads through an index, at any catalog size."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from toolscript.tools.postgres.sql import (
 
 _SOURCES = "SELECT name, items, synced_at FROM mcp.sources"
 
-# By id, so that no batch passes over what earlier ones have removed; locked in the order that everybody keeps.
+# By id, so that no batch scans the rows that earlier ones removed; locked in the common order.
 _REMOVE_NEXT = f"""
 WITH chosen AS MATERIALIZED (
     SELECT id FROM mcp.items WHERE source = %(source)s AND is_active ORDER BY id LIMIT %(limit)s
@@ -71,12 +71,12 @@ class PostgresCatalogContents:
         return len(rows)
 
     async def page(self, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
-        given = {"source": wanted.source, "server": wanted.server, "kind": wanted.kind and str(wanted.kind)}
-        # Only what is asked for stands in the statement, so that it is found by its index.
-        more = "".join(f" AND {name} = %({name})s" for name, value in given.items() if value is not None)
+        filters = {"source": wanted.source, "server": wanted.server, "kind": wanted.kind and str(wanted.kind)}
+        # The statement contains only the filters that are set, so that PostgreSQL uses their index.
+        more = "".join(f" AND {name} = %({name})s" for name, value in filters.items() if value is not None)
         query = f"{_LISTED}{more} ORDER BY id LIMIT %(limit)s"
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(query.encode(), {**given, "after": after, "limit": limit})
+            await cursor.execute(query.encode(), {**filters, "after": after, "limit": limit})
             return [_listed(row) for row in await cursor.fetchall()]
 
     async def find(self, item_id: int) -> CatalogItem:
@@ -107,7 +107,7 @@ async def _own(conn: Connection, source: str) -> None:
 
 
 def _listed(row: dict[str, Any]) -> CatalogItem:
-    given = {"input_schema": None, "output_schema": None, "annotations": None, **row}
+    complete = {"input_schema": None, "output_schema": None, "annotations": None, **row}
     return CatalogItem(
-        row["id"], row["source"], item_of_row(given), row["updated_at"], assignments_of(row["assigned"])
+        row["id"], row["source"], item_of_row(complete), row["updated_at"], assignments_of(row["assigned"])
     )

@@ -13,14 +13,14 @@ import psycopg
 
 from toolscript.core.errors import NotFound
 from toolscript.core.postgres.pool import Pool, connection, transaction
-from toolscript.tools.model.catalog import FAILING_AFTER, Claim, Generation, GenerationState, Pending
-from toolscript.tools.postgres.sql import MARK, OWN_GENERATIONS
+from toolscript.tools.model.catalog import FAILING_AFTER, Claim, IndexVersion, IndexVersionState, Pending
+from toolscript.tools.postgres.sql import LOCK_INDEX_VERSIONS, MARK
 
 RENEWALS_A_LEASE = 4
-# A worker that hangs for good must not hold its batch for good.
+# A worker that hangs forever must not hold its batch forever.
 MAX_SECONDS = 3600.0
 
-# Locked in order of id, as everybody does. The time is that of the renewal, not that of waiting for the locks.
+# Locked in order of id, the common order. The lease starts at the renewal, not at the wait for the locks.
 _RENEW_BATCH = """
 WITH held AS (
     SELECT item_id FROM mcp.dirty_items
@@ -30,9 +30,9 @@ UPDATE mcp.dirty_items dirty SET free_at = clock_timestamp() + make_interval(sec
 FROM held WHERE dirty.generation = %(generation)s AND dirty.item_id = held.item_id
 """
 
-_GENERATIONS = "SELECT id, state, fingerprint FROM mcp.index_generations WHERE state <> 'dropped' ORDER BY id"
+_INDEX_VERSIONS = "SELECT id, state, fingerprint FROM mcp.index_generations WHERE state <> 'dropped' ORDER BY id"
 
-# A nameless generation stays nameless when its model is being built beside it.
+# An index version without a fingerprint keeps none while another one with its model is being built.
 _ADOPT = """
 UPDATE mcp.index_generations SET fingerprint = %(fingerprint)s
 WHERE state = 'live' AND fingerprint IS NULL
@@ -41,23 +41,23 @@ WHERE state = 'live' AND fingerprint IS NULL
 
 _CLAIM = """
 WITH free AS (
-    SELECT item_id, held_by IS NOT NULL AS taken_over FROM mcp.dirty_items
+    SELECT item_id, held_by IS NOT NULL AS lease_expired FROM mcp.dirty_items
     WHERE generation = %(generation)s AND free_at <= now()
     ORDER BY free_at, item_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 )
 UPDATE mcp.dirty_items dirty
 SET held_by = %(token)s, free_at = now() + make_interval(secs => %(lease)s)
 FROM free WHERE dirty.generation = %(generation)s AND dirty.item_id = free.item_id
-RETURNING dirty.item_id, dirty.version, free.taken_over
+RETURNING dirty.item_id, dirty.version, free.lease_expired
 """
 
-# Few rows are held at a time, and an index of their own finds them.
+# Few rows are held at a time, and a separate index finds them.
 _CLAIM_ABANDONED = _CLAIM.replace("free_at <= now()", "held_by IS NOT NULL AND free_at <= now()").replace(
     "ORDER BY free_at, item_id", "ORDER BY item_id"
 )
 
-# Rows are always locked in order of id, as a store does: two that meet wait for each other, and never in a ring.
-_LOCK = """
+# Rows are always locked in order of id, the common order, which prevents deadlocks.
+_LOCK_LEASED = """
 SELECT item_id FROM mcp.dirty_items
 WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
 ORDER BY item_id FOR UPDATE
@@ -69,20 +69,20 @@ WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(id
 RETURNING item_id
 """
 
-_FOLLOWED = """
+_CLEAR_INDEXED = """
 DELETE FROM mcp.dirty_items dirty USING unnest(%(ids)s::bigint[], %(versions)s::bigint[]) AS done (id, version)
 WHERE dirty.generation = %(generation)s AND dirty.item_id = done.id
   AND dirty.version = done.version AND dirty.held_by = %(token)s
 RETURNING dirty.item_id
 """
 
-_FREE = """
+_RELEASE = """
 UPDATE mcp.dirty_items SET held_by = NULL, free_at = '-infinity'
 WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
 RETURNING item_id
 """
 
-_LATER = """
+_RELEASE_LATER = """
 UPDATE mcp.dirty_items SET held_by = NULL, free_at = now() + make_interval(secs => %(after)s)
 WHERE generation = %(generation)s AND held_by = %(token)s AND item_id = ANY(%(ids)s)
 RETURNING item_id
@@ -99,7 +99,7 @@ INSERT INTO mcp.index_generations AS known (state, fingerprint) VALUES ('buildin
 ON CONFLICT (fingerprint) DO UPDATE SET filled_up_to = 0 WHERE %(afresh)s
 """
 
-# Nothing follows a dropped generation any more, and its model may be begun anew.
+# A dropped index version receives no more changes, and a new one can be built with its model.
 _DROP = """
 UPDATE mcp.index_generations SET state = 'dropped', fingerprint = NULL
 WHERE id = %s AND state NOT IN ('live', 'dropped')
@@ -114,7 +114,11 @@ WITH gone AS (
 DELETE FROM mcp.{table} USING gone WHERE {table}.generation = gone.generation AND {table}.{column} = gone.{column}
 """
 
-_OF_GENERATIONS = (("dirty_items", "item_id"), ("counted_items", "item_id"), ("skill_vectors", "skill_id"))
+_TABLES_OF_INDEX_VERSIONS = (
+    ("dirty_items", "item_id"),
+    ("counted_items", "item_id"),
+    ("skill_vectors", "skill_id"),
+)
 DROP_BATCH = 10_000
 
 _ALL_SKILLS = """
@@ -130,7 +134,7 @@ SELECT count(*), count(*) FILTER (WHERE attempts >= %s),
 FROM mcp.dirty_items WHERE generation = %s
 """
 
-# Whoever holds an item may have written it to a collection that is lost: a new version has it done once more.
+# A worker that holds an item may have written it to a lost collection: a new version has it indexed again.
 _FILL = """
 INSERT INTO mcp.dirty_items AS dirty (generation, item_id, version)
 SELECT %(generation)s, id, version FROM mcp.items WHERE id > %(after)s AND id <= %(last)s AND is_active ORDER BY id
@@ -138,16 +142,16 @@ ON CONFLICT (generation, item_id) DO UPDATE SET version = nextval('mcp.item_vers
 WHERE dirty.held_by IS NOT NULL
 """
 
-# Items that come after the last page are marked by whoever stores them.
+# Items stored after the last page are marked when they are stored.
 _ALL_FILLED = 9223372036854775807
 
 logger = logging.getLogger(__name__)
 
 
 class LeaseRenewer:
-    def __init__(self, url: str, generation: int, token: str, lease_seconds: float) -> None:
+    def __init__(self, url: str, index_version: int, token: str, lease_seconds: float) -> None:
         self._url = url
-        self._values = {"generation": generation, "token": token, "lease": lease_seconds}
+        self._values = {"generation": index_version, "token": token, "lease": lease_seconds}
         self._lease_seconds = lease_seconds
         self._ended = threading.Event()
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
@@ -157,7 +161,7 @@ class LeaseRenewer:
         self._thread.start()
 
     def end(self) -> None:
-        """Waits for a renewal that is under way, but not for a server that does not answer."""
+        """Stop. Wait for a renewal in progress, but not for a server that does not answer."""
         self._ended.set()
         self._thread.join(self._lease_seconds)
 
@@ -170,7 +174,7 @@ class LeaseRenewer:
             self._disconnect()
 
     def _renew(self) -> None:
-        """One that fails is tried again; whether the batch is still held is found out before it is written."""
+        """Renew the lease. A failure is retried; the indexer checks the lease before it writes."""
         try:
             if self._connection is None:
                 # Prepared statements would outlive the transaction, which a pooler does not allow.
@@ -193,30 +197,36 @@ class PostgresDirtySet:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def generations(self) -> Sequence[Generation]:
+    async def index_versions(self) -> Sequence[IndexVersion]:
         async with connection(self._pool) as conn:
-            rows = await (await conn.execute(_GENERATIONS)).fetchall()
-        return [_generation(row) for row in rows]
+            rows = await (await conn.execute(_INDEX_VERSIONS)).fetchall()
+        return [_index_version(row) for row in rows]
 
-    async def adopt(self, fingerprint: str) -> Generation:
+    async def adopt(self, fingerprint: str) -> IndexVersion:
         async with transaction(self._pool) as conn:
-            await conn.execute(OWN_GENERATIONS)
+            await conn.execute(LOCK_INDEX_VERSIONS)
             await conn.execute(_ADOPT, {"fingerprint": fingerprint})
         return next(
-            generation for generation in await self.generations() if generation.state is GenerationState.LIVE
+            index_version
+            for index_version in await self.index_versions()
+            if index_version.state is IndexVersionState.LIVE
         )
 
-    async def begin(self, fingerprint: str, *, afresh: bool = False) -> Generation:
+    async def begin(self, fingerprint: str, *, afresh: bool = False) -> IndexVersion:
         async with transaction(self._pool) as conn:
-            await conn.execute(OWN_GENERATIONS)
+            await conn.execute(LOCK_INDEX_VERSIONS)
             await conn.execute(_BEGIN, {"fingerprint": fingerprint, "afresh": afresh})
             await conn.execute(_ALL_SKILLS)
-        return next(generation for generation in await self.generations() if generation.fingerprint == fingerprint)
+        return next(
+            index_version
+            for index_version in await self.index_versions()
+            if index_version.fingerprint == fingerprint
+        )
 
-    async def fill(self, generation: int, limit: int) -> int:
+    async def fill(self, index_version: int, limit: int) -> int:
         async with transaction(self._pool) as conn:
             held = await conn.execute(
-                "SELECT filled_up_to FROM mcp.index_generations WHERE id = %s FOR NO KEY UPDATE", (generation,)
+                "SELECT filled_up_to FROM mcp.index_generations WHERE id = %s FOR NO KEY UPDATE", (index_version,)
             )
             row = await held.fetchone()
             after = row[0] if row else 0
@@ -226,127 +236,129 @@ class PostgresDirtySet:
             )
             last, count = await page.fetchone() or (None, 0)
             if last is not None:
-                await conn.execute(_FILL, {"generation": generation, "after": after, "last": last})
+                await conn.execute(_FILL, {"generation": index_version, "after": after, "last": last})
             filled = _ALL_FILLED if last is None else last
             if filled != after:
                 await conn.execute(
-                    "UPDATE mcp.index_generations SET filled_up_to = %s WHERE id = %s", (filled, generation)
+                    "UPDATE mcp.index_generations SET filled_up_to = %s WHERE id = %s", (filled, index_version)
                 )
             return int(str(count))
 
-    async def set_state(self, generation: int, state: GenerationState) -> None:
+    async def set_state(self, index_version: int, state: IndexVersionState) -> None:
         async with transaction(self._pool) as conn:
-            await conn.execute(OWN_GENERATIONS)
-            if state is GenerationState.LIVE:
+            await conn.execute(LOCK_INDEX_VERSIONS)
+            if state is IndexVersionState.LIVE:
                 await conn.execute(
                     "UPDATE mcp.index_generations SET state = 'previous' WHERE state = 'live' AND id <> %s",
-                    (generation,),
+                    (index_version,),
                 )
             changed = await conn.execute(
-                "UPDATE mcp.index_generations SET state = %s WHERE id = %s", (state, generation)
+                "UPDATE mcp.index_generations SET state = %s WHERE id = %s", (state, index_version)
             )
             if not changed.rowcount:
-                raise NotFound(f"there is no generation {generation}")
+                raise NotFound(f"there is no index version {index_version}")
 
-    async def forget(self, generation: int) -> None:
+    async def forget(self, index_version: int) -> None:
         async with transaction(self._pool) as conn:
-            await conn.execute(OWN_GENERATIONS)
-            gone = await conn.execute(_DROP, (generation,))
+            await conn.execute(LOCK_INDEX_VERSIONS)
+            gone = await conn.execute(_DROP, (index_version,))
         if not gone.rowcount:
-            raise NotFound(f"there is no generation {generation} that could be dropped")
-        for table, column in _OF_GENERATIONS:
+            raise NotFound(f"there is no index version {index_version} that could be dropped")
+        for table, column in _TABLES_OF_INDEX_VERSIONS:
             while await self._delete_dropped(table, column):
                 pass
         async with transaction(self._pool) as conn:
             await conn.execute("DELETE FROM mcp.index_generations WHERE state = 'dropped'")
 
     async def _delete_dropped(self, table: str, column: str) -> int:
-        """A page at a time, so that nobody waits; what an earlier run has left is finished too."""
+        """Delete the next page of rows, so that locks are short; this also finishes an interrupted run."""
         async with transaction(self._pool) as conn:
             gone = await conn.execute(_DELETE_DROPPED.format(table=table, column=column), (DROP_BATCH,))
         return gone.rowcount
 
     async def claim(
-        self, generation: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
+        self, index_version: int, limit: int, lease_seconds: float, *, abandoned_first: bool = False
     ) -> Claim:
         token = uuid.uuid4().hex
-        values = {"generation": generation, "limit": limit, "token": token, "lease": lease_seconds}
+        values = {"generation": index_version, "limit": limit, "token": token, "lease": lease_seconds}
         async with connection(self._pool) as conn:
             rows = await (await conn.execute(_CLAIM_ABANDONED, values)).fetchall() if abandoned_first else []
             rows = rows or await (await conn.execute(_CLAIM, values)).fetchall()
-        taken_over = frozenset(int(str(row[0])) for row in rows if row[2])
-        return Claim(token, {int(str(row[0])): int(str(row[1])) for row in rows}, taken_over)
+        expired_leases = frozenset(int(str(row[0])) for row in rows if row[2])
+        return Claim(token, {int(str(row[0])): int(str(row[1])) for row in rows}, expired_leases)
 
     @asynccontextmanager
-    async def kept(self, generation: int, claim: Claim, lease_seconds: float) -> AsyncIterator[None]:
-        keeper = LeaseRenewer(str(self._pool.conninfo), generation, claim.token, lease_seconds)
-        keeper.start()
+    async def keep_lease(self, index_version: int, claim: Claim, lease_seconds: float) -> AsyncIterator[None]:
+        renewer = LeaseRenewer(str(self._pool.conninfo), index_version, claim.token, lease_seconds)
+        renewer.start()
         try:
             yield
         finally:
-            await asyncio.to_thread(keeper.end)
+            await asyncio.to_thread(renewer.end)
 
-    async def renew(self, generation: int, claim: Claim, lease_seconds: float) -> Claim:
-        values = {**_held(generation, claim), "lease": lease_seconds}
+    async def renew(self, index_version: int, claim: Claim, lease_seconds: float) -> Claim:
+        values = {**_lease_values(index_version, claim), "lease": lease_seconds}
         async with transaction(self._pool) as conn:
-            await conn.execute(_LOCK, values)
+            await conn.execute(_LOCK_LEASED, values)
             rows = await (await conn.execute(_RENEW_ITEMS, values)).fetchall()
-        kept = {int(str(row[0])) for row in rows}
-        return replace(claim, versions={id_: version for id_, version in claim.versions.items() if id_ in kept})
+        still_leased = {int(str(row[0])) for row in rows}
+        return replace(
+            claim, versions={id_: version for id_, version in claim.versions.items() if id_ in still_leased}
+        )
 
     async def clear(
-        self, generation: int, claim: Claim, again: Collection[int] = (), after_seconds: float = 0.0
+        self, index_version: int, claim: Claim, release_later: Collection[int] = (), after_seconds: float = 0.0
     ) -> None:
-        values = _held(generation, claim)
-        later = {**values, "ids": list(again), "after": after_seconds}
+        values = _lease_values(index_version, claim)
+        later = {**values, "ids": list(release_later), "after": after_seconds}
         async with transaction(self._pool) as conn:
-            await conn.execute(_LOCK, values)
-            waiting = await (await conn.execute(_LATER, later)).fetchall() if again else []
-            followed = await (await conn.execute(_FOLLOWED, values)).fetchall()
-            freed = await (await conn.execute(_FREE, values)).fetchall()
-            lost = claim.versions.keys() - {int(str(row[0])) for row in waiting + followed + freed}
+            await conn.execute(_LOCK_LEASED, values)
+            waiting = await (await conn.execute(_RELEASE_LATER, later)).fetchall() if release_later else []
+            indexed = await (await conn.execute(_CLEAR_INDEXED, values)).fetchall()
+            freed = await (await conn.execute(_RELEASE, values)).fetchall()
+            lost = claim.versions.keys() - {int(str(row[0])) for row in waiting + indexed + freed}
             if lost:
-                await conn.execute(MARK, {"generation": generation, "ids": sorted(lost)})
+                await conn.execute(MARK, {"generation": index_version, "ids": sorted(lost)})
 
-    async def postpone(self, generation: int, claim: Claim, reason: str) -> None:
-        values = {**_held(generation, claim), "reason": reason[:500]}
+    async def postpone(self, index_version: int, claim: Claim, reason: str) -> None:
+        values = {**_lease_values(index_version, claim), "reason": reason[:500]}
         async with transaction(self._pool) as conn:
-            await conn.execute(_LOCK, values)
+            await conn.execute(_LOCK_LEASED, values)
             await conn.execute(_POSTPONE, values)
 
-    async def mark(self, generation: int, ids: Sequence[int]) -> None:
+    async def mark(self, index_version: int, ids: Sequence[int]) -> None:
         async with connection(self._pool) as conn:
-            await conn.execute(MARK, {"generation": generation, "ids": list(ids)})
+            await conn.execute(MARK, {"generation": index_version, "ids": list(ids)})
 
-    async def pending(self, generation: int) -> Pending:
+    async def pending(self, index_version: int) -> Pending:
         async with connection(self._pool) as conn:
-            row = await (await conn.execute(_PENDING, (FAILING_AFTER, generation))).fetchone()
+            row = await (await conn.execute(_PENDING, (FAILING_AFTER, index_version))).fetchone()
         return Pending(int(str(row[0])), int(str(row[1])), float(str(row[2]))) if row else Pending(0, 0)
 
-    async def are_dirty(self, generation: int, ids: Sequence[int]) -> set[int]:
+    async def are_dirty(self, index_version: int, ids: Sequence[int]) -> set[int]:
         query = "SELECT item_id FROM mcp.dirty_items WHERE generation = %s AND item_id = ANY(%s)"
         async with connection(self._pool) as conn:
-            rows = await (await conn.execute(query, (generation, list(ids)))).fetchall()
+            rows = await (await conn.execute(query, (index_version, list(ids)))).fetchall()
         return {int(str(row[0])) for row in rows}
 
-    async def failing(self, generation: int, limit: int) -> Sequence[tuple[int, str]]:
+    async def failing(self, index_version: int, limit: int) -> Sequence[tuple[int, str]]:
         query = (
             "SELECT item_id, last_error FROM mcp.dirty_items "
             "WHERE generation = %s AND last_error IS NOT NULL ORDER BY item_id LIMIT %s"
         )
         async with connection(self._pool) as conn:
-            rows = await (await conn.execute(query, (generation, limit))).fetchall()
+            rows = await (await conn.execute(query, (index_version, limit))).fetchall()
         return [(int(str(row[0])), str(row[1])) for row in rows]
 
 
-def _generation(row: tuple[object, ...]) -> Generation:
+def _index_version(row: tuple[object, ...]) -> IndexVersion:
     fingerprint = None if row[2] is None else str(row[2])
-    return Generation(int(str(row[0])), GenerationState(str(row[1])), fingerprint)
+    return IndexVersion(int(str(row[0])), IndexVersionState(str(row[1])), fingerprint)
 
 
-def _held(generation: int, claim: Claim) -> dict[str, object]:
+def _lease_values(index_version: int, claim: Claim) -> dict[str, object]:
     return {
-        "generation": generation,
+        "generation": index_version,
         "token": claim.token,
         "ids": list(claim.versions),
         "versions": list(claim.versions.values()),

@@ -1,4 +1,4 @@
-"""Syncs that somebody asked for, in schema `mcp`."""
+"""Requested syncs, in schema `mcp`."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _PAGE = f"{_JOBS} WHERE id < %s ORDER BY id DESC LIMIT %s"
 
 _ADD = "INSERT INTO mcp.sync_jobs (source) VALUES (%s) RETURNING id"
 
-_FORGET_OLDER = f"""
+_DELETE_OLDER = f"""
 DELETE FROM mcp.sync_jobs
 WHERE id <= (SELECT id FROM mcp.sync_jobs ORDER BY id DESC OFFSET %s LIMIT 1)
   AND (NOT {_OPEN} OR {_SILENT})
@@ -62,7 +62,7 @@ class PostgresSyncJobs:
         async with transaction(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_ADD, (source,))
             added = await cursor.fetchone()
-            await cursor.execute(_FORGET_OLDER, (MAX_JOBS_KEPT,))
+            await cursor.execute(_DELETE_OLDER, (MAX_JOBS_KEPT,))
             await cursor.execute(_FIND, (added and added["id"],))
             return _job((await cursor.fetchall())[0])
 

@@ -21,7 +21,7 @@ from toolscript.tools.model.skills import (
 )
 from toolscript.tools.postgres.sql import MARK_SKILLS, OWN_TAXONOMY, SHARE_GENERATIONS, read_audit, write_audit
 
-# How many items a skill has was counted when they were indexed: nobody counts them again to show a list.
+# The number of items of a skill was counted during indexing: a list does not count them again.
 _ENTRIES = """
 SELECT skills.id, name, description, parent_domain, keywords, examples, is_active,
        coalesce(sums.members, 0) AS tool_count, skills.created_at, updated_at
@@ -117,7 +117,7 @@ async def begin_change(conn: Connection) -> None:
 
 
 async def add_skill(conn: Connection, skill: Skill, actor: str) -> None:
-    """Within a change; whoever adds a skill marks it too, after all else that it locks."""
+    """Add a skill, after `begin_change`. The caller also calls `mark_skill`, after all its other locks."""
     added = await conn.execute(_ADD, _values(skill))
     if not added.rowcount:
         raise taken_skill(skill.id)

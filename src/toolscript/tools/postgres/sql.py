@@ -1,8 +1,7 @@
 """Statements that the stores of the catalog share.
 
-Whoever locks rows of several tables takes them in this order: suggestions, skills, items (by source and key), held
-changes (by item), dirty items (by generation and id), skill sums (by id). Two that meet then wait for each
-other, never in a ring.
+A transaction that locks rows of several tables does so in this order: suggestions, skills, items (by source and
+key), held changes (by item), dirty items (by index version and id), centroids (by id). This prevents deadlocks.
 """
 
 import json
@@ -18,14 +17,14 @@ from toolscript.core.postgres.pool import Connection
 from toolscript.core.taxonomy import AuditEntry
 from toolscript.tools.model.catalog import MAX_KEPT_PER_ITEM, ChangeState, Difference, definition_of, difference
 
-# A store sees either all of the generations or is seen by the newest one's fill: never neither.
+# A transaction that stores items either sees every index version, or the newest one's fill sees its items.
 SHARE_GENERATIONS = "SELECT pg_advisory_xact_lock_shared(7406002)"
-OWN_GENERATIONS = "SELECT pg_advisory_xact_lock(7406002)"
+LOCK_INDEX_VERSIONS = "SELECT pg_advisory_xact_lock(7406002)"
 
-# Changes of the taxonomy take turns: a reader that has seen one revision has seen all that are smaller.
+# Changes of the taxonomy are serialized: a reader that sees a revision has seen all smaller ones.
 OWN_TAXONOMY = "SELECT pg_advisory_xact_lock(7406003)"
 
-# An item that somebody holds stays held; its holder finds the new version when it clears.
+# A leased item stays leased; the worker that holds it finds the new version when it clears.
 _ON_CHANGE = """
 ON CONFLICT (generation, item_id) DO UPDATE SET
     version = excluded.version, attempts = 0, last_error = NULL,
@@ -47,14 +46,14 @@ SELECT %(generation)s, id, nextval('mcp.item_version') FROM unnest(%(ids)s::bigi
 {_ON_CHANGE}
 """  # noqa: S608 - built from constants only
 
-# An item's assignments as one value, the primary first.
+# The assignments of an item as one value, the primary first.
 ASSIGNED = """(
     SELECT coalesce(json_agg(json_build_array(skill_id, confidence, source, reason)
                              ORDER BY is_primary DESC, confidence DESC, skill_id), '[]')
     FROM mcp.tool_skill_assignments WHERE tool_id = items.id
 )"""
 
-# A skill that changed has to be written to the index of every generation.
+# A changed skill has to be written to every index version.
 MARK_SKILLS = """
 INSERT INTO mcp.skill_vectors (generation, skill_id)
 SELECT generations.id, changed.id
@@ -84,7 +83,7 @@ UPDATE mcp.items SET needs_skills = false, version = nextval('mcp.item_version')
 RETURNING id, version
 """
 
-# What a decided suggestion was asked by stays: it is what the decision rests on.
+# The items of a decided suggestion stay: they are the evidence of the decision.
 _FORGET_ASKS = """
 DELETE FROM mcp.skill_suggestion_items asks USING mcp.skill_suggestions asked
 WHERE asks.tool_id = ANY(%(items)s) AND asked.id = asks.suggestion_id AND asked.status = 'pending'
@@ -107,7 +106,7 @@ SELECT id, at, actor, action, subject, details FROM mcp.audit
 WHERE %(before)s::bigint IS NULL OR id < %(before)s ORDER BY id DESC LIMIT %(limit)s
 """
 
-# Who changes definitions of a source takes turns with others who do: what is read of it stays true.
+# Changes of the definitions of a source are serialized: rows read in the transaction stay valid.
 _OWN_SOURCE = "SELECT pg_advisory_xact_lock(7406004, hashtext(%s))"
 
 _HOLD = """
@@ -133,8 +132,8 @@ FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(was)s::text[], %(is_now)s::te
 AS seen (item_id, key, was, is_now, fields, old, new, definition)
 """
 
-# A held change is always the last of its item, and so is never among these.
-_FORGET_OLDER = """
+# A held change is always the last of its item, so this never deletes it.
+_DELETE_OLDER = """
 DELETE FROM mcp.item_changes USING (
     SELECT id, row_number() OVER (PARTITION BY item_id ORDER BY id DESC) AS place
     FROM mcp.item_changes WHERE item_id = ANY(%s)
@@ -148,14 +147,14 @@ def assignments_of(rows: Sequence[Sequence[Any]]) -> tuple[Assignment, ...]:
 
 
 async def mark_changed(conn: Connection, changed: Sequence[tuple[object, object]]) -> None:
-    """Items with their new versions."""
+    """Mark items dirty in every index version, with their new versions."""
     if changed:
         ids, versions = zip(*changed, strict=True)
         await conn.execute(MARK_CHANGED, {"ids": list(ids), "versions": list(versions)})
 
 
 async def taken_from_source(conn: Connection, source: str, difference: int) -> None:
-    """Something was taken from it now, and it has so many more."""
+    """Record a sync of the source, and the change of its number of items."""
     await conn.execute(_TAKEN, (source, difference))
 
 
@@ -169,7 +168,7 @@ async def forget_source(conn: Connection, source: str) -> None:
 
 
 async def hold_active_skills(conn: Connection, skill_ids: Collection[str]) -> frozenset[str]:
-    """Which of these are active, and stay so until the transaction ends."""
+    """Lock those of these skills that are active, until the transaction ends; return their ids."""
     possible = sorted({skill_id for skill_id in skill_ids if SKILL_ID.fullmatch(skill_id)})
     rows = await (await conn.execute(_ACTIVE, (possible,))).fetchall()
     return frozenset(str(row[0]) for row in rows)
@@ -177,11 +176,11 @@ async def hold_active_skills(conn: Connection, skill_ids: Collection[str]) -> fr
 
 async def assigned(conn: Connection, item_ids: Collection[int]) -> dict[int, tuple[Assignment, ...]]:
     rows = await (await conn.execute(_ASSIGNED, (list(item_ids),))).fetchall()
-    return {int(str(id_)): assignments_of(found) for id_, found in rows if isinstance(found, list)}
+    return {int(str(id_)): assignments_of(values) for id_, values in rows if isinstance(values, list)}
 
 
 async def write_assignments(conn: Connection, new: Mapping[int, tuple[Assignment, ...]]) -> dict[int, int]:
-    """In place of what the items have; answers their new versions."""
+    """Replace the assignments of the items; return their new versions."""
     if not new:
         return {}
     flat = [(item_id, place, assignment) for item_id, all_ in new.items() for place, assignment in enumerate(all_)]
@@ -200,8 +199,10 @@ async def write_assignments(conn: Connection, new: Mapping[int, tuple[Assignment
     return {int(str(row[0])): int(str(row[1])) for row in rows}
 
 
-async def forget_asks(conn: Connection, item_ids: Collection[int], but: Mapping[int, int] | None = None) -> None:
-    """The items no longer ask for any pending suggestion, but each for the one that is named with it."""
+async def detach_suggestions(
+    conn: Connection, item_ids: Collection[int], but: Mapping[int, int] | None = None
+) -> None:
+    """Detach the items from all pending suggestions; `but` maps an item to the suggestion it requests."""
     kept = but or {}
     values = {"items": list(item_ids), "kept": list(kept.values()), "kept_for": list(kept)}
     await conn.execute(_FORGET_ASKS, values)
@@ -209,8 +210,8 @@ async def forget_asks(conn: Connection, item_ids: Collection[int], but: Mapping[
         await conn.execute(_KEEP_ASKS, values)
 
 
-async def forget_all_asks(conn: Connection, item_ids: Collection[int]) -> None:
-    """An item that is another one now, or gone, has asked for nothing."""
+async def detach_all_suggestions(conn: Connection, item_ids: Collection[int]) -> None:
+    """Detach items that changed or were removed from all suggestions."""
     if item_ids:
         await conn.execute(_FORGET_ALL_ASKS, (list(item_ids),))
 
@@ -230,7 +231,7 @@ async def read_audit(conn: Connection, before: int | None, limit: int) -> Sequen
 
 @dataclass(frozen=True)
 class Changed:
-    """A known item, as it is in force and as its source has it now."""
+    """A known item: its current definition, and the new one from its source."""
 
     item_id: int
     fingerprint: str
@@ -248,7 +249,7 @@ async def own_source(conn: Connection, source: str) -> None:
 
 
 async def withdraw_outdated(conn: Connection, seen: Mapping[int, str]) -> None:
-    """What a source no longer says cannot come into force: held changes to a fingerprint that is not seen now."""
+    """Withdraw held changes whose new fingerprint is not the one that the source has now."""
     rows = await (await conn.execute(_HOLD, (list(seen),))).fetchall()
     outdated = [id_ for id_, item_id, fingerprint in rows if seen[int(str(item_id))] != fingerprint]
     if outdated:
@@ -272,11 +273,11 @@ async def record(conn: Connection, source: str, changes: Sequence[Changed], stat
         "definitions": [_json(definition_of(changed.new)) if held else None for changed in changes],
     }
     await conn.execute(_RECORD, values)
-    await conn.execute(_FORGET_OLDER, (values["ids"], MAX_KEPT_PER_ITEM))
+    await conn.execute(_DELETE_OLDER, (values["ids"], MAX_KEPT_PER_ITEM))
 
 
 async def hold(conn: Connection, source: str, changes: Sequence[Changed]) -> int:
-    """Has people asked about what they were not asked about before; answers how many wait for them now."""
+    """Hold the changes that are neither held nor rejected yet; return how many are held now."""
     if not changes:
         return 0
     values = {

@@ -1,4 +1,4 @@
-"""Skills that classifiers missed, and what people decided about them, in schema `mcp`."""
+"""Skills that classifiers suggest, and people's decisions about them, in schema `mcp`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ SELECT id, suggested_name, suggested_description, status, created_at, reviewed_b
 
 _ALL = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id > %(after)s"
 _IN_STATE = " AND status = %(state)s"
-# What nobody asks for any more needs no decision.
+# A suggestion that no item requests any more needs no decision.
 _ASKED = " AND (status <> 'pending' OR EXISTS (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = id))"
 _IN_ORDER = " ORDER BY id LIMIT %(limit)s"
 
@@ -42,7 +42,7 @@ SELECT id, call_after FROM mcp.skill_suggestions
 WHERE call_after IS NOT NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
 """
 
-_CALLED_UP_TO = "UPDATE mcp.skill_suggestions SET call_after = %s WHERE id = %s"
+_SET_POSITION = "UPDATE mcp.skill_suggestions SET call_after = %s WHERE id = %s"
 
 _ASKED_BY = """
 SELECT tool_id FROM mcp.skill_suggestion_items WHERE suggestion_id = %s AND tool_id > %s ORDER BY tool_id LIMIT %s
@@ -84,7 +84,7 @@ class PostgresSuggestions:
             suggestion = await _hold_pending(conn, suggestion_id)
             await add_skill(conn, skill, actor)
             await _decide(conn, suggestion, SuggestionState.APPROVED, actor, skill.id)
-            await _call(conn, suggestion_id)
+            await _reclassify_next(conn, suggestion_id)
             await mark_skill(conn, skill.id)
             return await _find(conn, suggestion_id)
 
@@ -104,14 +104,14 @@ class PostgresSuggestions:
                 await find_skill(conn, into)
                 raise inactive_skill(into)
             await _decide(conn, suggestion, SuggestionState.MERGED, actor, into)
-            await _call(conn, suggestion_id)
+            await _reclassify_next(conn, suggestion_id)
             return await _find(conn, suggestion_id)
 
-    async def call_more(self) -> int:
+    async def reclassify_more(self) -> int:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
             row = await (await conn.execute(_HOLD_UNFINISHED)).fetchone()
-            return await _call(conn, int(str(row[0])), int(str(row[1]))) if row else 0
+            return await _reclassify_next(conn, int(str(row[0])), int(str(row[1]))) if row else 0
 
 
 async def _hold_pending(conn: Connection, suggestion_id: int) -> Suggestion:
@@ -130,11 +130,11 @@ async def _decide(
     await write_audit(conn, actor, audit_action(state), suggestion.id, details)
 
 
-async def _call(conn: Connection, suggestion_id: int, after: int = 0) -> int:
-    """The next who asked are classified anew, and whoever calls next knows where to go on."""
+async def _reclassify_next(conn: Connection, suggestion_id: int, after: int = 0) -> int:
+    """Reclassify the next items that requested the suggestion, and store the position for the next call."""
     rows = await (await conn.execute(_ASKED_BY, (suggestion_id, after, CALLED_AT_ONCE))).fetchall()
     ids = [int(str(row[0])) for row in rows]
-    await conn.execute(_CALLED_UP_TO, (ids[-1] if len(ids) == CALLED_AT_ONCE else None, suggestion_id))
+    await conn.execute(_SET_POSITION, (ids[-1] if len(ids) == CALLED_AT_ONCE else None, suggestion_id))
     await classify_again(conn, ids)
     return len(ids)
 

@@ -1,4 +1,4 @@
-"""Requests and answers of tool search: one model each for HTTP, MCP and `--json`."""
+"""Requests and responses of tool search: one model each for HTTP, MCP and `--json`."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -22,15 +22,15 @@ Similarity = Annotated[float, Field(ge=0, le=1, strict=True)]
 
 
 SEARCH_TYPE = (
-    "`hybrid` ranks by meaning and words, `keyword` by words alone; `semantic` is literal mode: skills and items "
-    "by the cosine of the query as it is, and nothing else. Null: what the installation has set, else `hybrid`."
+    "`hybrid` combines dense and sparse (BM25) retrieval, `keyword` is sparse only; `semantic` is literal mode: "
+    "skills and items by the cosine of the unchanged query only. Null: the setting of the service, else `hybrid`."
 )
 Confidence = Annotated[
     float | None,
     Field(
         ge=0,
         le=1,
-        description="How likely this is the right item; null where one arm alone was asked for.",
+        description="Probability that this is the right item; null if `search_type` is `semantic` or `keyword`.",
     ),
 ]
 
@@ -43,20 +43,23 @@ class SearchRequest(BaseModel):
         json_schema_extra=dict[str, Any](QUERY_TEXT),
     )
     item_type: ItemKind | None = Field(None, description="Only items of this kind.")
-    limit: Count = Field(5, ge=1, le=MAX_LIMIT, description="Most items returned.")
+    limit: Count = Field(5, ge=1, le=MAX_LIMIT, description="Maximum number of items.")
     preset: Preset = Field(
         Preset.BALANCED,
-        description="Both thresholds, of skill and of tool: `precision` 0.7 and 0.6, `balanced` 0.4 and 0.3, "
+        description="Sets both thresholds, of skill and tool: `precision` 0.7 and 0.6, `balanced` 0.4 and 0.3, "
         "`recall` 0.2 and 0.1.",
     )
     tool_threshold: Similarity | None = Field(
-        None, description="Least similarity of an item; the preset's if null."
+        None, description="Minimum similarity of an item; the preset's if null."
     )
     skill_limit: Count = Field(
-        3, ge=1, le=MAX_SKILLS, description="Most skills matched by vector; those matched by words come on top."
+        3,
+        ge=1,
+        le=MAX_SKILLS,
+        description="Maximum number of skills matched by vector; those matched by words are added.",
     )
     skill_threshold: Similarity | None = Field(
-        None, description="Least similarity of a skill matched by vector; the preset's if null."
+        None, description="Minimum similarity of a skill matched by vector; the preset's if null."
     )
     include_schemas: StrictBool = Field(True, description="Load the schemas of the items returned.")
     strategy: Strategy = Field(
@@ -65,11 +68,11 @@ class SearchRequest(BaseModel):
         "`hybrid` both ways at once.",
     )
     search_type: SearchType | None = Field(None, description=SEARCH_TYPE)
-    explain: StrictBool = Field(False, description="Have every item say how it came to its place.")
+    explain: StrictBool = Field(False, description="Add an explanation of its place to every item.")
     why_not: str = Field(
         "",
         max_length=MAX_NAME,
-        description="An item, by id or as `server__name`: `absence` says why it was not returned.",
+        description="An item, by id or as `server__name`; `absence` explains why it was not returned.",
     )
 
     def as_query(self, default: SearchType) -> ToolQuery:
@@ -94,11 +97,11 @@ class SkillMatch(BaseModel):
     name: str
     description: str
     score: float | None = Field(
-        ge=0, le=1, description="Similarity to the query; null where there was no vector to compare."
+        ge=0, le=1, description="Similarity to the query; null when there was no vector to compare."
     )
-    tool_count: int = Field(description="How many items are in it.")
+    tool_count: int = Field(description="Number of items in the skill.")
     matched_by: MatchedBy = Field(
-        description="`vector`: its items are near the query; `words`: some of its items share the query's words."
+        description="`vector`: its centroid is near the query; `words`: some of its items share the query's words."
     )
 
     @classmethod
@@ -107,11 +110,11 @@ class SkillMatch(BaseModel):
 
 
 class ExplanationModel(BaseModel):
-    place: int = Field(description="Place among all candidates, from 1; 0 for an item that no arm named.")
-    parts: dict[str, float] = Field(description="What gave the item its standing; relative, no similarities.")
-    similarity: float | None = Field(description="Cosine to the query; null where the dense arm did not name it.")
-    word_score: float | None = Field(description="What its words gave; null where the word arm did not name it.")
-    matched_skills: list[str] = Field(description="Those of its skills that the search was routed by.")
+    place: int = Field(description="Place among all candidates, from 1; 0 for an item that no retriever returned.")
+    parts: dict[str, float] = Field(description="Contributions to the item's score; relative, no similarities.")
+    similarity: float | None = Field(description="Cosine to the query; null if dense retrieval did not return it.")
+    word_score: float | None = Field(description="BM25 score; null if sparse retrieval did not return it.")
+    matched_skills: list[str] = Field(description="Those of its skills that the search was routed to.")
 
     @classmethod
     def of(cls, explanation: Explanation | None) -> Self | None:
@@ -128,26 +131,26 @@ class ToolFound(BaseModel):
     server: str
     name: str
     description: str
-    score: float = Field(description="How similar it is to the query, 0 to 1; what thresholds are about.")
+    score: float = Field(description="Similarity to the query, 0 to 1; thresholds apply to it.")
     confidence: Confidence
     skill_ids: list[str]
     primary_skill_id: str | None
 
     @classmethod
     def of(cls, hit: ToolHit) -> Self:
-        return model_of(cls, hit, **_found(hit))
+        return model_of(cls, hit, **_hit_fields(hit))
 
 
 class EnrichedTool(ToolFound):
     input_schema: dict[str, Any] | None
     output_schema: dict[str, Any] | None
     annotations: dict[str, Any] | None
-    explanation: ExplanationModel | None = Field(description="Null unless `explain` was asked for.")
+    explanation: ExplanationModel | None = Field(description="Null unless `explain` is true.")
 
     @classmethod
     def of(cls, hit: ToolHit) -> Self:
         explanation = ExplanationModel.of(hit.explanation)
-        return model_of(cls, hit, **_found(hit), **vars(hit.schemas), explanation=explanation)
+        return model_of(cls, hit, **_hit_fields(hit), **vars(hit.schemas), explanation=explanation)
 
 
 class NearMiss(BaseModel):
@@ -167,11 +170,11 @@ class NearMiss(BaseModel):
 class AbsenceModel(BaseModel):
     about: str
     reason: AbsenceReason
-    message: str = Field(description="Why, and what would bring it back.")
+    message: str = Field(description="The reason, and how to get the item returned.")
     id: str | None
-    name: str = Field(description="The item that was meant, as `server__name`; empty when there is none.")
-    others: list[str] = Field(description="Items that may have been meant instead.")
-    score: float | None = Field(description="Its score, where it is a candidate.")
+    name: str = Field(description="The matching item, as `server__name`; empty when there is none.")
+    others: list[str] = Field(description="Other items that may match.")
+    score: float | None = Field(description="Its score, if it is a candidate.")
     skill_ids: list[str]
     explanation: ExplanationModel | None
 
@@ -187,30 +190,32 @@ class AbsenceModel(BaseModel):
 
 
 class Metadata(BaseModel):
-    strategy_used: Strategy = Field(description="What really ran: without a matching skill a search is direct.")
+    strategy_used: Strategy = Field(
+        description="The strategy that actually ran: without a matching skill a search is direct."
+    )
     search_type_used: Literal["semantic", "keyword", "hybrid", "none"]
     skill_ids_used: list[str] | None = Field(description="The skills whose items were searched; null: all items.")
     stage1_skill_count: int
     stage2_candidate_count: int = Field(description="Items that reach the threshold, before the limit.")
     final_count: int
     unskilled_count: int | None = Field(
-        description="About how many items are in no skill: `direct` and `hybrid` alone can find those. "
-        "Null where the index did not answer."
+        description="Approximate number of items in no skill: only `direct` and `hybrid` find them. "
+        "Null if the index did not answer."
     )
     query_embedding_time_ms: float
     skill_search_time_ms: float
     tool_search_time_ms: float
-    ranking_time_ms: float = Field(description="The ranking's part of `tool_search_time_ms`.")
+    ranking_time_ms: float = Field(description="The part of `tool_search_time_ms` spent on ranking.")
     schema_load_time_ms: float
     total_time_ms: float
     degraded: list[str]
-    index: str = Field(description="Fingerprint of the one index, and so of the one model, behind this answer.")
+    index: str = Field(description="Fingerprint of the index version, and so of the model, behind this response.")
     good_match: bool | None = Field(
-        description="The verdict on the best item, whatever the threshold: false, it is a guess. "
-        "Null where one arm alone was asked for."
+        description="The verdict on the best item, whatever the threshold; false: the item is a guess. "
+        "Null if `search_type` is `semantic` or `keyword`."
     )
     unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")
-    near_misses: list[NearMiss] = Field(description="The best below the threshold, when nothing reaches it.")
+    near_misses: list[NearMiss] = Field(description="The best items below the threshold, when none reaches it.")
 
     @classmethod
     def of(cls, answer: ToolAnswer) -> Self:
@@ -237,7 +242,7 @@ class SearchResponse(BaseModel):
     tools: list[EnrichedTool]
     matched_skills: list[SkillMatch]
     metadata: Metadata
-    absence: AbsenceModel | None = Field(description="What became of `why_not`; null when nobody asked.")
+    absence: AbsenceModel | None = Field(description="The answer to `why_not`; null without it.")
 
     @classmethod
     def of(cls, answer: ToolAnswer) -> Self:
@@ -262,8 +267,8 @@ class SkillsFound(RootModel[list[SkillMatch]]):
         return cls.model_construct([SkillMatch.of(skill) for skill in skills])
 
 
-def _found(hit: ToolHit) -> dict[str, Any]:
-    """The fields that are put differently than in the hit."""
+def _hit_fields(hit: ToolHit) -> dict[str, Any]:
+    """Return the fields that differ from those of the hit."""
     confidence = None if hit.confidence is None else round(hit.confidence, 4)
     return {
         "id": str(hit.id),

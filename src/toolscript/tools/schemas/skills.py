@@ -1,11 +1,11 @@
-"""Requests and answers about skills: one model each for HTTP, MCP and `--json`."""
+"""Requests and responses about skills: one model each for HTTP, MCP and `--json`."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from toolscript.core.items import MAX_BY_HAND, SKILL_ID, AssignedBy, Assignment, ItemKind, StoredItem
+from toolscript.core.items import MAX_MANUAL_ASSIGNMENTS, SKILL_ID, AssignedBy, Assignment, ItemKind, StoredItem
 from toolscript.core.taxonomy import AuditEntry, Member, SkillEntry, Suggestion, SuggestionState
 from toolscript.core.web.fields import Time, model_of
 from toolscript.tools.model.skill_json import (
@@ -21,13 +21,15 @@ from toolscript.tools.model.skills import NearSkill as Near
 
 ID_PATTERN = f"^{SKILL_ID.pattern}$"
 
-StatusAsked = Literal["pending", "approved", "rejected", "merged", "all"]
-Person = Annotated[str, Field(min_length=1, max_length=MAX_ACTOR, description="Who decides; it is recorded.")]
+StatusFilter = Literal["pending", "approved", "rejected", "merged", "all"]
+Person = Annotated[
+    str, Field(min_length=1, max_length=MAX_ACTOR, description="Name of the reviewer, for the audit.")
+]
 Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=MAX_WORD)]], Field(max_length=MAX_WORDS)]
 SkillId = Annotated[str, Field(pattern=ID_PATTERN)]
 Routing = Annotated[
     Literal["done", "pending"],
-    Field(description="`done`: searches follow this already. `pending`: they will once a worker has run."),
+    Field(description="`done`: searches use the change already. `pending`: they will once a worker has run."),
 ]
 
 
@@ -35,8 +37,8 @@ def _without_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-def _left_out(**limits: Any) -> Any:
-    """A field that may be left out; what it is then is no value that could be sent."""
+def _optional(**limits: Any) -> Any:
+    """Return an optional field whose default is not a valid value and not part of the schema."""
     return Field("", json_schema_extra=_without_default, **limits)
 
 
@@ -48,9 +50,9 @@ class SkillFields(Body):
     name: str = Field(min_length=1, max_length=MAX_NAME)
     description: str = Field("", max_length=MAX_DESCRIPTION, description="What the skill covers.")
     parent_domain: SkillId | None = Field(None, description="A group of skills, named like an id.")
-    keywords: Words = Field([], description="Words that tell that an item belongs here.")
+    keywords: Words = Field([], description="Words that indicate that an item belongs here.")
     examples: Words = Field([], description="Names of items that belong here.")
-    is_active: StrictBool = Field(True, description="Whether searches are routed by it.")
+    is_active: StrictBool = Field(True, description="Whether searches are routed to it.")
     by: Person = "api"
 
 
@@ -59,10 +61,10 @@ class NewSkill(SkillFields):
 
 
 class SkillChanges(Body):
-    """What is left out stays as it is."""
+    """Changes of a skill. Omitted fields stay unchanged."""
 
-    name: str = _left_out(min_length=1, max_length=MAX_NAME)
-    description: str = _left_out(max_length=MAX_DESCRIPTION)
+    name: str = _optional(min_length=1, max_length=MAX_NAME)
+    description: str = _optional(max_length=MAX_DESCRIPTION)
     parent_domain: SkillId | None = None
     keywords: Words = []
     examples: Words = []
@@ -78,7 +80,7 @@ class SkillShown(BaseModel):
     keywords: list[str]
     examples: list[str]
     is_active: bool
-    tool_count: int = Field(description="How many items the index counts in it.")
+    tool_count: int = Field(description="Number of its items in the index.")
     created_at: Time
     updated_at: Time
 
@@ -96,10 +98,10 @@ class SkillPage(BaseModel):
     next: str | None = Field(description="`after` of the next page; null at the end.")
 
     @classmethod
-    def of(cls, found: Sequence[SkillEntry], limit: int) -> Self:
-        """`found`: one more than `limit` where there is a next page; so of every page."""
-        skills = [SkillShown.of(entry) for entry in found[:limit]]
-        return cls.model_construct(skills=skills, next=skills[-1].id if len(found) > limit else None)
+    def of(cls, entries: Sequence[SkillEntry], limit: int) -> Self:
+        """Build a page. `entries` has one more than `limit` if there is a next page; the same for all pages."""
+        skills = [SkillShown.of(entry) for entry in entries[:limit]]
+        return cls.model_construct(skills=skills, next=skills[-1].id if len(entries) > limit else None)
 
 
 class Assigned(BaseModel):
@@ -135,9 +137,9 @@ class MemberPage(BaseModel):
     next: int | None
 
     @classmethod
-    def of(cls, found: Sequence[Member], limit: int) -> Self:
-        tools = [MemberShown.of_member(member) for member in found[:limit]]
-        return cls.model_construct(tools=tools, next=tools[-1].db_id if len(found) > limit else None)
+    def of(cls, members: Sequence[Member], limit: int) -> Self:
+        tools = [MemberShown.of_member(member) for member in members[:limit]]
+        return cls.model_construct(tools=tools, next=tools[-1].db_id if len(members) > limit else None)
 
 
 class ItemSkills(BaseModel):
@@ -154,7 +156,8 @@ class ItemSkills(BaseModel):
 
 class AssignRequest(Body):
     skill_ids: list[SkillId] = Field(
-        max_length=MAX_BY_HAND, description="The primary one first; an empty list keeps the item out of all."
+        max_length=MAX_MANUAL_ASSIGNMENTS,
+        description="The primary one first; with an empty list the item is in no skill.",
     )
     reviewer: Person
 
@@ -164,11 +167,11 @@ class ReviewRequest(Body):
 
 
 class ApprovedSkill(Body):
-    """What is to differ from what was suggested."""
+    """The reviewer's changes to the suggested skill."""
 
-    id: SkillId = _left_out(description="Otherwise made from the name.")
-    name: str = _left_out(min_length=1, max_length=MAX_NAME)
-    description: str = _left_out(max_length=MAX_DESCRIPTION)
+    id: SkillId = _optional(description="By default derived from the name.")
+    name: str = _optional(min_length=1, max_length=MAX_NAME)
+    description: str = _optional(max_length=MAX_DESCRIPTION)
     parent_domain: SkillId | None = None
     keywords: Words = []
     examples: Words = []
@@ -179,7 +182,7 @@ class ApproveRequest(ReviewRequest):
 
 
 class MergeRequest(ReviewRequest):
-    into: SkillId = Field(description="The active skill that those who ask for it get, now and later.")
+    into: SkillId = Field(description="The active skill assigned to the items that request it, now and later.")
 
 
 class SuggestionShown(BaseModel):
@@ -187,11 +190,11 @@ class SuggestionShown(BaseModel):
     name: str
     description: str
     status: SuggestionState
-    asked_by: int = Field(description="How many items ask for it.")
+    asked_by: int = Field(description="Number of items that request it.")
     created_at: Time
     reviewed_by: str | None
     reviewed_at: Time | None
-    skill_id: str | None = Field(description="What those who ask for it get.")
+    skill_id: str | None = Field(description="The skill assigned to the items that request it.")
 
     @classmethod
     def of(cls, suggestion: Suggestion, **more: Any) -> Self:
@@ -210,9 +213,9 @@ class SuggestionPage(BaseModel):
     next: int | None
 
     @classmethod
-    def of(cls, found: Sequence[Suggestion], limit: int) -> Self:
-        shown = [SuggestionShown.of(suggestion) for suggestion in found[:limit]]
-        return cls.model_construct(suggestions=shown, next=shown[-1].id if len(found) > limit else None)
+    def of(cls, suggestions: Sequence[Suggestion], limit: int) -> Self:
+        page = [SuggestionShown.of(suggestion) for suggestion in suggestions[:limit]]
+        return cls.model_construct(suggestions=page, next=page[-1].id if len(suggestions) > limit else None)
 
 
 class NearSkill(BaseModel):
@@ -226,16 +229,16 @@ class NearSkill(BaseModel):
 
 
 class SuggestionEvidence(SuggestionShown):
-    items: list[ItemShown] = Field(description="Items that ask for it; descriptions are cut.")
+    items: list[ItemShown] = Field(description="Items that request it; descriptions are truncated.")
     next: int | None = Field(description="`after` of the next items; null at the end.")
-    nearest: list[NearSkill] | None = Field(description="Active skills that mean the most alike; null: no model.")
+    nearest: list[NearSkill] | None = Field(description="The most similar active skills; null without a model.")
 
     @classmethod
     def of_evidence(cls, evidence: Evidence) -> Self:
         near = evidence.nearest
         return cls.of(
             evidence.suggestion,
-            items=[_asking_item(stored) for stored in evidence.items],
+            items=[_evidence_item(stored) for stored in evidence.items],
             next=evidence.more_after,
             nearest=None if near is None else [NearSkill.of(skill) for skill in near],
         )
@@ -259,13 +262,13 @@ class AuditPage(BaseModel):
     next: int | None = Field(description="`before` of the next page; null at the end.")
 
     @classmethod
-    def of(cls, found: Sequence[tuple[int, AuditEntry]], limit: int) -> Self:
-        entries = [AuditShown.of(number, entry) for number, entry in found[:limit]]
-        return cls.model_construct(entries=entries, next=entries[-1].id if len(found) > limit else None)
+    def of(cls, numbered: Sequence[tuple[int, AuditEntry]], limit: int) -> Self:
+        entries = [AuditShown.of(number, entry) for number, entry in numbered[:limit]]
+        return cls.model_construct(entries=entries, next=entries[-1].id if len(numbered) > limit else None)
 
 
-def _asking_item(stored: StoredItem) -> ItemShown:
-    """An item as evidence: enough to see what it is."""
+def _evidence_item(stored: StoredItem) -> ItemShown:
+    """Return an item as evidence, with a truncated description."""
     item = stored.item
     description = item.description[:MAX_EVIDENCE]
     return model_of(ItemShown, item, id=str(stored.id), db_id=stored.id, type=item.kind, description=description)

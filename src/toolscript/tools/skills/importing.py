@@ -1,4 +1,4 @@
-"""Skills in bulk: from a file, from the taxonomy that ships, and all items to be classified anew."""
+"""Skills in bulk: import and export, the default taxonomy, and reclassification of all items."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from toolscript.tools.skills.management import all_skills
 
 RECLASSIFIED_AT_ONCE = 1_000
 
-# Who the audit says has loaded the taxonomy that ships.
+# The actor that the audit records for the default taxonomy.
 LOADER = "toolscript migrate"
 MAX_BYTES = 16 * 1024 * 1024
 
@@ -34,7 +34,7 @@ class SkillImport:
 
 @dataclass(frozen=True)
 class LoadedSkills:
-    """How many of the skills that ship were loaded, and whether there are items that may belong to them."""
+    """The number of default skills loaded, and whether there are items to classify."""
 
     count: int
     items: bool
@@ -48,11 +48,11 @@ async def import_skills(
     replace_all: bool = False,
     on_progress: OnProgress = silent,
 ) -> SkillImport:
-    """Each is added, or changed where it differs. With `replace_all`, every other skill is deactivated."""
+    """Add each skill, or change it if it differs. `replace_all` deactivates every other skill."""
     if replace_all and not skills:
         raise InvalidRequest(
-            "there is no skill in it, and none was deactivated",
-            hint="replacing with nothing would end all routing; leave --replace out if that is a mistake",
+            "the file contains no skill, and none was deactivated",
+            hint="replacing all skills with none would disable routing; leave --replace out",
         )
     done: dict[str, list[str]] = {"added": [], "changed": [], "unchanged": []}
     for number, skill in enumerate(skills, 1):
@@ -64,7 +64,7 @@ async def import_skills(
 
 
 async def load_defaults(taxonomy: Taxonomy, skills: Sequence[Skill]) -> int:
-    """Loads what ships where nobody has decided anything yet; what was cut short is finished. Answers how many."""
+    """Load the default skills if no person has made a decision yet; return how many. Resumable."""
     decided = await taxonomy.audit(None, len(skills) + 1)
     if any(entry.actor != LOADER for _, entry in decided) or len(decided) >= len(skills):
         return 0
@@ -86,7 +86,7 @@ async def reclassify_all(
     total: int | None = None,
     on_progress: OnProgress = silent,
 ) -> int:
-    """Has every item classified anew that no person decided about, or those of a skill or a source."""
+    """Reclassify every item that no person decided about, or those of a skill or a source."""
     count = after = 0
     while ids := await assignments.reclassify(after, RECLASSIFIED_AT_ONCE, skill_id=skill_id, source=source):
         count += len(ids)
@@ -97,16 +97,16 @@ async def reclassify_all(
 
 async def _put(taxonomy: Taxonomy, skill: Skill, by: str) -> str:
     try:
-        known = await taxonomy.find(skill.id)
+        stored = await taxonomy.find(skill.id)
     except NotFound:
         try:
             await taxonomy.add(skill, by)
         except Conflict:
-            # Somebody else has added it meanwhile.
+            # It was added concurrently.
             await taxonomy.change(skill, by)
             return "changed"
         return "added"
-    if known.skill == skill:
+    if stored.skill == skill:
         return "unchanged"
     await taxonomy.change(skill, by)
     return "changed"
@@ -129,13 +129,13 @@ def read_skills(path: Path) -> list[Skill]:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise NotFound(f"cannot read {path}: {error.strerror}", hint="give the path of a file of skills") from None
+        raise NotFound(f"cannot read {path}: {error.strerror}", hint="use the path of a file of skills") from None
     if len(data) > MAX_BYTES:
         raise InvalidRequest(f"{path} is larger than {MAX_BYTES >> 20} MiB")
     try:
         return skills_from_text(data.decode())
     except UnicodeDecodeError:
-        raise InvalidRequest(f"{path} is not text in UTF-8") from None
+        raise InvalidRequest(f"{path} is not UTF-8 text") from None
 
 
 def write_skills(path: Path, skills: Sequence[Skill]) -> None:
@@ -143,11 +143,11 @@ def write_skills(path: Path, skills: Sequence[Skill]) -> None:
         path.write_text(skills_to_text(skills), "utf-8")
     except OSError as error:
         raise InvalidRequest(
-            f"cannot write {path}: {error.strerror}", hint="give a path that can be written"
+            f"cannot write {path}: {error.strerror}", hint="use a path that can be written"
         ) from None
 
 
 def skills_to_text(skills: Sequence[Skill]) -> str:
-    """One skill a line in a list: small to read, and a change of one skill is a change of one line."""
+    """Return a JSON list with one skill per line: easy to read, and a changed skill is a changed line."""
     lines = [json.dumps(skill_to_json(skill), ensure_ascii=False) for skill in skills]
     return "[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n"

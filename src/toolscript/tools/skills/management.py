@@ -1,4 +1,4 @@
-"""What people do with skills, the same over every interface. A change is stored, then indexed at once."""
+"""Management of skills, shared by all interfaces. A change is stored, then indexed at once."""
 
 import asyncio
 import logging
@@ -21,19 +21,19 @@ from toolscript.tools.ports import Assignments, Catalog, Suggestions, Taxonomy
 PAGE = 200
 
 BATCH = 64
-# More skills than a person can oversee; those after it in order of id are not compared.
+# More skills than a person can oversee; further ones, in order of id, are not compared.
 MAX_COMPARED = 10_000
 
 OpenEmbedder = Callable[[], Awaitable[Embedder]]
 
 EDIT_TRIES = 5
-FOLLOWED_AT_ONCE = 100
-FOLLOW_SECONDS = 10.0
+SKILLS_AT_ONCE = 100
+INDEX_SECONDS = 10.0
 NEAREST = 3
 NEAREST_SECONDS = 10.0
 
-# Writes the points of these skills where they are behind; answers how many it wrote.
-Follow = Callable[[Collection[str]], Awaitable[int]]
+# Writes the points of those of these skills that are stale; returns how many.
+IndexSkills = Callable[[Collection[str]], Awaitable[int]]
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ async def all_skills(taxonomy: Taxonomy, *, active_only: bool = False) -> AsyncI
 
 
 class ActiveSkills:
-    """In order of id, and no more than `most` of them."""
+    """The active skills in order of id, at most `maximum`."""
 
     def __init__(self, taxonomy: Taxonomy, maximum: int | None = None) -> None:
         self._taxonomy = taxonomy
@@ -56,7 +56,7 @@ class ActiveSkills:
         self._skills: tuple[Skill, ...] = ()
 
     async def now(self) -> tuple[Skill, ...]:
-        """The very same tuple for as long as nothing has changed."""
+        """Return the active skills; the identical tuple until a skill changes."""
         revision = await self._taxonomy.revision()
         if revision != self._revision:
             self._skills, self._revision = await self._read(), revision
@@ -72,7 +72,7 @@ class ActiveSkills:
 
 
 class NearestSkills:
-    """Makes the vector of each skill's text once, with a model that is opened when it is first asked."""
+    """Finds the skills nearest to a text. Embeds each skill once; the model opens with the first request."""
 
     def __init__(self, taxonomy: Taxonomy, open_embedder: OpenEmbedder) -> None:
         self._active_skills = ActiveSkills(taxonomy, MAX_COMPARED)
@@ -82,33 +82,33 @@ class NearestSkills:
         self._vectors: dict[str, Vector] = {}
 
     async def to(self, text: str, count: int) -> tuple[NearSkill, ...]:
-        """Active skills, the nearest first."""
+        """Return the active skills nearest to the text, best first."""
         embedder = await self._open_embedder()
         async with self._catching_up:
             await self._catch_up(embedder)
             skills, vectors = self._skills, [self._vectors[skill.text] for skill in self._skills]
         if not skills:
             return ()
-        scores = np.stack(vectors) @ (await embedder.embed_passages([text]))[0]
+        scores = np.stack(vectors) @ (await embedder.embed_texts([text]))[0]
         best = np.argsort(-scores, kind="stable")[:count]
         return tuple(NearSkill(skills[place], round(float(scores[place]), 4)) for place in best)
 
     async def _catch_up(self, embedder: Embedder) -> None:
-        """What was embedded before somebody lost patience is not embedded again."""
+        """Embed new skills in batches. A later call keeps the batches done before a timeout."""
         skills = await self._active_skills.now()
         if skills is self._skills:
             return
         new = [text for text in dict.fromkeys(skill.text for skill in skills) if text not in self._vectors]
         for first in range(0, len(new), BATCH):
             batch = new[first : first + BATCH]
-            self._vectors.update(zip(batch, await embedder.embed_passages(batch), strict=True))
-        wanted = {skill.text for skill in skills}
-        self._vectors = {text: vector for text, vector in self._vectors.items() if text in wanted}
+            self._vectors.update(zip(batch, await embedder.embed_texts(batch), strict=True))
+        texts = {skill.text for skill in skills}
+        self._vectors = {text: vector for text, vector in self._vectors.items() if text in texts}
         self._skills = skills
 
 
 class Routing(StrEnum):
-    """Whether searches are routed by a change already, or only once a worker has followed it."""
+    """Whether a change already affects routing, or only after a worker has indexed it."""
 
     DONE = "done"
     PENDING = "pending"
@@ -133,7 +133,7 @@ class SkillManagement:
     suggestions: Suggestions
     catalog: Catalog
     nearest: NearestSkills
-    follow: Follow
+    index_skills: IndexSkills
 
     async def add(self, skill: Skill, by: str) -> Written:
         return Written(await self.taxonomy.add(skill, by), await self.route([skill.id]))
@@ -142,21 +142,21 @@ class SkillManagement:
         return Written(await self.taxonomy.change(skill, by), await self.route([skill.id]))
 
     async def edit(self, skill_id: str, changes: JsonObject, by: str) -> Written:
-        return await self._edit(skill_id, lambda known: changed_skill(known, changes), by)
+        return await self._edit(skill_id, lambda skill: changed_skill(skill, changes), by)
 
     async def set_active(self, skill_id: str, is_active: bool, by: str) -> Written:
-        return await self._edit(skill_id, lambda known: replace(known, is_active=is_active), by)
+        return await self._edit(skill_id, lambda skill: replace(skill, is_active=is_active), by)
 
     async def _edit(self, skill_id: str, edited: Callable[[Skill], Skill], by: str) -> Written:
-        """What others change at the same time stays changed: the edit is made to what is there now."""
+        """Edit the current skill, and retry on a conflict, so that concurrent edits are not lost."""
         for _ in range(EDIT_TRIES - 1):
             with suppress(Conflict):
                 return await self._edit_once(skill_id, edited, by)
         return await self._edit_once(skill_id, edited, by)
 
     async def _edit_once(self, skill_id: str, edited: Callable[[Skill], Skill], by: str) -> Written:
-        known = (await self.taxonomy.find(skill_id)).skill
-        entry = await self.taxonomy.change(edited(known), by, instead_of=known)
+        skill = (await self.taxonomy.find(skill_id)).skill
+        entry = await self.taxonomy.change(edited(skill), by, instead_of=skill)
         return Written(entry, await self.route([skill_id]))
 
     async def evidence(self, suggestion_id: int, after: int, limit: int) -> Evidence:
@@ -168,20 +168,20 @@ class SkillManagement:
         return Evidence(suggestion, items, more_after, nearest, reason)
 
     async def approve(self, suggestion_id: int, changes: JsonObject, by: str) -> Decided:
-        """`changes` are what the person wants different from what was suggested."""
+        """Approve a suggestion. `changes` are the reviewer's changes to the suggested skill."""
         suggestion = await self.suggestions.find(suggestion_id)
         skill = skill_from_json({**proposed(suggestion.suggested), **changes})
         return Decided(await self.suggestions.approve(suggestion_id, skill, by), await self.route([skill.id]))
 
     async def route(self, skill_ids: Sequence[str]) -> Routing:
-        """Has the points of changed skills written now. What cannot be now is done by a worker later."""
+        """Index changed skills now. If that fails, a worker does it later."""
         try:
-            async with asyncio.timeout(FOLLOW_SECONDS):
-                for first in range(0, len(skill_ids), FOLLOWED_AT_ONCE):
-                    await self.follow(skill_ids[first : first + FOLLOWED_AT_ONCE])
+            async with asyncio.timeout(INDEX_SECONDS):
+                for first in range(0, len(skill_ids), SKILLS_AT_ONCE):
+                    await self.index_skills(skill_ids[first : first + SKILLS_AT_ONCE])
         except (ToolscriptError, TimeoutError) as error:
             reason = str(error) or "no answer in time"
-            logger.warning("changed skills have yet to be indexed", extra={"part": "index", "reason": reason})
+            logger.warning("changed skills are not indexed yet", extra={"part": "index", "reason": reason})
             return Routing.PENDING
         return Routing.DONE
 
@@ -197,7 +197,7 @@ class SkillManagement:
 
 
 def proposed(suggested: SuggestedSkill) -> dict[str, object]:
-    """The skill as it was suggested; without an id where the name gives none."""
+    """Return the suggested skill as JSON; without an id if the name yields none."""
     skill_id = skill_id_of(suggested.name)
     fields: dict[str, object] = {
         "name": suggested.name[:MAX_NAME],

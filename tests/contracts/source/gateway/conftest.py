@@ -1,4 +1,4 @@
-"""One machine with the servers that S1 speaks of, and a gateway that runs on it."""
+"""One machine with the servers of S1, and a running gateway."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.e2e.gateway.machines import Gateway, Machine, copy_of, new_machine
 
 @pytest.fixture(scope="session")
 def weights(model_folder: str) -> Path:
-    """The folder of a real model, wherever it lies."""
+    """Return the folder of a real model."""
     if Path(model_folder).is_dir():
         return Path(model_folder)
     from fastembed import TextEmbedding
@@ -22,7 +22,7 @@ def weights(model_folder: str) -> Path:
 
 @pytest.fixture(scope="session")
 def searched(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Machine:
-    """Its tools are known and embedded; no gateway runs on it. Not to be changed."""
+    """Return a machine whose tools are cached and embedded, without a gateway. Read-only."""
     machine = new_machine(tmp_path_factory.mktemp("s1") / "machine", weights).here()
     machine.configure(catalog_servers(write_catalog(machine.folder / "tools.jsonl", TOOLS), SERVERS))
     machine.run("search", "anything", "--threshold", "0")
@@ -31,7 +31,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Machine
 
 @pytest.fixture
 def spare(searched: Machine, tmp_path: Path) -> Machine:
-    """A copy of it, to be changed."""
+    """Return a copy that a test may change."""
     return copy_of(searched, tmp_path / "machine")
 
 

@@ -1,4 +1,4 @@
-"""Stands before a gateway, hands everything on, and remembers what was asked."""
+"""A recording proxy in front of a gateway."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,8 +34,8 @@ def recorded(gateway: Gateway) -> Iterator[Recorder]:
             target = urlsplit(self.path)
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             query = {name: values[0] for name, values in parse_qs(target.query).items()}
-            said = Asked(self.command, target.path, query, self.headers.get("content-type"), body.decode())
-            recorder.asked.append(said)
+            message = Asked(self.command, target.path, query, self.headers.get("content-type"), body.decode())
+            recorder.asked.append(message)
             answer = gateway.ask(self.path, self.command, content=body)
             self.send_response(answer.status_code)
             self.send_header("content-type", answer.headers["content-type"])
@@ -46,7 +46,7 @@ def recorded(gateway: Gateway) -> Iterator[Recorder]:
         do_POST = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     recorder.url = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""Literal mode: the confidence is the weighted sum of two scores, and the threshold and the order go by it."""
+"""Literal mode: the confidence is the weighted sum of two scores, and decides threshold and order."""
 
 import json
 from pathlib import Path
@@ -21,8 +21,8 @@ Result = dict[str, Any]
 
 
 def literally(gateway: Gateway, query: str, **more: object) -> list[Result]:
-    asked = {"search_type": "semantic", "explain": 1, "threshold": 0, "limit": 100, **more}
-    answer = gateway.search(query, **asked)
+    request = {"search_type": "semantic", "explain": 1, "threshold": 0, "limit": 100, **more}
+    answer = gateway.search(query, **request)
     assert answer["semantic"] is True
     return list(answer["results"])
 
@@ -38,17 +38,17 @@ def weighed(result: Result, alpha: float) -> Any:
 
 @pytest.mark.states("S1-004", "S1-127")
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_confidence_is_seven_tenths_of_meaning_and_three_of_spelling(gateway: Gateway, query: str) -> None:
+def test_a_confidence_is_0_7_dense_plus_0_3_fuzzy(gateway: Gateway, query: str) -> None:
     results = literally(gateway, query)
     assert len(results) == len(TOOLS)
-    assert [one["confidence"] for one in results] == [weighed(one, 0.7) for one in results]
-    assert len({one["parts"]["semantic"] for one in results}) > 5
+    assert [result["confidence"] for result in results] == [weighed(result, 0.7) for result in results]
+    assert len({result["parts"]["semantic"] for result in results}) > 5
 
 
 @pytest.mark.states("S1-009", "S1-127")
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_order_goes_by_that_number_and_then_by_name(gateway: Gateway, query: str) -> None:
-    order = [(-one["confidence"], one["toolId"]) for one in literally(gateway, query)]
+    order = [(-item["confidence"], item["toolId"]) for item in literally(gateway, query)]
     assert order == sorted(order)
 
 
@@ -56,31 +56,31 @@ def test_the_order_goes_by_that_number_and_then_by_name(gateway: Gateway, query:
 async def test_the_semantic_score_is_the_cosine_with_the_kept_vector(
     person: Machine, gateway: Gateway, weights: Path
 ) -> None:
-    asked = (await LocalEmbedder(str(weights)).embed_query(PLAIN)).astype(float)
+    requests = (await LocalEmbedder(str(weights)).embed_query(PLAIN)).astype(float)
     kept = embeddings_of(person)
-    told = {one["toolId"]: one["parts"]["semantic"] for one in literally(gateway, PLAIN)}
-    expected = {name: max(0.0, float(asked @ vector_of(kept, name))) for name in told}
-    assert told == pytest.approx(expected, abs=2e-3)
-    assert max(told.values()) > 0.3
+    output = {item["toolId"]: item["parts"]["semantic"] for item in literally(gateway, PLAIN)}
+    expected = {name: max(0.0, float(requests @ vector_of(kept, name))) for name in output}
+    assert output == pytest.approx(expected, abs=2e-3)
+    assert max(output.values()) > 0.3
 
 
 @pytest.mark.states("S1-004")
 def test_the_fuzzy_score_is_1_with_every_word_and_0_with_none(gateway: Gateway) -> None:
-    scores = {one["toolId"]: fuzzy(one) for one in literally(gateway, "weather forecast")}
+    scores = {item["toolId"]: fuzzy(item) for item in literally(gateway, "weather forecast")}
     assert scores["otherserver__get_forecast"] == 1.0
     assert scores["filesystem__read"] == scores["github__create_issue"] == 0.0
 
 
 @pytest.mark.states("S1-124", "S1-125")
-def test_an_alpha_in_the_environment_is_the_weight_of_meaning(searched: Machine) -> None:
-    told = searched.also(TOOLSCRIPT_SEARCH_ALPHA="0.8", TOOLSCRIPT_SEARCH_TYPE="semantic")
+def test_an_alpha_in_the_environment_is_the_dense_weight(searched: Machine) -> None:
+    output = searched.also(TOOLSCRIPT_SEARCH_ALPHA="0.8", TOOLSCRIPT_SEARCH_TYPE="semantic")
     for query in (PLAIN, TYPO):
-        asked = ("search", query, "--explain", "--threshold", "0", "--limit", "100")
-        results = told.json(*asked)["results"]
-        assert [one["confidence"] for one in results] == [weighed(one, 0.8) for one in results]
-        default = searched.json(*asked, "--search-type", "semantic")["results"]
-        assert {one["toolId"]: one["confidence"] for one in default} != {
-            one["toolId"]: one["confidence"] for one in results
+        requests = ("search", query, "--explain", "--threshold", "0", "--limit", "100")
+        results = output.json(*requests)["results"]
+        assert [item["confidence"] for item in results] == [weighed(item, 0.8) for item in results]
+        default = searched.json(*requests, "--search-type", "semantic")["results"]
+        assert {item["toolId"]: item["confidence"] for item in default} != {
+            item["toolId"]: item["confidence"] for item in results
         }
 
 
@@ -88,10 +88,10 @@ def test_an_alpha_in_the_environment_is_the_weight_of_meaning(searched: Machine)
 @pytest.mark.parametrize("threshold", [0.35, 0.5])
 def test_the_threshold_cuts_off_sums_below_it(gateway: Gateway, threshold: float) -> None:
     every = literally(gateway, READING)
-    told = {} if threshold == 0.35 else {"threshold": threshold}
-    answer = gateway.search(READING, search_type="semantic", limit=100, **told)
-    above = [one["toolId"] for one in every if one["confidence"] >= threshold]
-    assert [one["toolId"] for one in answer["results"]] == above
+    output = {} if threshold == 0.35 else {"threshold": threshold}
+    answer = gateway.search(READING, search_type="semantic", limit=100, **output)
+    above = [item["toolId"] for item in every if item["confidence"] >= threshold]
+    assert [item["toolId"] for item in answer["results"]] == above
     assert (answer["totalResults"], answer["threshold"]) == (len(above), threshold)
     assert 0 < len(above) < len(every)
 
@@ -106,7 +106,7 @@ def test_a_misspelt_name_is_first_by_its_spelling_and_less_sure_than_the_exact_o
 
 @pytest.mark.states("S1-013", "S1-014", "S1-015", "S1-069")
 def test_a_shell_is_lifted_for_what_it_can_do(gateway: Gateway) -> None:
-    [shell] = (one for one in literally(gateway, GIT) if one["serverName"] == "shell")
+    [shell] = (item for item in literally(gateway, GIT) if item["serverName"] == "shell")
     assert shell["reason"] == "Capability inference (shell → git operations)"
     parts = shell["parts"]
     assert parts["boost"] == 0.62 > max(parts["words"], parts["fuzzy"])
@@ -114,15 +114,13 @@ def test_a_shell_is_lifted_for_what_it_can_do(gateway: Gateway) -> None:
 
 
 @pytest.mark.states("S1-127", "S1-123")
-def test_the_setting_is_for_searches_that_say_nothing_and_a_flag_beats_it(
-    person: Machine, gateway: Gateway
-) -> None:
+def test_the_setting_is_the_default_and_a_flag_beats_it(person: Machine, gateway: Gateway) -> None:
     default, literal = gateway.search(READING), gateway.search(READING, search_type="semantic")
     assert default["results"] != literal["results"]
-    told = person.also(TOOLSCRIPT_SEARCH_TYPE="semantic")
-    assert told.json("search", READING)["results"] == literal["results"]
+    output = person.also(TOOLSCRIPT_SEARCH_TYPE="semantic")
+    assert output.json("search", READING)["results"] == literal["results"]
     assert person.json("search", READING, "--search-type", "semantic")["results"] == literal["results"]
-    assert told.json("search", READING, "--search-type", "hybrid")["results"] == default["results"]
+    assert output.json("search", READING, "--search-type", "hybrid")["results"] == default["results"]
     assert gateway.search(READING, search_type="hybrid")["results"] == default["results"]
 
 
@@ -130,40 +128,44 @@ def test_the_setting_is_for_searches_that_say_nothing_and_a_flag_beats_it(
 async def test_a_gateway_with_the_setting_answers_so_from_its_first_search_on(
     spare: Machine, gateway: Gateway
 ) -> None:
-    """The model takes longer to load than the remembered tools: the first search waits for it."""
+    """The model takes longer to load than the cached tools: the first search waits for it."""
     with spare.also(TOOLSCRIPT_SEARCH_TYPE="semantic").gateway() as literal:
         first = literal.search(PLAIN, explain=1)
         async with mcp_over_http(literal) as agent:
-            [told] = await agent.search(PLAIN)
+            [output] = await agent.search(PLAIN)
     assert first["semantic"] is True
-    assert [(one.tool, one.confidence) for one in told.found] == [
-        (one["toolId"], round(one["confidence"], 2)) for one in first["results"]
+    assert [(item.tool, item.confidence) for item in output.found] == [
+        (item["toolId"], round(item["confidence"], 2)) for item in first["results"]
     ]
     assert first["results"] == gateway.search(PLAIN, explain=1, search_type="semantic")["results"]
 
 
 @pytest.mark.states("S1-032", "S1-034")
-def test_without_a_model_the_fuzzy_score_is_the_confidence_and_it_is_said(searched: Machine) -> None:
+def test_without_a_model_the_fuzzy_score_is_the_confidence_and_a_warning_says_so(searched: Machine) -> None:
     offline = searched.without("TOOLSCRIPT_SEARCH_MODEL").also(TOOLSCRIPT_SEARCH_TYPE="semantic")
     answer = offline.json("search", READING, "--explain")
     assert (answer["semantic"], answer["results"][0]["toolId"]) == (False, READ)
-    assert "words alone" in answer["hint"]
-    assert [one["confidence"] for one in answer["results"]] == [fuzzy(one) for one in answer["results"]]
+    assert "keyword search only" in answer["hint"]
+    assert [result["confidence"] for result in answer["results"]] == [
+        fuzzy(result) for result in answer["results"]
+    ]
 
 
-def test_keyword_is_the_fuzzy_score_alone_and_nobody_is_blamed_for_it(gateway: Gateway) -> None:
+def test_keyword_is_the_fuzzy_score_alone_without_a_warning(gateway: Gateway) -> None:
     answer = gateway.search(READING, search_type="keyword", explain=1)
     assert (answer["semantic"], answer["results"][0]["toolId"], answer.get("hint")) == (False, READ, None)
-    assert [one["confidence"] for one in answer["results"]] == [fuzzy(one) for one in answer["results"]]
+    assert [result["confidence"] for result in answer["results"]] == [
+        fuzzy(result) for result in answer["results"]
+    ]
 
 
-def test_a_line_of_many_may_say_how_it_is_searched(person: Machine, gateway: Gateway) -> None:
+def test_a_line_of_many_may_set_its_search_type(person: Machine, gateway: Gateway) -> None:
     line = json.dumps({"query": READING, "search_type": "semantic"})
-    told = json.loads(person.run("search", "--json", standard_input=line + "\n").stdout)
-    assert told["results"] == gateway.search(READING, search_type="semantic")["results"]
+    output = json.loads(person.run("search", "--json", standard_input=line + "\n").stdout)
+    assert output["results"] == gateway.search(READING, search_type="semantic")["results"]
 
 
-def test_a_way_to_search_that_nobody_knows_is_refused(person: Machine, gateway: Gateway) -> None:
+def test_an_unknown_search_type_is_refused(person: Machine, gateway: Gateway) -> None:
     answer = gateway.ask("/search?q=x&search_type=literal")
     assert (answer.status_code, answer.json()["error"]["details"]["field"]) == (422, "search_type")
     person.run("search", "x", "--search-type", "literal", code=2)

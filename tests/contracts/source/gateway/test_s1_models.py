@@ -1,4 +1,4 @@
-"""Which model embeds, what is kept of it, and what a change of a tool does to the file."""
+"""The embedding model, its cache file, and updates after a change of a tool."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The search command and the endpoint behind it, as a person and a program see them."""
+"""The search command and its endpoint, as users and programs see them."""
 
 import re
 from urllib.parse import urlencode
@@ -26,8 +26,8 @@ def test_a_search_shows_a_table_with_three_columns(person: Machine) -> None:
     assert re.fullmatch(r"Tool +Confidence  Reason", head.rstrip())
     read = [ROW.fullmatch(row.rstrip()) for row in rows]
     assert 1 <= len(rows) <= 3
-    assert all(one and one.start(2) == head.index("Confidence") for one in read)
-    assert all(one and one.start(3) == head.index("Reason") for one in read)
+    assert all(item and item.start(2) == head.index("Confidence") for item in read)
+    assert all(item and item.start(3) == head.index("Reason") for item in read)
     first = read[0]
     assert first is not None
     assert first["tool"] == READ
@@ -37,7 +37,7 @@ def test_a_search_shows_a_table_with_three_columns(person: Machine) -> None:
 
 @pytest.mark.states("S1-066", "S1-147")
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
-def test_a_reason_joins_what_speaks_for_a_tool(gateway: Gateway, search_type: str) -> None:
+def test_a_reason_joins_all_matches_of_a_tool(gateway: Gateway, search_type: str) -> None:
     [best] = gateway.search("read file contents", limit=1, search_type=search_type)["results"]
     evidence, _, domain = best["reason"].partition(" (")
     assert evidence.split(" + ")[-2:] == ["Semantic similarity", "words read, file, contents"]
@@ -49,18 +49,18 @@ def test_a_reason_joins_what_speaks_for_a_tool(gateway: Gateway, search_type: st
 def test_results_have_confidences_and_reasons_the_highest_first(gateway: Gateway, search_type: str) -> None:
     results = gateway.search("search for files", threshold=0, limit=100, search_type=search_type)["results"]
     assert len(results) == len(TOOLS)
-    confidences = [one["confidence"] for one in results]
+    confidences = [item["confidence"] for item in results]
     assert confidences == sorted(confidences, reverse=True)
-    assert all(0 <= one <= 1 for one in confidences)
+    assert all(0 <= item <= 1 for item in confidences)
     assert len({*confidences}) > 3
-    assert all(one["reason"] for one in results)
+    assert all(item["reason"] for item in results)
 
 
 @pytest.mark.states("S1-003", "S1-006")
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
 def test_a_request_for_what_grep_does_finds_it_first(gateway: Gateway, search_type: str) -> None:
-    asked = {"threshold": 0, "limit": 1, "search_type": search_type}
-    [best] = gateway.search("find files containing specific text", **asked)["results"]
+    request = {"threshold": 0, "limit": 1, "search_type": search_type}
+    [best] = gateway.search("find files containing specific text", **request)["results"]
     assert best["toolId"] == "desktop-commander__search_code"
 
 
@@ -69,7 +69,7 @@ def test_a_shell_is_no_answer_where_nothing_is_known_of_what_shells_can_do(spare
     [boosted] = spare.json("search", GIT, "--limit", "1")["results"]
     (spare.data / "capabilities.toml").write_text("[general]\n[capability]\n", "utf-8")
     plain = spare.json("search", GIT, "--threshold", "0", "--limit", "100")["results"]
-    [same] = (one for one in plain if one["serverName"] == "shell")
+    [same] = (item for item in plain if item["serverName"] == "shell")
     assert boosted["toolId"] == same["toolId"] == "shell__execute_command"
     assert same["confidence"] < 0.35 < boosted["confidence"]
     assert "Capability" not in same["reason"]
@@ -77,20 +77,20 @@ def test_a_shell_is_no_answer_where_nothing_is_known_of_what_shells_can_do(spare
 
 @pytest.mark.states("S1-079", "S1-080", "S1-081", "S1-148")
 def test_types_of_a_search_are_two_calls_of_the_gateway(person: Machine, gateway: Gateway) -> None:
-    found = [one["toolId"] for one in gateway.search("read file")["results"]]
-    assert len(found) > 1
+    result = [item["toolId"] for item in gateway.search("read file")["results"]]
+    assert len(result) > 1
     with recorded(gateway) as recorder:
-        told = person.also(TOOLSCRIPT_GATEWAY_URL=recorder.url)
-        assert "export const tools" in told.run("search", "read file", "--output", "types").stdout
+        output = person.also(TOOLSCRIPT_GATEWAY_URL=recorder.url)
+        assert "export const tools" in output.run("search", "read file", "--output", "types").stdout
     first, second = recorder.asked
     assert (first.method, first.path) == ("GET", "/search")
     assert (first.query["q"], first.query["limit"]) == ("read file", "3")
     assert (second.method, second.path) == ("GET", "/runtime/tools.ts")
-    assert second.query["filter"] == ",".join(found)
+    assert second.query["filter"] == ",".join(result)
 
 
 @pytest.mark.states("S1-108", "S1-109", "S1-110", "S1-111", "S1-119", "S1-120")
-def test_the_endpoint_says_what_was_asked_how_many_there_are_and_the_threshold(gateway: Gateway) -> None:
+def test_the_endpoint_returns_the_query_the_count_and_the_threshold(gateway: Gateway) -> None:
     answer = gateway.ask("/search?q=find+files&limit=1")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     data = answer.json()
@@ -103,11 +103,11 @@ def test_the_endpoint_says_what_was_asked_how_many_there_are_and_the_threshold(g
 
 @pytest.mark.states("S1-113", "S1-114", "S1-115", "S1-116", "S1-117", "S1-118")
 def test_a_result_of_the_endpoint_has_six_fields(gateway: Gateway) -> None:
-    asked = urlencode({"q": "find files", "limit": 5})
-    results = {one["toolId"]: one for one in gateway.ask(f"/search?{asked}").json()["results"]}
-    found = results["desktop-commander__search_files"]
-    confidence, reason = found.pop("confidence"), found.pop("reason")
-    assert found == {
+    request = urlencode({"q": "find files", "limit": 5})
+    results = {item["toolId"]: item for item in gateway.ask(f"/search?{request}").json()["results"]}
+    result = results["desktop-commander__search_files"]
+    confidence, reason = result.pop("confidence"), result.pop("reason")
+    assert result == {
         "toolId": "desktop-commander__search_files",
         "serverName": "desktop-commander",
         "toolName": "search_files",
@@ -120,9 +120,9 @@ def test_a_result_of_the_endpoint_has_six_fields(gateway: Gateway) -> None:
 
 @pytest.mark.states("S1-068")
 def test_a_domain_is_named_and_adds_nothing(gateway: Gateway) -> None:
-    """In literal mode every part that counts is told, and none of them is the domain."""
+    """In literal mode every part of the score is returned, and none of them is the domain."""
     results = gateway.search("read file contents", search_type="semantic", explain=1)["results"]
     assert results[0]["reason"].endswith("(file operations)")
-    for one in results:
-        assert {*one["parts"]["standing"]} == {"meaning", "words"}
-        assert sum(one["parts"]["standing"].values()) == pytest.approx(one["confidence"], abs=2e-4)
+    for result in results:
+        assert {*result["parts"]["contributions"]} == {"meaning", "words"}
+        assert sum(result["parts"]["contributions"].values()) == pytest.approx(result["confidence"], abs=2e-4)

@@ -1,4 +1,4 @@
-"""The TypeScript module: its text, what the compiler says of it, and what it does under Deno."""
+"""The TypeScript module: its text, compiler checks, and behaviour under Deno."""
 
 import json
 import re
@@ -91,12 +91,12 @@ def test_a_function_posts_its_params_to_the_gateway_and_returns_the_result(gatew
 
 
 @pytest.mark.states("S1-097", "S1-101")
-def test_a_function_throws_without_an_address_and_what_the_gateway_says(gateway: Gateway, sample: str) -> None:
+def test_a_function_throws_without_an_address_and_with_the_gateways_message(gateway: Gateway, sample: str) -> None:
     reads = CATCH.format('filesystem.read({ file_path: "x" })')
     assert run_client_under_deno("", sample, reads, check=False) == "TOOLSCRIPT_GATEWAY_URL not set\n"
     gone = sample.replace("/tools/filesystem__read", "/tools/filesystem__gone")
-    said = run_client_under_deno(gateway.url, gone, reads, check=False)
-    assert said == gateway.call("filesystem__gone").json()["error"]["message"] + "\n"
+    message = run_client_under_deno(gateway.url, gone, reads, check=False)
+    assert message == gateway.call("filesystem__gone").json()["error"]["message"] + "\n"
 
 
 @pytest.mark.states("S1-082", "S1-083", "S1-084", "S1-085", "S1-104", "S1-149", "S1-150")
@@ -111,8 +111,8 @@ def test_a_search_for_types_is_markdown_with_the_module_and_an_example(person: M
         "|------|-----------|--------|",
     ]
     rows = [line.split(" | ")[:2] for line in head.splitlines()[4:] if line]
-    assert rows == [[f"| {one['toolId']}", f"{one['confidence']:.2f}"] for one in results]
-    assert code == person.run("get-types", *(one["toolId"] for one in results)).stdout
+    assert rows == [[f"| {result['toolId']}", f"{result['confidence']:.2f}"] for result in results]
+    assert code == person.run("get-types", *(result["toolId"] for result in results)).stdout
     assert between.strip() == "Usage example:"
     assert f"Usage example:\n```typescript\n{example}```\n" in document
     assert "// Call tools using the generated client\n" in example

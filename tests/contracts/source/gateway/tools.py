@@ -1,4 +1,4 @@
-"""The tools that S1 names, and some that only stand beside them."""
+"""The tools that S1 names, and some others."""
 
 from tests.e2e.gateway.catalogs import Tool, tool
 

@@ -1,4 +1,4 @@
-"""What an answer has to be by the source document: cosines taken by hand from the vectors that Qdrant holds."""
+"""Expected answers by the source document: cosines computed from the vectors in Qdrant."""
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ Scored = list[tuple[str, float]]
 
 @dataclass(frozen=True)
 class Stored:
-    """One point as the engine has it."""
+    """A point in the engine."""
 
     fields: Mapping[str, Any]
     vector: Vector
@@ -38,7 +38,7 @@ class Truth:
     skills: list[Stored]
 
     async def skills_for(self, query: str, limit: int = 3, threshold: float = 0.4) -> Scored:
-        active = [one for one in self.skills if one.fields["is_active"]]
+        active = [skill for skill in self.skills if skill.fields["is_active"]]
         return await self._best(active, "id", query, limit, threshold)
 
     async def items_for(
@@ -49,18 +49,18 @@ class Truth:
         threshold: float = 0.3,
         kind: str | None = None,
     ) -> Scored:
-        """By `db_id`; of all items where `skills` is None."""
-        wanted = [
-            one
-            for one in self.items
-            if (skills is None or set(skills) & set(one.fields["skill_ids"]))
-            and kind in (None, one.fields["type"])
+        """Return scores by `db_id`; of all items if `skills` is None."""
+        expected = [
+            item
+            for item in self.items
+            if (skills is None or set(skills) & set(item.fields["skill_ids"]))
+            and kind in (None, item.fields["type"])
         ]
-        return await self._best(wanted, "db_id", query, limit, threshold)
+        return await self._best(expected, "db_id", query, limit, threshold)
 
     async def _best(self, among: list[Stored], key: str, query: str, limit: int, threshold: float) -> Scored:
         vector = await self.embedder.embed_query(query)
-        scored = [(str(one.fields[key]), _cosine(one.vector, vector)) for one in among]
+        scored = [(str(item.fields[key]), _cosine(item.vector, vector)) for item in among]
         near = [pair for pair in scored if pair[1] >= threshold]
         return sorted(near, key=lambda pair: -pair[1])[:limit]
 
@@ -82,21 +82,24 @@ async def opened_truth(installation: Installation) -> AsyncIterator[Truth]:
 
 
 def _stored(client: QdrantClient, alias: str) -> Iterator[Stored]:
-    found, _ = client.scroll(alias, limit=PAGE, with_payload=True, with_vectors=["dense"])
-    for point in found:
+    result, _ = client.scroll(alias, limit=PAGE, with_payload=True, with_vectors=["dense"])
+    for point in result:
         assert isinstance(point.vector, dict)
         yield Stored(point.payload or {}, np.array(point.vector["dense"], dtype=np.float32))
 
 
 def scored(found: list[Json]) -> Scored:
-    return [(str(one["id"]), float(one["score"])) for one in found]
+    return [(str(item["id"]), float(item["score"])) for item in found]
 
 
 def are_the_same(found: list[Json], expected: Scored) -> None:
-    """Place by place the same score, and the same ids; only equal scores may change places."""
+    """Return whether scores and ids are equal position by position; only ties may swap."""
     ours = scored(found)
     assert len(ours) == len(expected), (ours, expected)
-    assert all(abs(one[1] - other[1]) < SAME for one, other in zip(ours, expected, strict=True)), (ours, expected)
+    assert all(abs(item[1] - other[1]) < SAME for item, other in zip(ours, expected, strict=True)), (
+        ours,
+        expected,
+    )
     by_id = dict(expected)
     lost = [(id_, score) for id_, score in ours if abs(by_id.get(id_, -1.0) - score) >= SAME]
     last = min(by_id.values(), default=0.0)

@@ -1,4 +1,4 @@
-"""S0, the HTTP contract: what a search takes, what it answers, what it says of itself, what it refuses."""
+"""S0, the HTTP contract: requests, responses, metadata and errors of a search."""
 
 from typing import Any
 
@@ -48,11 +48,11 @@ async def test_the_example_of_the_flow_is_routed_by_calendars_and_finds_a_tool_o
 
 @pytest.mark.states("S0-145", "S0-146", "S0-147", "S0-148", "S0-149", "S0-150", "S0-153")
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
-async def test_an_item_says_what_the_catalog_has_of_it(searching: Searching, search_type: str) -> None:
-    found = (await searching.search("read a file", search_type=search_type, item_type="tool"))["tools"]
-    stored = {one.id: one.item for one in await stored_items(searching.service.stores)}
-    assert len(found) == 5
-    for tool in found:
+async def test_an_item_has_the_fields_of_the_catalog(searching: Searching, search_type: str) -> None:
+    result = (await searching.search("read a file", search_type=search_type, item_type="tool"))["tools"]
+    stored = {stored_item.id: stored_item.item for stored_item in await stored_items(searching.service.stores)}
+    assert len(result) == 5
+    for tool in result:
         item = stored[tool["db_id"]]
         assert tool["id"] == str(tool["db_id"])
         assert (tool["type"], tool["name"], tool["description"]) == (item.kind, item.name, item.description)
@@ -80,9 +80,9 @@ async def test_an_item_says_what_the_catalog_has_of_it(searching: Searching, sea
 async def test_the_metadata_counts_and_times_what_ran(
     searching: Searching, strategy: str, search_type: str
 ) -> None:
-    asked: dict[str, Any] = {"strategy": strategy, "search_type": search_type, "tool_threshold": 0.2}
-    answer = await searching.search("read a file", skill_threshold=0.1, limit=2, **asked)
-    every = await searching.search("read a file", skill_threshold=0.1, limit=100, **asked)
+    request: dict[str, Any] = {"strategy": strategy, "search_type": search_type, "tool_threshold": 0.2}
+    answer = await searching.search("read a file", skill_threshold=0.1, limit=2, **request)
+    every = await searching.search("read a file", skill_threshold=0.1, limit=100, **request)
     metadata = answer["metadata"]
     assert metadata["strategy_used"] == strategy
     assert metadata["skill_ids_used"] == (None if strategy == "direct" else ids(answer["matched_skills"]))
@@ -111,19 +111,24 @@ async def test_the_metadata_counts_and_times_what_ran(
 )
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
 async def test_items_come_with_the_schemas_of_their_own_record(searching: Searching, search_type: str) -> None:
-    asked: dict[str, Any] = {"search_type": search_type, "limit": 20, "tool_threshold": 0.1, "strategy": "direct"}
-    found = (await searching.search("honey from a beehive", **asked))["tools"]
-    stored = {one.id: one.item for one in await stored_items(searching.service.stores)}
-    shown = {tool["db_id"]: [tool[name] for name in SCHEMAS] for tool in found}
-    assert shown == {id_: [getattr(stored[id_], name) for name in SCHEMAS] for id_ in shown}
-    by_name = {tool["name"]: tool for tool in found}
+    request: dict[str, Any] = {
+        "search_type": search_type,
+        "limit": 20,
+        "tool_threshold": 0.1,
+        "strategy": "direct",
+    }
+    result = (await searching.search("honey from a beehive", **request))["tools"]
+    stored = {stored_item.id: stored_item.item for stored_item in await stored_items(searching.service.stores)}
+    output = {tool["db_id"]: [tool[name] for name in SCHEMAS] for tool in result}
+    assert output == {id_: [getattr(stored[id_], name) for name in SCHEMAS] for id_ in output}
+    by_name = {tool["name"]: tool for tool in result}
     assert all(by_name["plan_honey_harvest"][name] is not None for name in SCHEMAS)
     assert all(by_name["feed_bees"][name] is None for name in SCHEMAS)
 
 
 @pytest.mark.states("S0-014", "S0-109", "S0-211")
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
-async def test_without_include_schemas_nobody_has_one(searching: Searching, search_type: str) -> None:
+async def test_without_include_schemas_no_item_has_one(searching: Searching, search_type: str) -> None:
     answer = await searching.search("read a file", search_type=search_type, include_schemas=False)
     assert len(answer["tools"]) == 5
     assert {tool[name] for tool in answer["tools"] for name in SCHEMAS} == {None}

@@ -26,7 +26,7 @@ class Embedding(Searching):
     line: Relay
 
     async def embedded(self, query: str, **more: Any) -> list[list[str]]:
-        """What the endpoint was asked for one search."""
+        """Return the requests to the endpoint for one search."""
         before = len(self.endpoint.asked)
         await self.search(query, **more)
         return self.endpoint.asked[before:]
@@ -57,16 +57,14 @@ async def embedding(installed: Installation, endpoint: EmbeddingEndpoint) -> Asy
 
 @pytest.mark.states("S0-005", "S0-016", "S0-100", "S0-101", "S0-196")
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_a_query_is_embedded_once_and_as_it_is_whatever_it_asks_for(
-    embedding: Embedding, strategy: str
-) -> None:
+async def test_a_query_is_embedded_once_and_unchanged(embedding: Embedding, strategy: str) -> None:
     query = f"{WISHES} {strategy}"
     assert await embedding.embedded(query, strategy=strategy, **LITERAL) == [[query]]
 
 
 @pytest.mark.states("S0-005", "S0-016")
-async def test_by_default_the_wishes_of_a_query_are_embedded_too(embedding: Embedding) -> None:
-    texts = [text for asked in await embedding.embedded(WISHES) for text in asked]
+async def test_by_default_sub_queries_are_embedded_too(embedding: Embedding) -> None:
+    texts = [text for requests in await embedding.embedded(WISHES) for text in requests]
     assert WISHES in texts
     assert 1 < len(texts) == len(set(texts))
 
@@ -97,7 +95,7 @@ async def test_without_a_vector_literal_mode_finds_nothing_and_says_why(
 
 
 @pytest.mark.states("S0-132")
-async def test_without_a_vector_the_default_answers_by_words(embedding: Embedding) -> None:
+async def test_without_a_vector_the_default_searches_sparse(embedding: Embedding) -> None:
     await embedding.line.fail(Fault.REFUSED)
     try:
         answer = await embedding.search("create pull request by default")

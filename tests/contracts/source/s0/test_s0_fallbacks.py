@@ -71,9 +71,7 @@ async def test_an_item_in_no_skill_is_found_by_a_direct_search_alone(searching: 
         "https://example.com/a?b=c#d 550e8400-e29b-41d4-a716-446655440000 42",
     ],
 )
-async def test_whatever_a_query_looks_like_it_is_embedded_as_it_is(
-    searching: Searching, truth: Truth, query: str
-) -> None:
+async def test_any_query_is_embedded_unchanged(searching: Searching, truth: Truth, query: str) -> None:
     answer = await searching.search(query, strategy="direct", limit=20, tool_threshold=0.0, **LITERAL)
     assert answer["query"] == query
     are_the_same(answer["tools"], await truth.items_for(query, None, 20, 0.0))
@@ -81,14 +79,14 @@ async def test_whatever_a_query_looks_like_it_is_embedded_as_it_is(
 
 @pytest.mark.states("S0-197", "S0-213")
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
-async def test_the_same_query_asked_at_once_gets_the_same_answer(searching: Searching, search_type: str) -> None:
-    asked = (searching.search("find a file on the nas", search_type=search_type) for _ in range(20))
-    answers = await asyncio.gather(*asked)
+async def test_concurrent_equal_queries_get_the_same_answer(searching: Searching, search_type: str) -> None:
+    requests = (searching.search("find a file on the nas", search_type=search_type) for _ in range(20))
+    answers = await asyncio.gather(*requests)
     assert len({str(without_times(answer)) for answer in answers}) == 1
     assert answers[0]["tools"]
 
 
 @pytest.mark.states("S0-204")
 def test_a_search_may_take_ten_seconds() -> None:
-    """That it takes no more than its setting says is shown where embeddings hang."""
+    """The tests with hanging embeddings show that the deadline holds."""
     assert Settings.model_fields["deadline_seconds"].default == 10.0

@@ -45,9 +45,9 @@ async def test_items_of_the_matched_skills_come_by_cosine(
 async def test_the_best_score_comes_first_and_of_equals_the_lower_id(
     searching: Searching, strategy: str, search_type: str
 ) -> None:
-    found = await searching.search("ring the bell", strategy=strategy, search_type=search_type, tool_threshold=0)
-    assert scores(found["tools"]) == sorted(scores(found["tools"]), reverse=True)
-    twins = [tool["db_id"] for tool in found["tools"] if tool["name"] == "ring_bell"]
+    result = await searching.search("ring the bell", strategy=strategy, search_type=search_type, tool_threshold=0)
+    assert scores(result["tools"]) == sorted(scores(result["tools"]), reverse=True)
+    twins = [tool["db_id"] for tool in result["tools"] if tool["name"] == "ring_bell"]
     assert len(twins) == 2
     assert twins == sorted(twins)
 
@@ -57,9 +57,9 @@ async def test_the_best_score_comes_first_and_of_equals_the_lower_id(
 async def test_left_out_a_search_is_hierarchical_with_a_limit_of_5_and_balanced_thresholds(
     searching: Searching, search_type: str
 ) -> None:
-    said = {"limit": 5, "tool_threshold": 0.3, "skill_threshold": 0.4, "strategy": "hierarchical"}
+    message = {"limit": 5, "tool_threshold": 0.3, "skill_threshold": 0.4, "strategy": "hierarchical"}
     bare = await searching.search("read a file", search_type=search_type)
-    whole = await searching.search("read a file", search_type=search_type, **said)
+    whole = await searching.search("read a file", search_type=search_type, **message)
     assert bare["tools"] == whole["tools"]
     assert len(bare["tools"]) == 5
     assert bare["metadata"]["strategy_used"] == "hierarchical"
@@ -84,15 +84,15 @@ async def test_each_preset_is_its_two_thresholds(
 
 @pytest.mark.states("S0-115", "S0-118", "S0-119", "S0-120")
 async def test_stricter_presets_return_fewer_items_and_nearer_ones(searching: Searching, truth: Truth) -> None:
-    asked: dict[str, Any] = {"strategy": "direct", "limit": 100, **LITERAL}
-    found = [await searching.search("read a file", preset=preset, **asked) for preset in PRESETS]
-    found.append(await searching.search("read a file", tool_threshold=0.0, skill_threshold=0.0, **asked))
-    counts = [len(answer["tools"]) for answer in found]
+    request: dict[str, Any] = {"strategy": "direct", "limit": 100, **LITERAL}
+    result = [await searching.search("read a file", preset=preset, **request) for preset in PRESETS]
+    result.append(await searching.search("read a file", tool_threshold=0.0, skill_threshold=0.0, **request))
+    counts = [len(answer["tools"]) for answer in result]
     assert counts == sorted(counts)
     assert 0 < counts[0] < counts[1] < counts[2] <= counts[3]
-    assert min(scores(found[0]["tools"])) >= 0.6
-    assert min(scores(found[2]["tools"])) < 0.3
-    are_the_same(found[3]["tools"], await truth.items_for("read a file", None, 100, 0.0))
+    assert min(scores(result[0]["tools"])) >= 0.6
+    assert min(scores(result[2]["tools"])) < 0.3
+    are_the_same(result[3]["tools"], await truth.items_for("read a file", None, 100, 0.0))
 
 
 @pytest.mark.states(
@@ -100,11 +100,11 @@ async def test_stricter_presets_return_fewer_items_and_nearer_ones(searching: Se
 )
 @pytest.mark.parametrize("strategy", ["hierarchical", "direct"])
 @pytest.mark.parametrize("kind", [None, "tool", "prompt", "resource"])
-async def test_only_the_type_that_was_asked_for_is_found(
+async def test_only_the_requested_type_is_found(
     searching: Searching, truth: Truth, strategy: str, kind: str | None
 ) -> None:
-    asked: dict[str, Any] = {"strategy": strategy, "item_type": kind, "limit": 100, "tool_threshold": 0.0}
-    answer = await searching.search("read a file", **asked, **LITERAL)
+    request: dict[str, Any] = {"strategy": strategy, "item_type": kind, "limit": 100, "tool_threshold": 0.0}
+    answer = await searching.search("read a file", **request, **LITERAL)
     used = answer["metadata"]["skill_ids_used"]
     are_the_same(answer["tools"], await truth.items_for("read a file", used, 100, 0.0, kind))
     types = {tool["type"] for tool in answer["tools"]}
@@ -116,21 +116,21 @@ async def test_only_the_type_that_was_asked_for_is_found(
 async def test_what_is_inactive_is_neither_found_nor_in_the_index(
     searching: Searching, truth: Truth, search_type: str
 ) -> None:
-    assert {one.fields["is_active"] for one in truth.items} == {True}
-    assert REMOVED not in {one.fields["name"] for one in truth.items}
-    found = await searching.search(REMOVED, search_type=search_type, limit=100, tool_threshold=0.0)
-    assert found["tools"]
-    assert REMOVED not in names(found["tools"])
+    assert {item.fields["is_active"] for item in truth.items} == {True}
+    assert REMOVED not in {item.fields["name"] for item in truth.items}
+    result = await searching.search(REMOVED, search_type=search_type, limit=100, tool_threshold=0.0)
+    assert result["tools"]
+    assert REMOVED not in names(result["tools"])
 
 
 @pytest.mark.states("S0-040", "S0-041", "S0-151", "S0-152")
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
 async def test_an_item_comes_with_the_skills_the_catalog_has_of_it(searching: Searching, search_type: str) -> None:
-    found = await searching.search("read a file", search_type=search_type)
-    assert len(found["tools"]) == 5
-    for tool in found["tools"]:
+    result = await searching.search("read a file", search_type=search_type)
+    assert len(result["tools"]) == 5
+    for tool in result["tools"]:
         recorded = await searching.service.ask("GET", f"/api/v1/tools/{tool['db_id']}/skills")
-        assert tool["skill_ids"] == [one["skill_id"] for one in recorded["skills"]] != []
+        assert tool["skill_ids"] == [skill["skill_id"] for skill in recorded["skills"]] != []
         assert tool["primary_skill_id"] == tool["skill_ids"][0]
 
 
@@ -138,16 +138,16 @@ async def test_an_item_comes_with_the_skills_the_catalog_has_of_it(searching: Se
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
 @pytest.mark.parametrize("query", ["read_file", "read a file", "quarks and gluons", "?!", "прогноз погоды"])
 async def test_every_score_is_between_0_and_1(searching: Searching, search_type: str, query: str) -> None:
-    asked: dict[str, Any] = {"strategy": "direct", "limit": 100, "tool_threshold": 0.0}
-    answer = await searching.search(query, search_type=search_type, **asked)
-    shown = scores(answer["tools"]) + scores(answer["metadata"]["near_misses"])
-    assert shown
-    assert all(0.0 <= score <= 1.0 for score in shown)
+    request: dict[str, Any] = {"strategy": "direct", "limit": 100, "tool_threshold": 0.0}
+    answer = await searching.search(query, search_type=search_type, **request)
+    output = scores(answer["tools"]) + scores(answer["metadata"]["near_misses"])
+    assert output
+    assert all(0.0 <= score <= 1.0 for score in output)
 
 
 @pytest.mark.states("S0-086", "S0-087", "S0-089", "S0-090", "S0-206", "S0-207")
 @pytest.mark.parametrize("query", QUERIES)
-async def test_a_direct_search_asks_no_skill_and_searches_all_items(
+async def test_a_direct_search_uses_no_skill_and_searches_all_items(
     searching: Searching, truth: Truth, query: str
 ) -> None:
     answer = await searching.search(query, strategy="direct", limit=100, tool_threshold=0.1, **LITERAL)
@@ -165,8 +165,8 @@ async def test_the_item_stage_alone_is_a_bare_list_of_the_nearest(
     default = await searching.tools(query, **LITERAL)
     are_the_same(default, await truth.items_for(query, None, 10, 0.3))
     skills = ["communication", "file_operations"]
-    asked: dict[str, Any] = {"item_type": "tool", "limit": 4, "threshold": 0.05, **LITERAL}
-    named = await searching.tools(query, skill_ids=",".join(skills), **asked)
+    request: dict[str, Any] = {"item_type": "tool", "limit": 4, "threshold": 0.05, **LITERAL}
+    named = await searching.tools(query, skill_ids=",".join(skills), **request)
     are_the_same(named, await truth.items_for(query, skills, 4, 0.05, "tool"))
     fields = {"id", "db_id", "type", "name", "description", "score", "skill_ids", "primary_skill_id"}
     assert all(tool.keys() == fields | {"server", "confidence"} for tool in default + named)

@@ -32,7 +32,7 @@ async def test_what_names_no_search_type_is_literal(
 
 @pytest.mark.states("S0-018")
 async def test_a_search_type_that_is_named_wins(literal: Searching, searching: Searching) -> None:
-    asked: dict[str, Any] = {"search_type": "hybrid"}
-    answer = await literal.search("read a file", **asked)
+    request: dict[str, Any] = {"search_type": "hybrid"}
+    answer = await literal.search("read a file", **request)
     assert without_times(answer) == without_times(await searching.search("read a file"))
     assert answer["metadata"]["search_type_used"] == "hybrid"

@@ -1,4 +1,4 @@
-"""S0, stage 1, in literal mode: which skills match, and what is said of them."""
+"""S0, stage 1, in literal mode: which skills match, and their fields."""
 
 from typing import Any
 
@@ -34,13 +34,13 @@ async def test_the_nearest_skills_by_cosine_match_and_no_others(
 
 @pytest.mark.states("S0-006", "S0-009", "S0-035", "S0-224", "S0-225")
 async def test_both_collections_have_the_names_of_the_source(searching: Searching, truth: Truth) -> None:
-    """Tests give theirs names of their own, and find in them what searches find."""
+    """Tests use other names, and find the same points in them as searches."""
     default = Settings.model_fields
     assert default["qdrant_skills_alias"].default == "mcp_skills"
     assert default["qdrant_alias"].default == "mcp_unified_search"
     answer = await searching.search("read a file", strategy="hybrid", limit=100, tool_threshold=0.0, **EVERY)
-    assert set(ids(answer["tools"])) <= {str(one.fields["db_id"]) for one in truth.items}
-    assert set(ids(answer["matched_skills"])) <= {one.fields["id"] for one in truth.skills}
+    assert set(ids(answer["tools"])) <= {str(item.fields["db_id"]) for item in truth.items}
+    assert set(ids(answer["matched_skills"])) <= {item.fields["id"] for item in truth.skills}
 
 
 @pytest.mark.states("S0-025", "S0-137", "S0-138")
@@ -53,7 +53,7 @@ async def test_left_out_the_threshold_is_0_4_and_the_limit_3(
 
 
 @pytest.mark.states("S0-024", "S0-030", "S0-031", "S0-032", "S0-033", "S0-034", "S0-154")
-async def test_a_matched_skill_says_what_the_catalog_has_of_it(searching: Searching) -> None:
+async def test_a_matched_skill_has_the_fields_of_the_catalog(searching: Searching) -> None:
     answer = await searching.search("schedule a meeting with John", **EVERY, **LITERAL)
     assert "calendar_management" in ids(answer["matched_skills"])
     for skill in answer["matched_skills"][:5]:
@@ -68,7 +68,7 @@ async def test_a_matched_skill_says_what_the_catalog_has_of_it(searching: Search
 @pytest.mark.states("S0-027")
 @pytest.mark.parametrize("search_type", ["semantic", "hybrid"])
 async def test_an_inactive_skill_does_not_match(searching: Searching, truth: Truth, search_type: str) -> None:
-    inactive = [one.fields["id"] for one in truth.skills if not one.fields["is_active"]]
+    inactive = [skill.fields["id"] for skill in truth.skills if not skill.fields["is_active"]]
     assert inactive == [ORIGAMI.id]
     answer = await searching.search("fold an origami crane", search_type=search_type, **EVERY)
     assert answer["matched_skills"]
@@ -111,9 +111,9 @@ async def test_the_stages_alone_need_a_query(searching: Searching, path: str) ->
 async def test_the_stages_alone_take_text_a_whole_limit_and_a_number_as_threshold(
     searching: Searching, path: str, wrong: dict[str, Any]
 ) -> None:
-    asked: dict[str, Any] = {"query": "42", "limit": "2", "threshold": "0.05"}
-    assert len(await searching.service.ask("GET", f"{SEARCH}/{path}", **asked)) <= 2
-    error = await searching.service.refused("GET", f"{SEARCH}/{path}", 422, **asked | wrong)
+    request: dict[str, Any] = {"query": "42", "limit": "2", "threshold": "0.05"}
+    assert len(await searching.service.ask("GET", f"{SEARCH}/{path}", **request)) <= 2
+    error = await searching.service.refused("GET", f"{SEARCH}/{path}", 422, **request | wrong)
     assert error["code"] == "VALIDATION_ERROR"
 
 

@@ -1,7 +1,7 @@
-"""S0, response times: the same figures as the metadata tells, one search at a time.
+"""S0, response times: the timings of the metadata, one search at a time.
 
-A machine that does other work stretches every time. How far is measured beside each search, by work that is
-always the same, and taken out.
+A busy machine stretches every time. Constant work beside each search measures how far, and the result is
+corrected by that factor.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ AT_ONCE = 16
 
 
 def fixed_work() -> float:
-    """Milliseconds of work that is the same each time."""
+    """Return the milliseconds of constant work."""
     started = time.perf_counter()
     sum(number * number for number in range(20_000))
     return (time.perf_counter() - started) * 1_000
 
 
 def stretch(works: list[float]) -> float:
-    """How much longer the slowest twentieth took than what is possible here."""
+    """Return how much longer the slowest twentieth took than the fastest."""
     return quantiles(works, n=20)[-1] / min(works)
 
 
@@ -80,7 +80,7 @@ async def test_every_stage_keeps_its_time(searching: Searching, more: dict[str, 
 
 @pytest.mark.states("S0-182", "S0-214")
 async def test_fifty_queries_at_once_are_embedded_in_a_second(searching: Searching) -> None:
-    """As many of them at once as are let in however busy the machine is."""
+    """As many concurrent ones as are admitted on a busy machine."""
     took, let_in = [], asyncio.Semaphore(AT_ONCE)
 
     async def ask(text: str) -> None:

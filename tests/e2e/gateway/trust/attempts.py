@@ -1,4 +1,4 @@
-"""Ways to have something started or sent that nobody asked for, each of a trap and a project's folder."""
+"""Attempts to start a program or send a secret without consent, each with a trap and a project folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +16,6 @@ def attempt(tried: Attempt) -> Attempt:
 
 
 def attempt_as_root(tried: Attempt) -> Attempt:
-    """Needs a file of another user, which only root can make."""
+    """Register an attempt that needs a file of another user, which only root can create."""
     AS_ROOT.append(tried)
     return tried

@@ -1,4 +1,4 @@
-"""Files that lie elsewhere, are linked, replaced or changed."""
+"""Files that are elsewhere, linked, replaced or changed."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def a_nearer_file_than_the_trusted_one(trap: Trap, project: Path) -> None:
 
 @attempt
 def a_copy_of_a_trusted_file_elsewhere(trap: Trap, project: Path) -> None:
-    """The same words mean other files in another folder."""
+    """The same content refers to other files in another folder."""
     trap.trust(trap.put(project))
     other = project.parent / "other"
     trap.put(other)

@@ -1,4 +1,4 @@
-"""What is no plain file, is named otherwise, is forged, swapped at the wrong moment, or another user's."""
+"""Files that are not regular, have other names, are forged, swapped, or owned by another user."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ from toolscript.gateway.config.trust import TrustStore
 
 @attempt
 def a_pipe(trap: Trap, project: Path) -> None:
-    """With a writer that has the words ready for whoever reads."""
+    """With a writer that has the content ready for the reader."""
     os.mkfifo(project / NAME)
 
     def write() -> None:
@@ -106,8 +106,8 @@ def a_record_that_says_yes_in_other_words(trap: Trap, project: Path) -> None:
     path = trap.put(project)
     trap.trust(path)
     file = TrustStore(trap.machine.home).file_of(path)
-    for said in ('"yes"', "1", '"true"', "[true]", "null"):
-        file.write_text(file.read_text("utf-8").replace("true", said), "utf-8")
+    for message in ('"yes"', "1", '"true"', "[true]", "null"):
+        file.write_text(file.read_text("utf-8").replace("true", message), "utf-8")
         trap.look()
         trap.trust(path)
         file.write_text(file.read_text("utf-8").replace("true", "false"), "utf-8")
@@ -122,12 +122,12 @@ def a_refused_file(trap: Trap, project: Path) -> None:
 
 @attempt
 def a_file_swapped_while_it_is_looked_at(trap: Trap, project: Path) -> None:
-    """What is trusted is what was shown."""
+    """Only the content that was shown is trusted."""
     from toolscript.gateway.config.read import ConfigPlace
     from toolscript.gateway.trust import TrustQuestion
 
     path = trap.put(project, trap.harmless)
-    question = TrustQuestion(path, ConfigPlace().store.standing(path, ""), (), path.read_text("utf-8"))
+    question = TrustQuestion(path, ConfigPlace().store.state_of(path, ""), (), path.read_text("utf-8"))
     trap.put(project)
     TrustStore(trap.machine.home).decide(question.path, question.text, trusted=True)
     trap.look()
@@ -135,7 +135,7 @@ def a_file_swapped_while_it_is_looked_at(trap: Trap, project: Path) -> None:
 
 @attempt
 def a_file_swapped_while_commands_run(trap: Trap, project: Path) -> None:
-    """A thousand swaps between the trusted file and another: between a look and a use there is nothing."""
+    """A thousand swaps between the trusted file and another: check and use are atomic."""
     trap.trust(trap.put(project, trap.harmless))
     stop = threading.Event()
 
@@ -158,8 +158,8 @@ def a_file_swapped_while_commands_run(trap: Trap, project: Path) -> None:
 def a_name_that_the_persons_own_server_has(trap: Trap, project: Path) -> None:
     trap.machine.configure({"build": {"command": "true", "startupTimeout": 1}})
     trap.put(project)
-    said = trap.look()
-    assert "not trusted" in said
+    message = trap.look()
+    assert "not trusted" in message
 
 
 @attempt

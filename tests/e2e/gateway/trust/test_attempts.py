@@ -1,4 +1,4 @@
-"""Ways to have something started or sent that nobody asked for. None of them works."""
+"""No attempt to start a program or send a secret without consent succeeds."""
 
 import os
 from collections.abc import Iterator
@@ -33,17 +33,17 @@ def test_nothing_of_another_user_starts(trap: Trap, tried: Attempt) -> None:
 
 
 def test_there_are_forty_ways_and_more() -> None:
-    assert {one.__module__ for one in ATTEMPTS} == {moved_files.__name__, odd_files.__name__}
+    assert {attempt.__module__ for attempt in ATTEMPTS} == {moved_files.__name__, odd_files.__name__}
     assert len(ATTEMPTS) + len(AS_ROOT) >= 40
 
 
 def test_the_trap_works(trap: Trap) -> None:
-    """Or nothing above could fail."""
+    """Otherwise nothing above could fail."""
     path = trap.put(trap.machine.project)
     trap.trust(path)
     trap.look()
     assert len(trap.sprung()) >= 2
-    assert any(b"the-secret-of-the-tests" in one for one in trap.received)
+    assert any(b"the-secret-of-the-tests" in item for item in trap.received)
 
 
 def _commands() -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -62,7 +62,7 @@ def _commands() -> Iterator[tuple[str, tuple[str, ...]]]:
 @pytest.mark.parametrize("words", [words for _, words in _commands()], ids=[name for name, _ in _commands()])
 def test_no_command_starts_it(trap: Trap, words: tuple[str, ...]) -> None:
     path = trap.put(trap.machine.project)
-    said = trap.look(None, *words)
+    message = trap.look(None, *words)
     assert trap.sprung() == []
     if words[0] not in ("config", "trust"):
-        assert f"toolscript trust {path}" in said
+        assert f"toolscript trust {path}" in message

@@ -1,4 +1,4 @@
-"""What a person is shown before they trust a file, and what their answer does."""
+"""The trust question: what the user sees, and the effect of the answer."""
 
 import json
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ def test_all_that_decides_what_runs_is_shown(trap: Trap) -> None:
     }
     text = json.dumps({"envPassthrough": ["GITHUB_TOKEN"], "mcpServers": {"a": entry}})
     trap.put(trap.machine.project, text)
-    said = trap.look(None, "trust", "--yes")
-    for shown in (
+    message = trap.look(None, "trust", "--yes")
+    for output in (
         "npx -y some-server",
         "PATH=./bin",
         "--require ./evil.js",
@@ -37,8 +37,8 @@ def test_all_that_decides_what_runs_is_shown(trap: Trap) -> None:
         "AWS_*",
         "GITHUB_TOKEN",
     ):
-        assert shown in said
-    assert "the values of HOME" in said
+        assert output in message
+    assert "the values of HOME" in message
 
 
 def test_a_file_named_by_another_way_is_the_same_file(trap: Trap) -> None:
@@ -52,7 +52,7 @@ def test_a_file_named_by_another_way_is_the_same_file(trap: Trap) -> None:
         assert "no longer trusted" in trap.look(sub, "trust", way, "--forget")
 
 
-def test_a_no_takes_trust_back_and_what_is_gone_can_be_forgotten(trap: Trap) -> None:
+def test_a_no_revokes_trust_and_records_of_missing_files_can_be_removed(trap: Trap) -> None:
     path = trap.put(trap.machine.project)
     trap.trust(path)
     trap.machine.on_a_terminal("trust", answer="n\n")
@@ -63,27 +63,27 @@ def test_a_no_takes_trust_back_and_what_is_gone_can_be_forgotten(trap: Trap) -> 
     assert str(path) not in trap.look(None, "trust", "--list")
 
 
-def test_an_agent_is_told_to_ask_a_person_and_a_strange_path_is_quoted(trap: Trap) -> None:
+def test_an_agent_gets_a_hint_to_ask_the_user_and_an_unusual_path_is_quoted(trap: Trap) -> None:
     folder = trap.machine.project / "a;touch x $(id)"
     path = trap.put(folder)
-    said = trap.look(folder, "search", "x", "--json")
-    assert f"toolscript trust '{path}'" in said
-    assert "a person has to look at it" in said
-    assert "--yes" not in said
+    message = trap.look(folder, "search", "x", "--json")
+    assert f"toolscript trust '{path}'" in message
+    assert "a person must review it" in message
+    assert "--yes" not in message
     assert "--yes" not in trap.look(folder, "trust")
 
 
-def test_a_file_that_cannot_be_read_spoils_no_other_answer(trap: Trap) -> None:
+def test_an_unreadable_file_affects_no_other_answer(trap: Trap) -> None:
     path = trap.put(trap.machine.project, "{ not json")
     for words in (("list-tools",), ("get-types",)):
-        said = trap.look(None, *words)
-        assert "Traceback" not in said
-        assert "error:" not in said
+        message = trap.look(None, *words)
+        assert "Traceback" not in message
+        assert "error:" not in message
     assert path.name in trap.look()
 
 
 def test_servers_of_a_project_are_imported_only_when_asked_for(trap: Trap) -> None:
-    """Its files come from anybody, and what is imported is the person's own."""
+    """Project files come from anyone, but imported servers count as the user's own."""
     (trap.machine.project / ".mcp.json").write_text(trap.text, "utf-8")
     assert "no other client's servers" in trap.look(None, "config", "import", "--yes")
     assert "2 servers written" in trap.look(None, "config", "import", "--yes", "--project")
@@ -91,7 +91,7 @@ def test_servers_of_a_project_are_imported_only_when_asked_for(trap: Trap) -> No
 
 
 def test_a_server_is_never_started_in_the_folder_that_a_command_is_run_in(trap: Trap) -> None:
-    """`python -m` and `npx` take what lies in it."""
+    """`python -m` and `npx` load files from it."""
     marker = trap.machine.home / "where"
     trap.machine.configure({"where": {"command": "/bin/sh", "args": ["-c", f"pwd > {marker}; sleep 1"]}})
     trap.look()
@@ -104,5 +104,5 @@ def test_a_folder_named_like_the_model_is_not_the_model(trap: Trap) -> None:
     for name in ("model.onnx", "tokenizer.json", "config.json"):
         (folder / name).write_text("evil", "utf-8")
     trap.machine.configure({"off": {"command": "true", "startupTimeout": 1}})
-    said = trap.look(None, "doctor", TOOLSCRIPT_SEARCH_MODEL="Xenova/bge-small-en-v1.5")
-    assert "is not on this machine" in said
+    message = trap.look(None, "doctor", TOOLSCRIPT_SEARCH_MODEL="Xenova/bge-small-en-v1.5")
+    assert "is not on this machine" in message

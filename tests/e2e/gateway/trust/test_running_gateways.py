@@ -1,4 +1,4 @@
-"""A gateway that runs, and `toolscript mcp`, take nothing that is not trusted, whenever it appears."""
+"""A running gateway and `toolscript mcp` use no untrusted file, whenever it appears."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from tests.e2e.gateway.surfaces import mcp_over_stdio
 from tests.e2e.gateway.trust.traps import Trap, give_to_nobody, set_up
 
 pytestmark = pytest.mark.requirement("TR-001")
-# A file is looked at every two seconds at the latest.
+# Files are checked at least every two seconds.
 LOOKED_AT_SECONDS = 3.5
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
 
@@ -37,6 +37,7 @@ def test_a_file_that_appears_starts_nothing_until_it_is_trusted(trap: Trap) -> N
         until(lambda: len(trap.sprung()) >= 2, "the servers of the file that is trusted now")
 
 
+@pytest.mark.nightly
 def test_a_trusted_file_that_changes_starts_nothing_more(trap: Trap) -> None:
     fine = trap.put(trap.machine.project, trap.harmless)
     trap.trust(fine)
@@ -49,7 +50,7 @@ def test_a_trusted_file_that_changes_starts_nothing_more(trap: Trap) -> None:
 
 
 @as_root
-def test_a_file_that_another_user_puts_there_is_nothing(trap: Trap) -> None:
+def test_a_file_of_another_user_is_ignored(trap: Trap) -> None:
     trap.machine.project.chmod(0o1777)
     with trap.machine.gateway() as gateway:
         beside = trap.put(trap.machine.project / "beside")
@@ -57,7 +58,7 @@ def test_a_file_that_another_user_puts_there_is_nothing(trap: Trap) -> None:
         beside.replace(trap.machine.project / beside.name)
         time.sleep(LOOKED_AT_SECONDS)
         assert trap.sprung() == []
-        assert {one["name"] for one in gateway.health()["servers"]} == {"plain"}
+        assert {server["name"] for server in gateway.health()["servers"]} == {"plain"}
 
 
 def test_a_gateway_started_among_untrusted_files_serves_the_persons_own(trap: Trap) -> None:
@@ -67,7 +68,7 @@ def test_a_gateway_started_among_untrusted_files_serves_the_persons_own(trap: Tr
         assert trap.sprung() == []
 
 
-async def test_a_client_that_opens_a_folder_starts_nothing_of_it_and_is_told(trap: Trap) -> None:
+async def test_a_client_in_an_untrusted_folder_starts_nothing_and_gets_a_hint(trap: Trap) -> None:
     path = trap.put(trap.machine.project)
     async with mcp_over_stdio(trap.machine) as mcp:
         await mcp.client.list_tools()
@@ -76,8 +77,9 @@ async def test_a_client_that_opens_a_folder_starts_nothing_of_it_and_is_told(tra
     assert trap.sprung() == []
 
 
-async def test_a_client_that_joins_a_running_gateway_is_told_as_well(trap: Trap, tmp_path: Path) -> None:
-    """The gateway was started elsewhere and knows nothing of the folder that the client is in."""
+@pytest.mark.nightly
+async def test_a_client_that_joins_a_running_gateway_gets_the_hint_as_well(trap: Trap, tmp_path: Path) -> None:
+    """The gateway runs elsewhere, and does not know the folder of the client."""
     with trap.machine.gateway() as gateway:
         until(lambda: gateway.server("plain").get("status") == "ready", "the person's own server")
         path = trap.put(trap.machine.project)
@@ -89,15 +91,16 @@ async def test_a_client_that_joins_a_running_gateway_is_told_as_well(trap: Trap,
     assert trap.sprung() == []
 
 
+@pytest.mark.nightly
 def test_a_person_at_a_terminal_is_asked_once_for_each_content(trap: Trap) -> None:
     trap.put(trap.machine.project, '{"mcpServers": {"mine": {"command": "true", "args": ["${TRAP_SECRET}"]}}}')
-    said = trap.machine.on_a_terminal("list-tools", answer="n\n")
-    assert "TRAP_SECRET" in said
-    assert "trust it?" in said
-    assert "the-secret" not in said
+    message = trap.machine.on_a_terminal("list-tools", answer="n\n")
+    assert "TRAP_SECRET" in message
+    assert "trust it?" in message
+    assert "the-secret" not in message
     again = trap.machine.on_a_terminal("list-tools")
     assert "trust it?" not in again
     assert "toolscript trust" in again
-    said = trap.machine.on_a_terminal("trust", answer="y\n")
-    assert "trusted: " in said
+    message = trap.machine.on_a_terminal("trust", answer="y\n")
+    assert "trusted: " in message
     assert "toolscript trust" not in trap.machine.on_a_terminal("list-tools")

@@ -1,4 +1,4 @@
-"""What a reindex of many documents takes: how long, and how much memory while it goes on.
+"""Duration and memory of a reindex of many documents.
 
 By hand, in a database and under aliases of its own (removed at the end):
 
@@ -47,7 +47,7 @@ def resident_mib() -> float:
 
 @contextmanager
 def watched() -> Iterator[list[float]]:
-    """Resident memory, second by second."""
+    """Sample the resident memory every second."""
     seen, ended = list[float](), threading.Event()
 
     def look() -> None:
@@ -64,18 +64,18 @@ def watched() -> Iterator[list[float]]:
 
 
 async def fill(stores: Stores, index: QdrantDocuments, chunks: int) -> None:
-    """Words of a small world, so that no text is kept here."""
+    """Fill with generated words, so that no text is kept in memory."""
     world, indexing = World([], 0), Indexing(OLD)
     service = DocumentService(OLD, index, PostgresTenants(stores.pool))
     for number in range(TENANTS):
         tenant = Tenant(f"t{number:03}")
-        # The first is put as a client would: so the tenant is known.
+        # The first document is put through the service, which registers the tenant.
         await service.put(Principal(tenant), [Document("first", world.text(), {})])
         for start in range(1, chunks // TENANTS, AT_ONCE):
             ids = range(start, min(start + AT_ONCE, chunks // TENANTS))
-            documents = [Document(f"d{one}", world.text(), {}) for one in ids]
-            ready = await prepared({document_key(tenant, one.id): one for one in documents})
-            versions = {one.key: 1 for one in ready}
+            documents = [Document(f"d{item}", world.text(), {}) for item in ids]
+            ready = await prepared({document_key(tenant, item.id): item for item in documents})
+            versions = {item.key: 1 for item in ready}
             await index.of(tenant).restore(await indexing.as_of(versions, ready, {}))
 
 

@@ -12,7 +12,7 @@ from toolscript.documents.reindex import DocumentCopy
 from toolscript.server import reindex_documents
 
 BEFORE, AFTER = False, True
-# The name of a step, what is called then, and whether it has been done when the process dies.
+# Name of a step, the function called there, and whether the process dies after it.
 STEPS: dict[str, tuple[Any, str, bool]] = {
     "the new index is made": (PostgresDocumentVersions, "begin", BEFORE),
     "both are recorded": (PostgresDocumentVersions, "begin", AFTER),
@@ -28,7 +28,7 @@ STEPS: dict[str, tuple[Any, str, bool]] = {
     "late writers are waited for": (PostgresDocumentVersions, "pending", AFTER),
 }
 
-# Those that come several times in every run.
+# Steps that occur several times in every run.
 AGAIN = ("a batch is stored", "a batch is recorded", "a tenant is compared", "a document is verified")
 
 

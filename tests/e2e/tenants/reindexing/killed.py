@@ -1,7 +1,7 @@
 """A reindex of documents that is killed at named and at random moments beside tenants that search and write.
 
-Killed are the job, a process of `serve`, and a node of the Qdrant cluster; each time the job is run again until it
-ends, and then every point is compared. By hand, in a database and a cluster of their own (removed at the end):
+It kills the job, a process of `serve`, and a node of the Qdrant cluster; each time it runs the job again until it
+ends, and then compares every point. By hand, in a database and a cluster of their own (removed at the end):
 
     python -m tests.e2e.tenants.reindexing.killed --chunks 2000 --tenants 10 --random 10
 """
@@ -28,7 +28,7 @@ from tests.e2e.tenants.service import DIMENSIONS, Service, clients, own_installa
 from tests.support.clusters import NODES, Cluster, fresh_cluster
 from tests.support.faults import relay
 from toolscript.core.auth.model import Tenant
-from toolscript.core.chunking import passage_text
+from toolscript.core.chunking import text_to_embed
 from toolscript.core.retrieval.results import ChunkId
 from toolscript.core.settings.service import Settings
 from toolscript.documents.model.filters import NO_FILTERS
@@ -56,7 +56,7 @@ def arguments() -> argparse.Namespace:
 
 @dataclass
 class Kills:
-    """`wrong` is what differed in the end, for each kill."""
+    """`wrong`: final differences of each kill."""
 
     service: Service
     cluster: Cluster
@@ -96,7 +96,7 @@ class Kills:
         await self._compare(f"{what} after {after:.1f} s")
 
     def _wanted(self) -> list[str]:
-        """To the other model each time."""
+        """Return the arguments for the other model, alternating."""
         return ["reindex", "documents", "--model", MODELS[(self.cycles + 1) % 2], *HASTE, "--json"]
 
     async def _begun(self, line: Sequence[str]) -> asyncio.subprocess.Process:
@@ -115,7 +115,7 @@ class Kills:
             runs += 1
 
     async def _compare(self, name: str) -> None:
-        """What tenants have put, and nothing else, with its vectors; then the other one goes."""
+        """Compare documents and vectors with those that tenants have put; then drop the other version."""
         self.cycles += 1
         async with open_stores(self.settings) as stores:
             alias, layout = self.settings.qdrant_documents_alias, document_layout(self.settings)
@@ -133,16 +133,16 @@ class Kills:
 
 
 async def wrong_vectors(index: QdrantDocuments, world: World) -> list[str]:
-    """Points without a document, and passages whose vectors are not those of their texts."""
+    """Return points without a document, and chunks with wrong vectors."""
     embedder, wrong, points = HashEmbedder(dimensions=DIMENSIONS), list[str](), 0
     for name in world.tenants:
         shelf = index.of(Tenant(name))
         headers = await shelf.page("", 100_000, NO_FILTERS)
-        ids = [ChunkId(one.key, number) for one in headers for number in range(one.passages)]
+        ids = [ChunkId(header.key, number) for header in headers for number in range(header.passages)]
         passages, vectors = await shelf.passages(ids), await shelf.vectors(ids)
         points += len(passages)
         order = sorted(passages)
-        right = await embedder.embed_passages([passage_text("", passages[id_]) for id_ in order])
+        right = await embedder.embed_texts([text_to_embed("", passages[id_]) for id_ in order])
         wrong += [
             f"{name}: {id_}"
             for id_, vector in zip(order, right, strict=True)
@@ -160,7 +160,7 @@ def children(service: Service) -> list[int]:
 
 @asynccontextmanager
 async def installed(installation: Installation, cluster: Cluster) -> AsyncIterator[Mapping[str, str]]:
-    """Three hosts with one port, as three machines would be; every document on two of them."""
+    """Yield an installation on three hosts with one port, like three machines, with two replicas."""
     async with AsyncExitStack() as stack:
         port = 0
         for node in NODES:
@@ -181,7 +181,7 @@ async def run(given: argparse.Namespace, installation: Installation, cluster: Cl
     world = World(names, given.chunks // given.tenants)
     async with AsyncExitStack() as stack:
         given_environment = await stack.enter_async_context(installed(installation, cluster))
-        # Started on a thread: it asks nodes through relays of this loop.
+        # On a thread: it reaches the nodes through relays of this event loop.
         serving = served(Installation(dict(given_environment)))
         service, issuer = await asyncio.to_thread(serving.__enter__)
         try:
@@ -202,9 +202,9 @@ async def run(given: argparse.Namespace, installation: Installation, cluster: Cl
 
 
 def main() -> None:
-    given = arguments()
+    value = arguments()
     with own_installation() as installation, fresh_cluster() as cluster:
-        kills = asyncio.run(run(given, installation, cluster))
+        kills = asyncio.run(run(value, installation, cluster))
     bad = {name: wrong for name, wrong in kills.wrong.items() if wrong}
     sys.stdout.write(f"{len(kills.wrong)} kills, {len(bad)} ended with something wrong: {bad}\n")
     sys.exit(1 if bad else 0)

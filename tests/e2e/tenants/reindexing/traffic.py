@@ -1,4 +1,4 @@
-"""Searches and writes at a steady rate, whatever becomes of them."""
+"""Searches and writes at a steady rate (open loop)."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ Shown = tuple[tuple[str, float], ...]
 
 @dataclass
 class Seen:
-    """`milliseconds` of searches, from the moment they were due."""
+    """`milliseconds`: latency of searches from the time they were due."""
 
     milliseconds: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Seen:
 
 
 class Traffic:
-    """Half of the searches are probes: of tenants that nobody writes to, so that their answers are known."""
+    """Half of the searches are probes of tenants without writes, so that the expected answers are known."""
 
     def __init__(self, client: httpx2.AsyncClient, tokens: Mapping[str, str], world: World) -> None:
         self._client = client
@@ -60,7 +60,7 @@ class Traffic:
 
     @asynccontextmanager
     async def running(self, searches: float, writes: float) -> AsyncIterator[Seen]:
-        """Counts from nothing, until the block ends."""
+        """Run the traffic with fresh counts, until the block ends."""
         self.seen = seen = Seen()
         ended = asyncio.Event()
         loops = [
@@ -81,25 +81,25 @@ class Traffic:
         if not is_probe:
             tenant = self._chance.choice(self._world.busy)
         try:
-            found = await self._find(tenant, query)
+            result = await self._find(tenant, query)
         except (httpx2.HTTPError, AssertionError) as error:
             seen.failed.append(f"{type(error).__name__} {error}"[:300])
             return
         seen.milliseconds.append((time.perf_counter() - due) * 1000)
         if is_probe:
-            seen.answers.append(((tenant, query), found))
+            seen.answers.append(((tenant, query), result))
 
     async def _find(self, tenant: str, query: str) -> Shown:
         body = {"query": query, "search_type": "semantic", "top_k": 3}
         answer = await self._client.post("/search", json=body, headers=self._headers[tenant])
-        found: dict[str, Any] = answer.json()
+        result: dict[str, Any] = answer.json()
         assert answer.status_code == 200, answer.text
-        assert found["hits"], answer.text
-        assert not found.get("degraded"), answer.text
-        return tuple((str(hit["doc_id"]), round(float(hit["score"]), 4)) for hit in found["hits"])
+        assert result["hits"], answer.text
+        assert not result.get("degraded"), answer.text
+        return tuple((str(hit["doc_id"]), round(float(hit["score"]), 4)) for hit in result["hits"])
 
     async def _write(self, _due: float) -> None:
-        """One document: a new one, a new text for an old one, or its end. What fails is tried until it is done."""
+        """Create, update or remove one document, retrying until it succeeds."""
         tenant = self._chance.choice(self._world.busy)
         texts = self._world.texts[tenant]
         kind = self._chance.random()
@@ -136,7 +136,7 @@ class Traffic:
 
 
 async def _told(seen: Seen, ended: asyncio.Event) -> None:
-    """How it goes, now and then, and what other machines of the same host left of this one."""
+    """Print progress periodically, with the CPU time stolen by other virtual machines."""
     began = time.perf_counter()
     while not ended.is_set():
         searches, failed, (stolen, all_time) = len(seen.milliseconds), len(seen.failed), _processor_time()
@@ -154,16 +154,16 @@ async def _told(seen: Seen, ended: asyncio.Event) -> None:
 
 
 def _processor_time() -> tuple[int, int]:
-    """Stolen and in all, in ticks; 0 where the system does not tell."""
+    """Return stolen and total CPU time in ticks; 0 where the system does not report it."""
     try:
-        ticks = [int(one) for one in Path("/proc/stat").read_text("ascii").splitlines()[0].split()[1:9]]
+        ticks = [int(part) for part in Path("/proc/stat").read_text("ascii").splitlines()[0].split()[1:9]]
     except OSError:
         return 0, 0
     return ticks[7], sum(ticks)
 
 
 async def _at_rate(rate: float, work: Callable[[float], Awaitable[None]], ended: asyncio.Event) -> None:
-    """Begun when they are due, and not when the one before has ended; all are waited for at the end."""
+    """Start each when it is due, without waiting for the previous one; wait for all at the end."""
     tasks = set[asyncio.Task[None]]()
     began, number = time.perf_counter(), 0
     while not ended.is_set():

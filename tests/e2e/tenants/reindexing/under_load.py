@@ -84,10 +84,10 @@ async def measured(given: argparse.Namespace, service: Service, traffic: Traffic
         await asyncio.sleep(WARM_UP_SECONDS)
     async with traffic.running(given.searches, given.puts) as before:
         await asyncio.sleep(given.before_seconds)
-    wanted = ["--model", given.to_model] if given.to_model else ["--shards", str(given.to_shards)]
+    expected = ["--model", given.to_model] if given.to_model else ["--shards", str(given.to_shards)]
     began = time.monotonic()
     async with traffic.running(given.searches, given.puts) as during:
-        done = await reindex(service.environment, *wanted, "--share", given.share)
+        done = await reindex(service.environment, *expected, "--share", given.share)
         took = time.monotonic() - began
     after_answers = await traffic.probed()
     report: dict[str, object] = {
@@ -108,7 +108,7 @@ def compared(
     before_answers: Mapping[tuple[str, str], Shown],
     after_answers: Mapping[tuple[str, str], Shown],
 ) -> dict[str, object]:
-    mixed = [one for one, found in during.answers if found not in (before_answers[one], after_answers[one])]
+    mixed = [item for item, result in during.answers if result not in (before_answers[item], after_answers[item])]
     return {
         "p95 before, ms": round(before.p95, 1),
         "p95 during, ms": round(during.p95, 1),
@@ -119,7 +119,7 @@ def compared(
         "failed writes": (len(during.failed_writes), during.failed_writes[:3]),
         "probes during": len(during.answers),
         "answers that mix": (len(mixed), mixed[:3]),
-        "probes that changed with it": sum(before_answers[one] != after_answers[one] for one in before_answers),
+        "probes that changed with it": sum(before_answers[item] != after_answers[item] for item in before_answers),
         "puts": during.puts,
         "deletes": during.deletes,
     }
@@ -140,7 +140,7 @@ async def run(given: argparse.Namespace, service: Service, issuer: Issuer) -> di
 
 
 async def settled(settings: Settings) -> None:
-    """Until the engine has built its graphs: searches beside that are no measure of those before."""
+    """Wait until the engine has built its graphs, so that measurements are comparable."""
     url = f"{settings.qdrant_url}/collections/{settings.qdrant_documents_alias}"
     async with httpx2.AsyncClient() as client:
         quiet = 0
@@ -164,12 +164,12 @@ async def found_in_the_end(settings: Settings, world: World, report: Mapping[str
 
 
 def main() -> None:
-    given = arguments()
+    received = arguments()
     with (
-        installed(given) as installation,
+        installed(received) as installation,
         served(installation, settings=installation.environment) as (service, issuer),
     ):
-        for name, value in asyncio.run(run(given, service, issuer)).items():
+        for name, value in asyncio.run(run(received, service, issuer)).items():
             sys.stdout.write(f"{name}: {value}\n")
 
 

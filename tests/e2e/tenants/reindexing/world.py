@@ -1,4 +1,4 @@
-"""Tenants with many short documents, some of which are never written again, and what there must be in the end."""
+"""Tenants with many short documents, some of them never written again, and the expected final state."""
 
 import random
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ def vocabulary() -> list[str]:
 
 @dataclass
 class World:
-    """`texts` is what every tenant must have, by id."""
+    """`texts`: expected documents of every tenant, by id."""
 
     tenants: list[str]
     each: int
@@ -61,20 +61,20 @@ class World:
                     await service.put(Principal(Tenant(tenant)), documents[start : start + PUT_AT_ONCE])
 
     async def wrong_in(self, index: DocumentIndex) -> list[str]:
-        """Documents that are missing, too many, or have another text than they should."""
+        """Return missing, unexpected and different documents."""
         wrong = list[str]()
         for tenant, texts in self.texts.items():
             export = TenantExport(index.of(Tenant(tenant)))
-            found = {document.id: document.text async for document in export.documents()}
+            result = {document.id: document.text async for document in export.documents()}
             wrong += [
-                f"{tenant}: {id_}" for id_ in texts.keys() | found.keys() if texts.get(id_) != found.get(id_)
+                f"{tenant}: {id_}" for id_ in texts.keys() | result.keys() if texts.get(id_) != result.get(id_)
             ]
         return wrong
 
 
 async def differing(one: DocumentIndex, other: DocumentIndex, tenants: list[str]) -> list[str]:
-    """Point by point: documents that do not have the same version and passages in both."""
-    found = list[str]()
+    """Compare points: return documents whose version or chunks differ."""
+    result = list[str]()
     for name in tenants:
         write_context = one.of(Tenant(name)), other.of(Tenant(name))
         states = []
@@ -88,5 +88,5 @@ async def differing(one: DocumentIndex, other: DocumentIndex, tenants: list[str]
                 after = page[-1].key
             states.append(state)
         before, after_ = states
-        found += [f"{name}: {id_}" for id_ in before.keys() | after_.keys() if before.get(id_) != after_.get(id_)]
-    return found
+        result += [f"{name}: {id_}" for id_ in before.keys() | after_.keys() if before.get(id_) != after_.get(id_)]
+    return result

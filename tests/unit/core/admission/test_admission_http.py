@@ -1,4 +1,4 @@
-"""A service that is full: what it refuses, how, and what it never refuses."""
+"""A service at capacity: which requests it rejects, how, and which never."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,10 +20,10 @@ SEARCH, WRITE = ("POST", "/api/v1/search"), ("POST", "/api/v1/skills")
 
 @dataclass
 class Busy:
-    """Requests to it end when they are told to."""
+    """App whose requests end when `go_on` is set."""
 
     admission: Admission
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    release: asyncio.Event = field(default_factory=asyncio.Event)
     arrived: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     under_way: set[asyncio.Future[httpx2.Response]] = field(default_factory=set)
 
@@ -34,7 +34,7 @@ class Busy:
         async def work(request: Request) -> dict[str, int]:
             read = len(await request.body())
             self.arrived.release()
-            await self.go_on.wait()
+            await self.release.wait()
             return {"read": read}
 
         app.add_middleware(Admitted, admission=self.admission)
@@ -47,9 +47,9 @@ class Busy:
                 await asyncio.sleep(0)
 
     async def begin(self, client: httpx2.AsyncClient, method: str, path: str) -> None:
-        """Until it is worked on."""
-        asked = asyncio.ensure_future(client.request(method, path, content=None if method == "GET" else b"{}"))
-        self.under_way.add(asked)
+        """Send a request and wait until the app handles it."""
+        response = asyncio.ensure_future(client.request(method, path, content=None if method == "GET" else b"{}"))
+        self.under_way.add(response)
         await asyncio.wait_for(self.arrived.acquire(), 10)
 
 
@@ -60,8 +60,8 @@ async def busy(wait: float = 0.0) -> AsyncIterator[tuple[Busy, httpx2.AsyncClien
     transport = httpx2.ASGITransport(scene.app())
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield scene, client
-        scene.go_on.set()
-        assert {(await one).status_code for one in scene.under_way} <= {200}
+        scene.release.set()
+        assert {(await response).status_code for response in scene.under_way} <= {200}
     assert [gate.running for gate in scene.admission.gates.values()] == [0, 0]
 
 
@@ -104,12 +104,12 @@ async def test_writes_do_not_take_the_places_of_searches_nor_searches_those_of_w
         assert (await client.post("/api/v1/search", content=b"{}")).status_code == 503
 
 
-async def test_one_that_waits_is_answered_when_its_turn_comes_with_its_body() -> None:
+async def test_a_waiting_request_is_answered_later_with_its_body() -> None:
     async with busy(wait=60.0) as (scene, client):
         await scene.begin(client, *SEARCH)
         second = asyncio.ensure_future(client.post("/api/v1/search", content=b"{} "))
         await scene.until_one_waits()
-        scene.go_on.set()
+        scene.release.set()
         assert (await second).json() == {"read": 3}
 
 
@@ -136,10 +136,10 @@ async def test_a_client_that_leaves_while_it_waits_is_dropped() -> None:
             "headers": [(b"content-length", b"2")],
         }
         scope.update(query_string=b"", root_path="", scheme="http", server=("127.0.0.1", 80))
-        asking = asyncio.ensure_future(scene.app()(scope, receive, send))
+        response = asyncio.ensure_future(scene.app()(scope, receive, send))
         await scene.until_one_waits()
         has_left.set()
-        await asyncio.wait_for(asking, 10)
+        await asyncio.wait_for(response, 10)
         assert scene.admission.gates[Kind.READ].waiting == 0
         assert sent[0]["status"] == 499
         assert scene.arrived.locked(), "nothing was done for it"
@@ -156,5 +156,5 @@ async def test_a_client_that_leaves_while_it_waits_is_dropped() -> None:
         ("GET", "/livez", None),
     ],
 )
-def test_one_table_says_what_shares_places_with_what(method: str, path: str, kind: Kind | None) -> None:
+def test_one_table_assigns_requests_to_gates(method: str, path: str, kind: Kind | None) -> None:
     assert kind_of(method, path) is kind

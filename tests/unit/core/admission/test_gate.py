@@ -1,4 +1,4 @@
-"""Who is taken on, who waits and who is refused."""
+"""Which requests are admitted, wait or are rejected."""
 
 import asyncio
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ def taken(gate: Gate, count: int) -> list[Ticket]:
     return [ticket for ticket in entered if ticket is not None]
 
 
-async def test_beyond_the_limit_nobody_is_taken_on_where_nothing_may_wait() -> None:
+async def test_beyond_the_limit_requests_are_rejected_without_a_queue() -> None:
     gate = Gate(Limits(2))
     first, _ = taken(gate, 2)
     assert gate.enter() is None
@@ -41,7 +41,7 @@ async def test_beyond_the_limit_nobody_is_taken_on_where_nothing_may_wait() -> N
     assert gate.enter() is not None
 
 
-async def test_the_queue_is_as_long_as_its_last_one_is_expected_to_wait() -> None:
+async def test_the_expected_wait_limits_the_queue() -> None:
     gate = Gate(Limits(2, max_queue_seconds=FIRST_GUESS_SECONDS * 3))
     taken(gate, 2 + 3)
     assert (gate.running, gate.waiting, gate.is_full) == (2, 3, True)
@@ -67,7 +67,7 @@ async def test_slow_requests_make_the_queue_short_and_quick_ones_make_it_long() 
     assert 50 <= length_after(0.01) <= 110
 
 
-async def test_whoever_came_first_has_its_turn_first() -> None:
+async def test_waiting_requests_are_admitted_in_order() -> None:
     gate = Gate(Limits(1, max_queue_seconds=1.0))
     running, second, third = taken(gate, 3)
     running.release()
@@ -77,7 +77,7 @@ async def test_whoever_came_first_has_its_turn_first() -> None:
     await third.turn()
 
 
-async def test_one_that_gives_up_leaves_the_queue_and_takes_nobodys_place() -> None:
+async def test_a_request_that_gives_up_leaves_the_queue_and_takes_no_place() -> None:
     gate = Gate(Limits(1, max_queue_seconds=1.0))
     running, second, third = taken(gate, 3)
     second.release()
@@ -86,7 +86,7 @@ async def test_one_that_gives_up_leaves_the_queue_and_takes_nobodys_place() -> N
     assert (gate.running, gate.waiting, third.waits) == (1, 0, False)
 
 
-async def test_a_turn_that_does_not_come_is_not_waited_for_for_ever() -> None:
+async def test_a_request_does_not_wait_forever() -> None:
     gate = Gate(Limits(1, max_queue_seconds=0.05))
     _, second = taken(gate, 2)
     with pytest.raises(QueueTimeout):
@@ -94,7 +94,7 @@ async def test_a_turn_that_does_not_come_is_not_waited_for_for_ever() -> None:
     assert gate.waiting == 0
 
 
-async def test_one_that_was_taken_on_in_any_case_waits_no_longer_than_it_may() -> None:
+async def test_a_request_within_the_hard_limit_waits_no_longer_than_its_maximum() -> None:
     gate = Gate(Limits(MIN_CONCURRENT + 1, max_queue_seconds=0.05))
     *_, last = taken(gate, MIN_CONCURRENT + 1)
     assert last.waits
@@ -119,7 +119,7 @@ async def test_more_run_while_some_wait_and_the_event_loop_is_not_late() -> None
     assert gate.limit == MIN_CONCURRENT
 
 
-async def test_it_remembers_for_a_while_that_more_came_than_fit() -> None:
+async def test_a_gate_reports_for_a_while_that_it_was_full() -> None:
     clock = Clock()
     gate = Gate(Limits(1), clock)
     taken(gate, 1)

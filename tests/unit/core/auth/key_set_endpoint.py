@@ -1,4 +1,4 @@
-"""A real issuer's key set on loopback, which can fail in the ways such endpoints do, and counts who asks."""
+"""A key set endpoint on loopback, which can fail as real ones do, and counts requests."""
 
 import json
 import threading
@@ -9,10 +9,10 @@ from typing import Self
 
 
 class KeySetEndpoint:
-    """Serves what `serve` was given last. While it is `held`, it answers nobody."""
+    """Serves the last argument of `serve`. While `held` is cleared, it does not answer."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
         self.held = threading.Event()
         self.held.set()
         self.reached = threading.Event()
@@ -46,11 +46,11 @@ class KeySetEndpoint:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                endpoint.asked += 1
+                endpoint.requests += 1
                 endpoint.reached.set()
                 endpoint.held.wait(30)
                 status, body, headers = endpoint._answer
-                # Whoever has read enough hangs up.
+                # A client that has read enough disconnects.
                 with suppress(ConnectionError):
                     self.send_response(status)
                     for name, value in headers.items():
@@ -60,6 +60,6 @@ class KeySetEndpoint:
                     self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Says nothing."""
+                """Log nothing."""
 
         return Handler

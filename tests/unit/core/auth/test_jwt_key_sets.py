@@ -1,4 +1,4 @@
-"""Which keys of a key set are used, and that nothing in one can do harm."""
+"""Which keys of a key set are used; no key set can do harm."""
 
 import json
 from contextlib import suppress
@@ -18,12 +18,12 @@ ED, EC = ed_key("ed").jwk, ec_key("ec").jwk
 
 
 def usable(*keys: object) -> list[str | None]:
-    return [one.kid for one in read_key_set(json.dumps({"keys": keys}).encode()).keys]
+    return [key.kid for key in read_key_set(json.dumps({"keys": keys}).encode()).keys]
 
 
 def test_keys_of_three_kinds_are_used_each_for_its_algorithms() -> None:
     keys = read_key_set(json.dumps(Issuer().key_set()).encode()).keys
-    assert {one.kid: one.algorithms for one in keys} == {
+    assert {key.kid: key.algorithms for key in keys} == {
         "rsa-1": {"RS256"},
         "ec-1": {"ES256"},
         "ed-1": {"EdDSA", "Ed25519"},
@@ -31,7 +31,7 @@ def test_keys_of_three_kinds_are_used_each_for_its_algorithms() -> None:
 
 
 @pytest.mark.parametrize("left_out", ["kid", "alg", "use"])
-def test_a_key_need_not_say_what_it_is_for(left_out: str) -> None:
+def test_optional_fields_of_a_key_may_be_left_out(left_out: str) -> None:
     assert len(usable({name: value for name, value in ED.items() if name != left_out})) == 1
 
 
@@ -61,28 +61,28 @@ def test_a_key_need_not_say_what_it_is_for(left_out: str) -> None:
         pytest.param(None, id="null"),
     ],
 )
-def test_a_key_that_cannot_be_used_is_passed_over_and_the_others_are_used(key: object) -> None:
+def test_an_unusable_key_is_skipped_and_the_others_are_used(key: object) -> None:
     good = {**EC, "kid": "good"}
     assert usable(key, good) == ["good"]
 
 
-def test_an_rsa_key_that_can_be_broken_is_passed_over() -> None:
+def test_a_weak_rsa_key_is_skipped() -> None:
     assert usable(rsa_key("small", 1024).jwk, ED) == ["ed"]
 
 
-def test_an_rsa_key_that_would_make_every_request_slow_is_passed_over() -> None:
+def test_an_rsa_key_that_would_slow_down_every_request_is_skipped() -> None:
     assert usable({"kty": "RSA", "n": "_" * 3000, "e": "AQAB", "kid": "huge"}, ED) == ["ed"]
 
 
-async def test_whoever_shows_private_keys_is_told_without_the_keys(
+async def test_published_private_keys_are_logged_without_the_keys(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "jwks.json"
     path.write_text(json.dumps({"keys": [{**ED, "d": "s3cret-of-the-house"}, EC]}))
-    found = await KeyRing(KeyFile(path)).keys()
-    assert [one.kid for one in found.keys] == ["ec"]
+    key_set = await KeyRing(KeyFile(path)).keys()
+    assert [key.kid for key in key_set.keys] == ["ec"]
     [warned] = caplog.records
-    assert (warned.message, vars(warned)["part"]) == ("a key set shows private keys", "jwt_keys")
+    assert (warned.message, vars(warned)["part"]) == ("a key set contains private keys", "jwt_keys")
     assert "s3cret" not in str(vars(warned))
 
 
@@ -103,17 +103,17 @@ FIELDS = ["kty", "crv", "x", "y", "n", "e", "alg", "use", "kid", "key_ops"]
 @given(
     changes=st.dictionaries(st.sampled_from(FIELDS), json_values, max_size=4), start=st.sampled_from([ED, EC, {}])
 )
-def test_whatever_a_key_says_it_is_used_or_passed_over(changes: Json, start: Json) -> None:
+def test_any_key_is_used_or_skipped(changes: Json, start: Json) -> None:
     assert set(usable({**start, **changes}, {**EC, "kid": "good"})) >= {"good"}
 
 
-@given(data=st.binary(max_size=200) | json_values.map(lambda one: json.dumps(one).encode()))
-def test_whatever_is_sent_it_is_a_key_set_or_refused(data: bytes) -> None:
+@given(data=st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode()))
+def test_any_response_is_a_key_set_or_rejected(data: bytes) -> None:
     with suppress(Unavailable):
         assert read_key_set(data).keys == ()
 
 
-def test_keys_of_one_name_are_told_apart_by_their_algorithms() -> None:
+def test_keys_with_one_kid_differ_by_their_algorithms() -> None:
     keys = [make("one").jwk for make in (rsa_key, ec_key, ed_key)]
-    found = read_key_set(json.dumps({"keys": keys}).encode())
-    assert [len(found.fitting(name, "one")) for name in ("RS256", "ES256", "EdDSA", "HS256")] == [1, 1, 1, 0]
+    key_set = read_key_set(json.dumps({"keys": keys}).encode())
+    assert [len(key_set.matching(name, "one")) for name in ("RS256", "ES256", "EdDSA", "HS256")] == [1, 1, 1, 0]

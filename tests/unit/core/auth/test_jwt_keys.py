@@ -1,4 +1,4 @@
-"""Keys of an issuer over HTTP: when they are fetched, how long they hold, and what is not taken from anyone."""
+"""Keys of an issuer over HTTP: when they are fetched, how long they are cached, and what is rejected."""
 
 import asyncio
 import gzip
@@ -31,7 +31,7 @@ class Clock:
 
 
 class Scene:
-    """An issuer at an address, callers who believe it, and a clock for the keys alone."""
+    """An issuer at an address, a verifier that trusts it, and a clock for the keys only."""
 
     def __init__(self, endpoint: KeySetEndpoint) -> None:
         self.endpoint = endpoint
@@ -46,12 +46,12 @@ class Scene:
         self.endpoint.serve(self.issuer.key_set())
 
     async def settle(self) -> None:
-        """Keys of an issuer that is known to fail are fetched in the background: no request waits for it."""
+        """Wait for the background read of the keys of a failing issuer; no request waits for it."""
         if self.ring._reading is not None:
             await asyncio.wait([self.ring._reading])
 
     async def verify(self, kid: str = "ed-1", issuer: Issuer | None = None) -> str:
-        """With a token that was never seen before."""
+        """Verify a new token."""
         self._serial += 1
         return (
             await self.verifier.verify((issuer or self.issuer).token(kid=kid, jti=str(self._serial)))
@@ -66,13 +66,13 @@ def scene() -> Iterator[Scene]:
 
 async def test_keys_are_fetched_once_for_many_requests_at_once_and_again_when_they_are_old(scene: Scene) -> None:
     assert await asyncio.gather(*(scene.verify() for _ in range(20))) == ["acme"] * 20
-    assert scene.endpoint.asked == 1
+    assert scene.endpoint.requests == 1
     scene.clock.at += 599
     await scene.verify()
-    assert scene.endpoint.asked == 1
+    assert scene.endpoint.requests == 1
     scene.clock.at += 61
     await asyncio.gather(*(scene.verify() for _ in range(20)))
-    assert scene.endpoint.asked == 2
+    assert scene.endpoint.requests == 2
 
 
 async def test_keys_that_are_a_little_old_are_used_while_they_are_fetched_again(scene: Scene) -> None:
@@ -86,7 +86,7 @@ async def test_keys_that_are_a_little_old_are_used_while_they_are_fetched_again(
     scene.endpoint.held.set()
     await scene.settle()
     assert await scene.verify("ed-2") == "acme"
-    assert scene.endpoint.asked == 2
+    assert scene.endpoint.requests == 2
     with pytest.raises(Unauthorized, match="no known key"):
         await scene.verify("ed-1", removed)
 
@@ -97,7 +97,7 @@ async def test_a_key_that_appears_is_used_at_once_and_one_that_is_removed_no_mor
     scene.publish()
     assert await scene.verify("ed-2") == "acme"
     assert await scene.verify("ed-1") == "acme"
-    assert scene.endpoint.asked == 2
+    assert scene.endpoint.requests == 2
     removed = Issuer(scene.issuer.keys.pop("ed-1"))
     scene.publish()
     scene.clock.at += 660
@@ -113,26 +113,26 @@ async def test_a_key_that_was_replaced_under_its_name_stops_to_verify(scene: Sce
     scene.publish()
     scene.clock.at += 660
     assert await scene.verify() == "acme"
-    with pytest.raises(Unauthorized, match="signature is not right"):
+    with pytest.raises(Unauthorized, match="signature is not valid"):
         await scene.verify(issuer=before)
 
 
-async def test_a_flood_of_unknown_keys_asks_the_issuer_once_in_thirty_seconds(scene: Scene) -> None:
+async def test_a_flood_of_unknown_keys_reads_the_key_set_once_in_thirty_seconds(scene: Scene) -> None:
     await scene.verify()
-    stranger = Issuer(*(ed_key(f"no-{number}") for number in range(40)))
+    unknown = Issuer(*(ed_key(f"no-{number}") for number in range(40)))
 
     async def flood() -> None:
         refused = await asyncio.gather(
-            *(scene.verify(kid, stranger) for kid in stranger.keys), return_exceptions=True
+            *(scene.verify(kid, unknown) for kid in unknown.keys), return_exceptions=True
         )
-        assert {type(one) for one in refused} == {Unauthorized}
+        assert {type(error) for error in refused} == {Unauthorized}
 
     for _ in range(3):
         await flood()
-    assert scene.endpoint.asked == 2
+    assert scene.endpoint.requests == 2
     scene.clock.at += 30
     await flood()
-    assert scene.endpoint.asked == 3
+    assert scene.endpoint.requests == 3
 
 
 @pytest.mark.parametrize(
@@ -151,21 +151,21 @@ async def test_while_the_issuer_fails_known_keys_stay_in_use_for_a_day(
     scene.clock.at += 60
     with pytest.raises(Unavailable, match="key set"):
         await scene.verify()
-    assert [one.message for one in caplog.records if one.levelno >= logging.WARNING] == [
-        "keys of tokens cannot be read"
+    assert [line.message for line in caplog.records if line.levelno >= logging.WARNING] == [
+        "the key set cannot be read"
     ]
     scene.publish()
     scene.clock.at += 2
     assert await scene.verify() == "acme"
 
 
-async def test_a_failing_issuer_is_not_asked_by_every_request(scene: Scene) -> None:
+async def test_not_every_request_reads_the_key_set_of_a_failing_issuer(scene: Scene) -> None:
     await scene.verify()
     scene.endpoint.serve(b"", 503)
     scene.clock.at += 660
     for _ in range(10):
         await scene.verify()
-    assert scene.endpoint.asked == 2
+    assert scene.endpoint.requests == 2
 
 
 async def test_without_any_key_it_is_unavailable_and_soon_tried_again(scene: Scene) -> None:
@@ -173,13 +173,13 @@ async def test_without_any_key_it_is_unavailable_and_soon_tried_again(scene: Sce
     for _ in range(3):
         with pytest.raises(Unavailable, match="status 503"):
             await scene.verify()
-    assert scene.endpoint.asked == 1
+    assert scene.endpoint.requests == 1
     scene.publish()
     scene.clock.at += 2
     assert await scene.verify() == "acme"
 
 
-async def test_keys_that_the_issuer_takes_away_all_at_once_are_gone(scene: Scene) -> None:
+async def test_keys_that_the_issuer_removes_all_at_once_are_gone(scene: Scene) -> None:
     await scene.verify()
     scene.endpoint.serve({"keys": []})
     scene.clock.at += 660
@@ -187,7 +187,7 @@ async def test_keys_that_the_issuer_takes_away_all_at_once_are_gone(scene: Scene
         await scene.verify()
 
 
-async def test_a_request_that_is_called_off_does_not_end_the_fetch_of_the_others(scene: Scene) -> None:
+async def test_a_cancelled_request_does_not_end_the_fetch_of_the_others(scene: Scene) -> None:
     scene.endpoint.held.clear()
     first, second = asyncio.ensure_future(scene.verify()), asyncio.ensure_future(scene.verify())
     assert await asyncio.to_thread(scene.endpoint.reached.wait, 30)
@@ -195,10 +195,10 @@ async def test_a_request_that_is_called_off_does_not_end_the_fetch_of_the_others
     scene.endpoint.held.set()
     assert await second == "acme"
     assert first.cancelled()
-    assert scene.endpoint.asked == 1
+    assert scene.endpoint.requests == 1
 
 
-async def test_an_issuer_that_does_not_answer_is_waited_for_only_so_long(scene: Scene) -> None:
+async def test_the_wait_for_an_issuer_is_bounded(scene: Scene) -> None:
     scene.endpoint.held.clear()
     with pytest.raises(Unavailable, match="no answer in time"):
         await KeyAddress(scene.endpoint.url, timeout_seconds=0.05).read()
@@ -208,7 +208,7 @@ async def test_a_redirect_is_not_followed(scene: Scene) -> None:
     scene.endpoint.serve(b"", 302, Location=scene.endpoint.url)
     with pytest.raises(Unavailable, match="moved"):
         await KeyAddress(scene.endpoint.url).read()
-    assert scene.endpoint.asked == 1
+    assert scene.endpoint.requests == 1
 
 
 async def test_a_key_set_may_be_large_and_not_too_large_nor_become_so(scene: Scene) -> None:
@@ -223,7 +223,7 @@ async def test_a_key_set_may_be_large_and_not_too_large_nor_become_so(scene: Sce
     assert await KeyAddress(scene.endpoint.url).read() == bomb
 
 
-async def test_nobody_at_the_address_is_unavailable_and_says_nothing_of_its_password() -> None:
+async def test_an_unreachable_address_is_unavailable_and_its_password_stays_hidden() -> None:
     with pytest.raises(Unavailable) as refused:
         await KeyAddress("http://ann:s3cret@127.0.0.1:9/jwks.json").read()
     assert "s3cret" not in f"{refused.value.message} {refused.value.hint}"

@@ -1,4 +1,4 @@
-"""Keys and tokens of one's own: they are believed, private keys stay private, and none is ever replaced."""
+"""Local keys and tokens: they are accepted, private keys stay private, and no key is ever replaced."""
 
 import json
 import stat
@@ -24,22 +24,22 @@ def verifier(public: Path, rules: TokenRules = RULES) -> JwtVerifier:
     return JwtVerifier(KeyRing(KeyFile(public)), rules, {"free": Plan("free")}, UNLIMITED)
 
 
-async def test_a_token_of_ones_own_is_believed(tmp_path: Path) -> None:
+async def test_a_locally_signed_token_is_accepted(tmp_path: Path) -> None:
     files = make_keys(tmp_path / "new" / "keys")
     token = sign_token(files.private, RULES, ACME, plan="free", subject="ann")
     assert await verifier(files.public).verify(token) == Principal(ACME, Plan("free"), "ann")
 
 
-async def test_it_follows_the_rules_it_is_given(tmp_path: Path) -> None:
+async def test_a_token_follows_the_rules(tmp_path: Path) -> None:
     files = make_keys(tmp_path)
     rules = TokenRules("https://me.example", "search", "org", "tier")
     token = sign_token(files.private, rules, ACME, plan="free")
     assert await verifier(files.public, rules).verify(token) == Principal(ACME, Plan("free"))
-    with pytest.raises(Unauthorized, match="issued by somebody else"):
+    with pytest.raises(Unauthorized, match="issued by another issuer"):
         await verifier(files.public).verify(token)
 
 
-async def test_it_expires_when_it_was_told_to(tmp_path: Path) -> None:
+async def test_a_token_expires_after_its_hours(tmp_path: Path) -> None:
     files = make_keys(tmp_path)
     token = sign_token(files.private, RULES, ACME, hours=0.5, now=lambda: 1_000_000.0)
     with pytest.raises(Unauthorized, match="expired"):
@@ -57,7 +57,7 @@ def test_the_private_key_is_for_its_owner_alone_and_the_public_file_has_nothing_
 
 
 @pytest.mark.parametrize("there", ["signing-key.json", "jwks.json"])
-def test_a_key_that_is_there_is_never_replaced(tmp_path: Path, there: str) -> None:
+def test_an_existing_key_is_never_replaced(tmp_path: Path, there: str) -> None:
     (tmp_path / there).write_text("mine")
     with pytest.raises(Conflict, match=there):
         make_keys(tmp_path)
@@ -65,7 +65,7 @@ def test_a_key_that_is_there_is_never_replaced(tmp_path: Path, there: str) -> No
     assert (tmp_path / there).read_text() == "mine"
 
 
-def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidRequest, match="cannot write"):
         make_keys(tmp_path / "file" / "keys")
@@ -82,7 +82,7 @@ async def test_keys_made_by_others_can_sign_too(
     assert (await verifier(tmp_path / "jwks.json").verify(token)).tenant == ACME
 
 
-def test_what_cannot_sign_is_refused_without_showing_it(tmp_path: Path) -> None:
+def test_a_file_that_cannot_sign_is_rejected_without_quoting_it(tmp_path: Path) -> None:
     public = OKPKey.generate_key().as_dict(private=False)
     secret = OctKey.generate_key().as_dict(private=True)
     other = ECKey.generate_key("P-384").as_dict(private=True)
@@ -90,7 +90,7 @@ def test_what_cannot_sign_is_refused_without_showing_it(tmp_path: Path) -> None:
     unfit: list[object] = [public, secret, other, broken, [], {"keys": []}, "text"]
     for content in unfit:
         (tmp_path / "key.json").write_text(json.dumps(content))
-        with pytest.raises(InvalidRequest, match=r"key\.json holds") as refused:
+        with pytest.raises(InvalidRequest, match=r"key\.json is") as refused:
             sign_token(tmp_path / "key.json", RULES, ACME)
         assert "s3cret" not in str(refused.value)
         assert refused.value.__cause__ is None
@@ -99,7 +99,7 @@ def test_what_cannot_sign_is_refused_without_showing_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hours", [0, -1, 9000, float("nan")])
-def test_a_token_holds_for_a_time_that_makes_sense(tmp_path: Path, hours: float) -> None:
+def test_the_lifetime_of_a_token_is_limited(tmp_path: Path, hours: float) -> None:
     with pytest.raises(InvalidRequest, match="hours"):
         sign_token(make_keys(tmp_path).private, RULES, ACME, hours=hours)
 

@@ -1,4 +1,4 @@
-"""Which tokens are believed, what is read from them, and why all others are refused."""
+"""Which tokens are accepted, their claims, and the reasons to reject all others."""
 
 import logging
 import re
@@ -25,11 +25,11 @@ WAY = "signed in a way that is not accepted"
 NO_TOKEN = "this is no token"
 FIVE = "five parts"
 NO_KEY = "no known key can have signed"
-WRONG = "signature is not right"
+WRONG = "signature is not valid"
 NO_TENANT = "names no tenant"
-NAME = "the tenant's name is none"
+NAME = "the tenant's name is not valid"
 UNREADABLE = "cannot be understood"
-NO_OBJECT = "payload is no JSON object"
+NO_OBJECT = "payload is not a JSON object"
 REASONS = {
     "algorithm none": WAY,
     "algorithm nOnE": WAY,
@@ -42,7 +42,7 @@ REASONS = {
     "another key under a known name": WRONG,
     "unknown key": NO_KEY,
     "known key under an unknown name": NO_KEY,
-    "name of the key is a number": "`kid` is no text",
+    "name of the key is a number": "`kid` is not a string",
     "expired": "has expired",
     "no expiry": "lacks exp",
     "expiry is text": UNREADABLE,
@@ -50,10 +50,10 @@ REASONS = {
     "expiry is true": UNREADABLE,
     "not valid yet": "not valid yet",
     "issued in the future": "issued in the future",
-    "another issuer": "issued by somebody else",
-    "issuer in a list": "issued by somebody else",
+    "another issuer": "issued by another issuer",
+    "issuer in a list": "issued by another issuer",
     "no issuer": "lacks iss",
-    "another audience": "issued for somebody else",
+    "another audience": "issued for another audience",
     "no audience": "lacks aud",
     "no tenant": NO_TENANT,
     "tenant is a number": NO_TENANT,
@@ -110,57 +110,55 @@ def issuer() -> Issuer:
 
 
 @pytest.fixture
-def known(issuer: Issuer, tmp_path: Path) -> JwtVerifier:
+def jwt_verifier(issuer: Issuer, tmp_path: Path) -> JwtVerifier:
     return verifier(issuer.write(tmp_path / "jwks.json"))
 
 
 @pytest.mark.parametrize("kid", ["rsa-1", "ec-1", "ed-1"])
-async def test_a_token_of_each_accepted_algorithm_is_believed(
-    known: JwtVerifier, issuer: Issuer, kid: str
+async def test_a_token_of_each_accepted_algorithm_is_verified(
+    jwt_verifier: JwtVerifier, issuer: Issuer, kid: str
 ) -> None:
-    assert await known.verify(issuer.token("acme", kid=kid)) == Principal(Tenant("acme"), FREE)
+    assert await jwt_verifier.verify(issuer.token("acme", kid=kid)) == Principal(Tenant("acme"), FREE)
 
 
-async def test_the_new_name_of_eddsa_is_known_too(known: JwtVerifier, issuer: Issuer) -> None:
-    assert (await known.verify(issuer.token("acme", header={"alg": "Ed25519"}))).tenant == Tenant("acme")
+async def test_the_new_name_of_eddsa_is_accepted_too(jwt_verifier: JwtVerifier, issuer: Issuer) -> None:
+    assert (await jwt_verifier.verify(issuer.token("acme", header={"alg": "Ed25519"}))).tenant == Tenant("acme")
 
 
-async def test_plan_subject_and_scopes_are_read(known: JwtVerifier, issuer: Issuer) -> None:
+async def test_plan_subject_and_scopes_are_read(jwt_verifier: JwtVerifier, issuer: Issuer) -> None:
     token = issuer.token(plan="paid", sub="ann", scope="read write", scp=["write", "admin", 7])
-    principal = await known.verify(token)
+    principal = await jwt_verifier.verify(token)
     assert principal == Principal(Tenant("acme"), PAID, "ann", frozenset({"read", "write", "admin"}))
 
 
 @pytest.mark.requirement("KN-005")
-async def test_no_claim_of_scopes_differs_from_one_that_allows_nothing(known: JwtVerifier, issuer: Issuer) -> None:
-    said: list[Any] = [{}, {"scope": ""}, {"scope": 7}, {"scopes": ["a", None], "scp": "b"}]
-    read = [(await known.verify(issuer.token(**claims))).scopes for claims in said]
+async def test_a_missing_scope_claim_differs_from_an_empty_one(jwt_verifier: JwtVerifier, issuer: Issuer) -> None:
+    claim_sets: list[Any] = [{}, {"scope": ""}, {"scope": 7}, {"scopes": ["a", None], "scp": "b"}]
+    read = [(await jwt_verifier.verify(issuer.token(**claims))).scopes for claims in claim_sets]
     assert read == [None, frozenset(), frozenset(), frozenset({"a", "b"})]
 
 
 @pytest.mark.parametrize("plan", ["gold", "", 7, ["paid"]])
-async def test_a_plan_that_nobody_knows_is_the_default_one(
-    known: JwtVerifier, issuer: Issuer, plan: object
-) -> None:
-    assert (await known.verify(issuer.token(plan=plan))).plan == FREE
+async def test_an_unknown_plan_is_the_default_one(jwt_verifier: JwtVerifier, issuer: Issuer, plan: object) -> None:
+    assert (await jwt_verifier.verify(issuer.token(plan=plan))).plan == FREE
 
 
-async def test_claims_of_other_names_can_be_asked_for(issuer: Issuer, tmp_path: Path) -> None:
+async def test_the_names_of_claims_are_configurable(issuer: Issuer, tmp_path: Path) -> None:
     rules = TokenRules(Issuer.name, "search", "https://example.com/org", "tier")
-    known = verifier(issuer.write(tmp_path / "jwks.json"), rules=rules)
+    jwt_verifier = verifier(issuer.write(tmp_path / "jwks.json"), rules=rules)
     claims: Json = {"aud": ["web", "search"], "tier": "paid", "https://example.com/org": "acme"}
     token = issuer.token(None, **claims)
-    assert await known.verify(token) == Principal(Tenant("acme"), PAID)
+    assert await jwt_verifier.verify(token) == Principal(Tenant("acme"), PAID)
 
 
 @pytest.mark.parametrize("header", [{"typ": None}, {"typ": "at+jwt"}, {"nonce": "x", "ver": 2}])
-async def test_headers_that_ask_for_nothing_are_no_reason_to_refuse(
-    known: JwtVerifier, issuer: Issuer, header: dict[str, object]
+async def test_harmless_headers_are_accepted(
+    jwt_verifier: JwtVerifier, issuer: Issuer, header: dict[str, object]
 ) -> None:
     key = issuer.keys["ed-1"]
     full = {"alg": "EdDSA", "kid": "ed-1", "typ": "JWT", **header}
-    token = compact({name: one for name, one in full.items() if one is not None}, issuer.claims(), key.sign)
-    assert (await known.verify(token)).tenant == Tenant("acme")
+    token = compact({name: value for name, value in full.items() if value is not None}, issuer.claims(), key.sign)
+    assert (await jwt_verifier.verify(token)).tenant == Tenant("acme")
 
 
 def test_a_reason_is_given_for_every_kind_and_there_are_many() -> None:
@@ -169,38 +167,40 @@ def test_a_reason_is_given_for_every_kind_and_there_are_many() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_bad_token_is_refused_for_what_is_wrong_with_it(
-    known: JwtVerifier, issuer: Issuer, kind: str, caplog: pytest.LogCaptureFixture
+async def test_a_bad_token_is_rejected_with_its_reason(
+    jwt_verifier: JwtVerifier, issuer: Issuer, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     token = KINDS[kind](issuer)
-    # Right ones before and after: a bad token changes nothing for others.
-    await known.verify(issuer.token())
+    # Valid tokens before and after: a bad token does not affect others.
+    await jwt_verifier.verify(issuer.token())
     for _ in range(2):
         with pytest.raises(Unauthorized, match=REASONS[kind]) as refused:
-            await known.verify(token)
-        said = f"{refused.value.message} {refused.value.hint} {refused.value.details} {caplog.text}"
-        assert [part for part in re.findall(r"[\w-]{12,}", token) if part in said] == []
-    await known.verify(issuer.token())
+            await jwt_verifier.verify(token)
+        output = f"{refused.value.message} {refused.value.hint} {refused.value.details} {caplog.text}"
+        assert [part for part in re.findall(r"[\w-]{12,}", token) if part in output] == []
+    await jwt_verifier.verify(issuer.token())
 
 
 @pytest.mark.parametrize("kid", ["rsa-1", "ec-1", "ed-1"])
-async def test_no_letter_of_a_token_can_be_another(known: JwtVerifier, issuer: Issuer, kid: str) -> None:
+async def test_a_token_with_one_changed_letter_is_rejected(
+    jwt_verifier: JwtVerifier, issuer: Issuer, kid: str
+) -> None:
     token = issuer.token(kid=kid)
-    await known.verify(token)
-    for at, letter in enumerate(token):
+    await jwt_verifier.verify(token)
+    for position, letter in enumerate(token):
         with pytest.raises(Unauthorized):
-            await known.verify(token[:at] + ("B" if letter == "A" else "A") + token[at + 1 :])
+            await jwt_verifier.verify(token[:position] + ("B" if letter == "A" else "A") + token[position + 1 :])
 
 
 @given(text=st.text() | st.text("abcAB09._-=", max_size=60))
-async def test_no_other_text_is_believed(text: str) -> None:
+async def test_any_other_text_is_rejected(text: str) -> None:
     with pytest.raises(Unauthorized):
         await JwtVerifier(KeyRing(_Nowhere()), RULES, {}, FREE).verify(text)
 
 
 class _Nowhere:
-    """No text comes so far that a key is looked for."""
+    """Fails the test if a key is read: no text gets that far."""
 
     fresh_seconds = grace_seconds = pause_seconds = 0.0
 
@@ -211,24 +211,24 @@ class _Nowhere:
 async def test_clocks_may_be_apart_by_the_leeway_and_no_further(tmp_path: Path) -> None:
     clock = Clock()
     issuer = Issuer(ed_key("ed-1"), now=clock)
-    known = verifier(issuer.write(tmp_path / "jwks.json"), clock)
+    jwt_verifier = verifier(issuer.write(tmp_path / "jwks.json"), clock)
     now = int(clock.at)
     within: list[Json] = [{"exp": now - 29}, {"nbf": now + 30}, {"iat": now + 30}]
     beyond: list[Json] = [{"exp": now - 30}, {"nbf": now + 31}, {"iat": now + 31}]
     for claims in within:
-        assert (await known.verify(issuer.token(**claims))).tenant == Tenant("acme")
+        assert (await jwt_verifier.verify(issuer.token(**claims))).tenant == Tenant("acme")
     for claims in beyond:
         with pytest.raises(Unauthorized):
-            await known.verify(issuer.token(**claims))
+            await jwt_verifier.verify(issuer.token(**claims))
 
 
-async def test_without_a_name_the_one_key_that_fits_is_taken_and_of_several_none(tmp_path: Path) -> None:
+async def test_a_token_without_kid_needs_exactly_one_matching_key(tmp_path: Path) -> None:
     issuer = Issuer(ed_key("ed-1"), ec_key("ec-1"), ec_key("ec-2"))
-    known = verifier(issuer.write(tmp_path / "jwks.json"))
+    jwt_verifier = verifier(issuer.write(tmp_path / "jwks.json"))
     nameless = [token_without_kid(issuer, kid) for kid in ("ed-1", "ec-1")]
-    assert (await known.verify(nameless[0])).tenant == Tenant("acme")
+    assert (await jwt_verifier.verify(nameless[0])).tenant == Tenant("acme")
     with pytest.raises(Unauthorized, match="does not say which key"):
-        await known.verify(nameless[1])
+        await jwt_verifier.verify(nameless[1])
 
 
 def token_without_kid(issuer: Issuer, kid: str) -> str:
@@ -236,60 +236,60 @@ def token_without_kid(issuer: Issuer, kid: str) -> str:
     return compact({"alg": key.algorithm}, issuer.claims(), key.sign)
 
 
-async def test_a_key_set_with_nothing_to_verify_with_is_our_fault_and_not_the_callers(tmp_path: Path) -> None:
+async def test_a_key_set_without_usable_keys_is_unavailable_not_unauthorized(tmp_path: Path) -> None:
     path = tmp_path / "jwks.json"
     path.write_text('{"keys": []}')
     with pytest.raises(Unavailable, match="no key"):
         await verifier(path).verify(an_issuer().token())
 
 
-async def test_a_remembered_token_costs_no_look_at_the_keys_and_ends_with_its_expiry(tmp_path: Path) -> None:
+async def test_a_cached_token_needs_no_keys_and_ends_with_its_expiry(tmp_path: Path) -> None:
     clock = Clock()
     issuer = Issuer(ed_key("ed-1"), now=clock)
     path = issuer.write(tmp_path / "jwks.json")
-    known = verifier(path, clock)
+    jwt_verifier = verifier(path, clock)
     token = issuer.token(exp=int(clock.at) + 10)
-    await known.verify(token)
+    await jwt_verifier.verify(token)
     path.unlink()
     clock.at += 39
-    assert (await known.verify(token)).tenant == Tenant("acme")
+    assert (await jwt_verifier.verify(token)).tenant == Tenant("acme")
     clock.at += 1
     with pytest.raises(Unauthorized, match="expired"):
-        await known.verify(token)
+        await jwt_verifier.verify(token)
 
 
-async def test_a_key_that_is_taken_away_matters_within_a_minute(tmp_path: Path) -> None:
+async def test_a_removed_key_stops_verifying_within_a_minute(tmp_path: Path) -> None:
     clock = Clock()
     issuer = Issuer(ed_key("ed-1"), ed_key("ed-2"), now=clock)
     path = issuer.write(tmp_path / "jwks.json")
-    known = verifier(path, clock)
+    jwt_verifier = verifier(path, clock)
     token = issuer.token(kid="ed-1")
-    await known.verify(token)
+    await jwt_verifier.verify(token)
     del issuer.keys["ed-1"]
     issuer.write(path)
     clock.at += 59
-    await known.verify(token)
+    await jwt_verifier.verify(token)
     clock.at += 1
     with pytest.raises(Unauthorized, match=NO_KEY):
-        await known.verify(token)
+        await jwt_verifier.verify(token)
 
 
-def test_only_so_many_tokens_are_remembered_and_those_in_use_longest() -> None:
-    remembered = TokenCache(maximum=2)
-    who = Principal(Tenant("acme"))
+def test_the_token_cache_is_an_lru_of_limited_size() -> None:
+    cache = TokenCache(maximum=2)
+    principal = Principal(Tenant("acme"))
     for digest in (b"1", b"2"):
-        remembered.remember(digest, who, 0, 100)
-    assert remembered.recall(b"1", 1) == who
-    remembered.remember(b"3", who, 2, 100)
-    assert [remembered.recall(digest, 3) for digest in (b"1", b"2", b"3")] == [who, None, who]
-    assert len(remembered) == 2
+        cache.put(digest, principal, 0, 100)
+    assert cache.get(b"1", 1) == principal
+    cache.put(b"3", principal, 2, 100)
+    assert [cache.get(digest, 3) for digest in (b"1", b"2", b"3")] == [principal, None, principal]
+    assert len(cache) == 2
 
 
 async def test_a_new_key_in_the_file_is_found_at_once(tmp_path: Path) -> None:
     issuer = Issuer(ed_key("ed-1"))
     path = issuer.write(tmp_path / "jwks.json")
-    known = verifier(path)
-    await known.verify(issuer.token(kid="ed-1"))
+    jwt_verifier = verifier(path)
+    await jwt_verifier.verify(issuer.token(kid="ed-1"))
     issuer.keys["rsa-2"] = rsa_key("rsa-2")
     issuer.write(path)
-    assert (await known.verify(issuer.token(kid="rsa-2"))).tenant == Tenant("acme")
+    assert (await jwt_verifier.verify(issuer.token(kid="rsa-2"))).tenant == Tenant("acme")

@@ -1,4 +1,4 @@
-"""A real embeddings endpoint on loopback: hashed words for vectors, and whatever else a test scripts."""
+"""A real embeddings endpoint on loopback: it returns vectors of hashed words, or what a test scripts."""
 
 import json
 from collections import deque
@@ -13,7 +13,7 @@ from toolscript.testing import HashEmbedder
 
 
 class EmbeddingEndpoint:
-    """Answers what was scripted first, each once, and vectors after that. Remembers what it was asked."""
+    """Sends the scripted responses first, each once, then vectors. `asked` records the inputs."""
 
     def __init__(self, dimensions: int) -> None:
         self._embedder = HashEmbedder(dimensions=dimensions)
@@ -48,9 +48,11 @@ class EmbeddingEndpoint:
         self.keys.append(key)
         if self._scripted:
             return self._scripted.popleft()
-        vectors = anyio.run(self._embedder.embed_passages, request["input"])
-        data = [{"object": "embedding", "index": at, "embedding": row.tolist()} for at, row in enumerate(vectors)]
-        # Last first: the protocol promises no order.
+        vectors = anyio.run(self._embedder.embed_texts, request["input"])
+        data = [
+            {"object": "embedding", "index": index, "embedding": row.tolist()} for index, row in enumerate(vectors)
+        ]
+        # In reverse order: the protocol guarantees none.
         return 200, json.dumps({"object": "list", "model": request["model"], "data": data[::-1]}).encode()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -58,9 +60,9 @@ class EmbeddingEndpoint:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
-                status, body = endpoint._answer(asked, self.headers["Authorization"])
+                status, body = endpoint._answer(request, self.headers["Authorization"])
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -68,6 +70,6 @@ class EmbeddingEndpoint:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Says nothing."""
+                """Log nothing."""
 
         return Handler

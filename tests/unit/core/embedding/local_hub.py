@@ -1,4 +1,4 @@
-"""A model hub on this machine that speaks the protocol of the real one, and can be made to misbehave."""
+"""A local model hub with the protocol of the real one, which can be made to misbehave."""
 
 import hashlib
 import threading
@@ -11,12 +11,12 @@ from typing import Any
 
 LARGE = 1_000_000
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-PIECE = 65_536
+BLOCK = 65_536
 
 
 @dataclass
 class Hub:
-    """`files` by the path they are asked for. `asked` is every request: method, file and range."""
+    """`files` by the requested path. `asked` lists every request: method, file and range."""
 
     repository: str
     files: dict[str, bytes]
@@ -27,13 +27,13 @@ class Hub:
     asked: list[tuple[str, str, str]] = field(default_factory=list)
 
     def content(self, name: str) -> bytes:
-        """What is sent: of a damaged file not what its hash names."""
+        """Return the content to send; that of a damaged file does not match its hash."""
         whole = self.files[name]
         return whole[:-1] + bytes([whole[-1] ^ 1]) if name == self.damaged else whole
 
 
 def hash_of(content: bytes) -> str:
-    """Large files are stored apart and named by SHA-256, small ones as git names them."""
+    """Return the hash: SHA-256 for large files, the git blob hash for small ones."""
     if len(content) >= LARGE:
         return hashlib.sha256(content).hexdigest()
     return hashlib.sha1(f"blob {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
@@ -90,13 +90,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _file(self, hub: Hub, name: str, *, with_body: bool) -> None:
-        whole, named = hub.content(name), hash_of(hub.files[name])
+        whole, digest = hub.content(name), hash_of(hub.files[name])
         begins = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")[0] or 0)
         self.send_response(206 if begins else 200)
         if begins:
             self.send_header("Content-Range", f"bytes {begins}-{len(whole) - 1}/{len(whole)}")
-        linked = {"X-Linked-Etag": f'"{named}"', "X-Linked-Size": str(len(whole))}
-        headers = {"ETag": f'"{named}"', **(linked if len(whole) >= LARGE else {})}
+        linked = {"X-Linked-Etag": f'"{digest}"', "X-Linked-Size": str(len(whole))}
+        headers = {"ETag": f'"{digest}"', **(linked if len(whole) >= LARGE else {})}
         for header, value in {**headers, "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}.items():
             self.send_header(header, value)
         self.send_header("Content-Length", str(len(whole) - begins))
@@ -106,10 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self, hub: Hub, whole: bytes, begins: int) -> None:
         breaks_at = hub.breaks_after if len(whole) >= LARGE else 0
-        for at in range(begins, len(whole), PIECE):
-            if breaks_at and at >= breaks_at:
+        for position in range(begins, len(whole), BLOCK):
+            if breaks_at and position >= breaks_at:
                 hub.breaks_after = 0
                 self.close_connection = True
                 self.connection.close()
                 return
-            self.wfile.write(whole[at : at + PIECE])
+            self.wfile.write(whole[position : position + BLOCK])

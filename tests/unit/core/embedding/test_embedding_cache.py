@@ -1,4 +1,4 @@
-"""An embedder that remembers: each query once, no failure for long, and no more than it may."""
+"""A caching embedder: each query is embedded once, failures are not cached, and the size is limited."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from toolscript.testing import HashEmbedder
 
 
 class SlowEmbedder(HashEmbedder):
-    """Answers when the gate is open, and fails while it is `down`."""
+    """An embedder that waits until the gate is open, and fails while it is `down`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,13 +32,13 @@ async def slow() -> SlowEmbedder:
 
 
 async def all_started(count: int = 1) -> None:
-    """Lets everything that can run, run."""
+    """Let all tasks run that can."""
     for _ in range(count * 5):
         await asyncio.sleep(0)
 
 
 @pytest.mark.states("S3-219")
-async def test_a_query_asked_again_is_not_embedded_again() -> None:
+async def test_a_repeated_query_is_not_embedded_again() -> None:
     inner = HashEmbedder()
     cached = CachedEmbedder(inner, size=10)
     first, second = await cached.embed_query("read"), await cached.embed_query("read")
@@ -47,7 +47,7 @@ async def test_a_query_asked_again_is_not_embedded_again() -> None:
     assert cached.model == inner.model
 
 
-async def test_queries_are_told_apart_to_the_letter() -> None:
+async def test_queries_that_differ_in_one_letter_are_different() -> None:
     inner = HashEmbedder()
     cached = CachedEmbedder(inner, size=10)
     for text in ("read", "Read", "read ", "read"):
@@ -56,17 +56,17 @@ async def test_queries_are_told_apart_to_the_letter() -> None:
 
 
 @pytest.mark.requirement("EC-006")
-async def test_a_query_asked_by_many_at_once_is_embedded_once(slow: SlowEmbedder) -> None:
+async def test_concurrent_requests_for_a_query_embed_it_once(slow: SlowEmbedder) -> None:
     cached = CachedEmbedder(slow, size=10)
-    asking = [asyncio.ensure_future(cached.embed_query("read")) for _ in range(20)]
+    requests = [asyncio.ensure_future(cached.embed_query("read")) for _ in range(20)]
     await all_started()
     slow.gate.set()
-    vectors = await asyncio.gather(*asking)
+    vectors = await asyncio.gather(*requests)
     assert slow.queries_embedded == 1
     assert all((vector == vectors[0]).all() for vector in vectors)
 
 
-async def test_the_query_not_used_for_longest_is_forgotten_first() -> None:
+async def test_the_least_recently_used_query_is_evicted_first() -> None:
     inner = HashEmbedder()
     cached = CachedEmbedder(inner, size=2)
     for text in ("a", "b", "a", "c"):
@@ -78,22 +78,22 @@ async def test_the_query_not_used_for_longest_is_forgotten_first() -> None:
     assert inner.queries_embedded == 4
 
 
-async def test_more_at_once_than_fit_are_all_answered(slow: SlowEmbedder) -> None:
+async def test_more_concurrent_queries_than_fit_are_all_answered(slow: SlowEmbedder) -> None:
     cached = CachedEmbedder(slow, size=1)
-    asking = [asyncio.ensure_future(cached.embed_query(f"query {number}")) for number in range(5)]
+    requests = [asyncio.ensure_future(cached.embed_query(f"query {number}")) for number in range(5)]
     await all_started()
     slow.gate.set()
-    assert len(await asyncio.gather(*asking)) == 5
-    assert len(cached._known) == 1
+    assert len(await asyncio.gather(*requests)) == 5
+    assert len(cached._entries) == 1
 
 
-async def test_a_failure_reaches_all_who_wait_and_is_forgotten(slow: SlowEmbedder) -> None:
+async def test_a_failure_reaches_all_callers_and_is_not_cached(slow: SlowEmbedder) -> None:
     cached = CachedEmbedder(slow, size=10)
     slow.down = True
-    asking = [asyncio.ensure_future(cached.embed_query("read")) for _ in range(3)]
+    requests = [asyncio.ensure_future(cached.embed_query("read")) for _ in range(3)]
     await all_started()
     slow.gate.set()
-    outcomes = await asyncio.gather(*asking, return_exceptions=True)
+    outcomes = await asyncio.gather(*requests, return_exceptions=True)
     assert {type(outcome) for outcome in outcomes} == {EmbedderUnavailable}
     await all_started()
     slow.down = False
@@ -101,7 +101,7 @@ async def test_a_failure_reaches_all_who_wait_and_is_forgotten(slow: SlowEmbedde
     assert slow.queries_embedded == 2
 
 
-async def test_a_caller_who_gives_up_does_not_take_the_vector_from_the_others(slow: SlowEmbedder) -> None:
+async def test_a_cancelled_caller_does_not_affect_the_others(slow: SlowEmbedder) -> None:
     cached = CachedEmbedder(slow, size=10)
     first = asyncio.ensure_future(cached.embed_query("read"))
     second = asyncio.ensure_future(cached.embed_query("read"))
@@ -114,7 +114,7 @@ async def test_a_caller_who_gives_up_does_not_take_the_vector_from_the_others(sl
     assert slow.queries_embedded == 1
 
 
-async def test_a_query_that_everybody_gave_up_on_is_given_up_and_asked_anew_by_the_next(
+async def test_a_query_without_callers_is_cancelled_and_started_again_by_the_next(
     slow: SlowEmbedder,
 ) -> None:
     cached = CachedEmbedder(slow, size=10)
@@ -127,9 +127,9 @@ async def test_a_query_that_everybody_gave_up_on_is_given_up_and_asked_anew_by_t
     assert slow.queries_embedded == 3
 
 
-async def test_passages_are_not_remembered() -> None:
+async def test_passages_are_not_cached() -> None:
     inner = HashEmbedder()
     cached = CachedEmbedder(inner, size=10)
-    await cached.embed_passages(["a", "b"])
-    await cached.embed_passages(["a", "b"])
-    assert inner.passages_embedded == 4
+    await cached.embed_texts(["a", "b"])
+    await cached.embed_texts(["a", "b"])
+    assert inner.texts_embedded == 4

@@ -1,4 +1,4 @@
-"""ONNX models from folders: which are taken, which are refused, and what is put before a text."""
+"""ONNX models from folders: which are accepted or refused, and their prefixes."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ BGE_PREFIX = "Represent this sentence for searching relevant passages: "
 
 @pytest.fixture(scope="session")
 def weights(model_folder: str) -> Path:
-    """The folder of a real model, wherever it lies."""
+    """The folder of a real model, wherever it is."""
     if Path(model_folder).is_dir():
         return Path(model_folder)
     return Path(LocalEmbedder(model_folder)._engine.model._model_dir)  # type: ignore[attr-defined]
@@ -34,7 +34,7 @@ def prefixes(weights: Path, folder: Path) -> tuple[str, str]:
 
 
 @pytest.mark.requirement("SK-003")
-def test_a_folder_is_known_by_its_name_its_weights_and_its_size(weights: Path, tmp_path: Path) -> None:
+def test_a_folder_is_identified_by_its_name_its_weights_and_its_size(weights: Path, tmp_path: Path) -> None:
     first = LocalEmbedder(str(linked(weights, tmp_path / "mini")), threads=1).model
     again = LocalEmbedder(str(tmp_path / "mini"), threads=1).model
     assert first == again
@@ -48,8 +48,8 @@ async def test_a_bge_model_has_its_prefix_before_queries_and_not_before_passages
     bge = LocalEmbedder(str(linked(weights, tmp_path / "bge-tiny-en")), threads=1)
     assert (bge.model.query_prefix, bge.model.passage_prefix, bge.model.pooling) == (BGE_PREFIX, "", "cls")
     query = await bge.embed_query("read a file")
-    plain = await bge.embed_passages(["read a file"])
-    prefixed = await bge.embed_passages([BGE_PREFIX + "read a file"])
+    plain = await bge.embed_texts(["read a file"])
+    prefixed = await bge.embed_texts([BGE_PREFIX + "read a file"])
     np.testing.assert_allclose(query, prefixed[0], atol=1e-5)
     assert float(query @ plain[0]) < 0.99
 
@@ -59,7 +59,7 @@ def test_an_e5_model_has_prefixes_before_both_and_others_have_none(weights: Path
     assert prefixes(weights, tmp_path / "all-MiniLM") == ("", "")
 
 
-def test_pooling_is_what_the_folder_says(weights: Path, tmp_path: Path) -> None:
+def test_the_folder_defines_the_pooling(weights: Path, tmp_path: Path) -> None:
     folder = linked(weights, tmp_path / "says-cls")
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
@@ -68,12 +68,12 @@ def test_pooling_is_what_the_folder_says(weights: Path, tmp_path: Path) -> None:
 
 @pytest.mark.states("S4-100")
 @pytest.mark.parametrize("name", ["absent-model", "/nowhere/at/all", "some/unknown-model"])
-def test_a_model_nobody_knows_is_refused_with_those_that_are_known(name: str) -> None:
+def test_an_unknown_model_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(ModelNotFound) as refused:
         LocalEmbedder(name)
-    known = refused.value.details["known_models"]
-    assert isinstance(known, list)
-    assert "sentence-transformers/all-MiniLM-L6-v2" in known
+    known_models = refused.value.details["known_models"]
+    assert isinstance(known_models, list)
+    assert "sentence-transformers/all-MiniLM-L6-v2" in known_models
 
 
 def test_a_folder_without_a_model_is_refused_with_what_was_expected(tmp_path: Path) -> None:
@@ -91,23 +91,23 @@ def test_a_folder_with_a_broken_file_is_refused(weights: Path, tmp_path: Path, b
         LocalEmbedder(str(folder), threads=1)
 
 
-async def test_an_embedder_that_was_closed_is_unavailable(weights: Path) -> None:
+async def test_a_closed_embedder_is_unavailable(weights: Path) -> None:
     embedder = LocalEmbedder(str(weights), threads=1)
     embedder.close()
     with pytest.raises(EmbedderUnavailable):
         await embedder.embed_query("read")
 
 
-async def test_an_embedder_with_too_much_to_do_says_so_at_once(weights: Path) -> None:
+async def test_an_overloaded_embedder_fails_at_once(weights: Path) -> None:
     embedder = LocalEmbedder(str(weights), max_waiting=2)
-    asked = [asyncio.ensure_future(embedder.embed_query(f"query {number}")) for number in range(6)]
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+    requests = [asyncio.ensure_future(embedder.embed_query(f"query {number}")) for number in range(6)]
+    answers = await asyncio.gather(*requests, return_exceptions=True)
     embedder.close()
     assert sum(isinstance(answer, EmbedderUnavailable) for answer in answers) == 4
 
 
 @pytest.mark.states("S4-046")
-async def test_texts_asked_for_at_once_have_the_vectors_they_have_alone(weights: Path) -> None:
+async def test_concurrent_texts_get_the_same_vectors_as_alone(weights: Path) -> None:
     embedder = LocalEmbedder(str(weights), threads=1, parallel=2)
     texts = [f"read file number {number}" for number in range(11)]
     together = await asyncio.gather(*map(embedder.embed_query, texts))
@@ -116,18 +116,18 @@ async def test_texts_asked_for_at_once_have_the_vectors_they_have_alone(weights:
     np.testing.assert_array_equal(np.stack(together), np.stack(alone))
 
 
-async def test_one_who_gives_up_takes_nothing_from_those_who_asked_at_the_same_moment(weights: Path) -> None:
+async def test_a_cancelled_request_does_not_affect_concurrent_ones(weights: Path) -> None:
     embedder = LocalEmbedder(str(weights), threads=1)
-    asked = [asyncio.ensure_future(embedder.embed_query(text)) for text in ("read", "write", "send")]
+    requests = [asyncio.ensure_future(embedder.embed_query(text)) for text in ("read", "write", "send")]
     await asyncio.sleep(0)
-    asked[1].cancel()
-    vectors = await asyncio.gather(*asked, return_exceptions=True)
+    requests[1].cancel()
+    vectors = await asyncio.gather(*requests, return_exceptions=True)
     embedder.close()
     assert isinstance(vectors[1], asyncio.CancelledError)
-    assert all(isinstance(vectors[at], np.ndarray) for at in (0, 2))
+    assert all(isinstance(vectors[position], np.ndarray) for position in (0, 2))
 
 
-def test_tokens_are_counted_beyond_what_the_model_reads(weights: Path) -> None:
+def test_tokens_beyond_the_models_length_are_counted(weights: Path) -> None:
     embedder = LocalEmbedder(str(weights), threads=1)
     assert embedder.count_tokens("") == 0
     assert embedder.count_tokens("read a file") == 3

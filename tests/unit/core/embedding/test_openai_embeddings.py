@@ -1,4 +1,4 @@
-"""An embeddings endpoint, with all the ways in which it can fail or talk nonsense."""
+"""An embeddings endpoint, with all the ways in which it can fail or send nonsense."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -32,23 +32,23 @@ async def embedder(endpoint: EmbeddingEndpoint) -> AsyncIterator[OpenAIEmbedder]
 
 async def test_prefixes_and_the_key_are_sent(endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder) -> None:
     await embedder.embed_query("read")
-    await embedder.embed_passages(["a", "b"])
+    await embedder.embed_texts(["a", "b"])
     assert endpoint.asked == [["query: read"], ["passage: a", "passage: b"]]
     assert set(endpoint.keys) == {"Bearer secret"}
 
 
 async def test_many_passages_go_in_batches(endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder) -> None:
-    await embedder.embed_passages([str(number) for number in range(300)])
+    await embedder.embed_texts([str(number) for number in range(300)])
     assert [len(batch) for batch in endpoint.asked] == [128, 128, 44]
 
 
-async def test_no_passages_ask_nothing(endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder) -> None:
-    await embedder.embed_passages([])
+async def test_without_passages_no_request_is_sent(endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder) -> None:
+    await embedder.embed_texts([])
     assert endpoint.asked == []
 
 
 @pytest.mark.parametrize(
-    ("status", "meaning"),
+    ("status", "error_class"),
     [
         (400, EmbedderRejected),
         (401, SetupError),
@@ -62,14 +62,14 @@ async def test_no_passages_ask_nothing(endpoint: EmbeddingEndpoint, embedder: Op
         (503, EmbedderUnavailable),
     ],
 )
-async def test_every_status_has_a_meaning(
-    endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder, status: int, meaning: type[ToolscriptError]
+async def test_every_status_has_an_error_class(
+    endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder, status: int, error_class: type[ToolscriptError]
 ) -> None:
     endpoint.answer_once({"error": {"message": "no"}}, status)
     with pytest.raises(ToolscriptError) as raised:
         await embedder.embed_query("read")
-    assert type(raised.value) is meaning
-    assert raised.value.hint or meaning is EmbedderRejected
+    assert type(raised.value) is error_class
+    assert raised.value.hint or error_class is EmbedderRejected
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,9 @@ async def test_every_status_has_a_meaning(
     ],
     ids=str,
 )
-async def test_nonsense_is_refused(endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder, body: object) -> None:
+async def test_an_invalid_response_is_refused(
+    endpoint: EmbeddingEndpoint, embedder: OpenAIEmbedder, body: object
+) -> None:
     endpoint.answer_once(body)
     with pytest.raises(EmbedderRejected):
         await embedder.embed_query("read")
@@ -111,7 +113,7 @@ async def test_after_a_failure_the_next_query_is_answered(
     assert (await embedder.embed_query("read")).shape == (DIMENSIONS,)
 
 
-async def test_a_passing_failure_is_tried_again_when_allowed(endpoint: EmbeddingEndpoint) -> None:
+async def test_a_transient_failure_is_retried_when_allowed(endpoint: EmbeddingEndpoint) -> None:
     patient = OpenAIEmbedder(endpoint.url, CARD, retries=1)
     endpoint.answer_once({}, 500)
     assert (await patient.embed_query("read")).shape == (DIMENSIONS,)
@@ -119,7 +121,7 @@ async def test_a_passing_failure_is_tried_again_when_allowed(endpoint: Embedding
     await patient.close()
 
 
-async def test_an_endpoint_that_is_not_there_is_unavailable() -> None:
+async def test_an_unreachable_endpoint_is_unavailable() -> None:
     nowhere = OpenAIEmbedder("http://127.0.0.1:1/v1", CARD, retries=0)
     with pytest.raises(EmbedderUnavailable) as raised:
         await nowhere.embed_query("read")
@@ -127,12 +129,12 @@ async def test_an_endpoint_that_is_not_there_is_unavailable() -> None:
     await nowhere.close()
 
 
-def subclasses(of: type[openai.OpenAIError]) -> set[type[openai.OpenAIError]]:
-    return {of}.union(*(subclasses(one) for one in of.__subclasses__()))
+def subclasses(base: type[openai.OpenAIError]) -> set[type[openai.OpenAIError]]:
+    return {base}.union(*(subclasses(subclass) for subclass in base.__subclasses__()))
 
 
 @pytest.mark.parametrize("kind", sorted(subclasses(openai.OpenAIError), key=str))
-def test_no_error_of_the_client_goes_up_as_it_is(kind: type[openai.OpenAIError]) -> None:
+def test_every_error_of_the_client_is_translated(kind: type[openai.OpenAIError]) -> None:
     ours = (EmbedderUnavailable, EmbedderRejected, SetupError)
     with pytest.raises(ours, match="embedding endpoint"), translated():
         raise kind.__new__(kind)

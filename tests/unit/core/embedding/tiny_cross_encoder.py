@@ -1,6 +1,6 @@
-"""A cross-encoder of fifteen operations: its score is how often a word of the query stands in the passage.
+"""A cross-encoder of fifteen operations: its score is how often a word of the query occurs in the passage.
 
-Written as the ONNX format has it, field by field: what reads it is the real runtime.
+It is written in the ONNX format, field by field, so that the real runtime loads it.
 """
 
 import json
@@ -16,9 +16,9 @@ from tokenizers.processors import TemplateProcessing
 
 FLOAT, INT64 = 1, 7
 MAX_TOKENS = 64
-# What a pair without a common word has as its score.
+# The score of a pair without a common word.
 NOTHING_COMMON = -2.0
-# The separator stands behind the query and behind the passage: one match that says nothing.
+# The separator follows the query and the passage: a match that does not count.
 _SEPARATORS = 1.0
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
@@ -79,7 +79,7 @@ def _model(bias: float) -> bytes:
             *(_bytes(1, node) for node in nodes),
             _bytes(2, b"tiny"),
             *(_bytes(5, constant) for constant in constants),
-            *(_bytes(11, one) for one in inputs),
+            *(_bytes(11, value) for value in inputs),
             _bytes(12, _value("logits", FLOAT)),
         ]
     )
@@ -87,13 +87,13 @@ def _model(bias: float) -> bytes:
 
 
 def _node(operation: str, inputs: Sequence[str], output: str, **attributes: int) -> bytes:
-    told = [_bytes(1, name.encode()) for name in inputs] + [_bytes(2, output.encode())]
-    told += [_bytes(3, output.encode()), _bytes(4, operation.encode())]
-    told += [
+    fields = [_bytes(1, name.encode()) for name in inputs] + [_bytes(2, output.encode())]
+    fields += [_bytes(3, output.encode()), _bytes(4, operation.encode())]
+    fields += [
         _bytes(5, _bytes(1, name.encode()) + _number(3, value) + _number(20, 2))
         for name, value in attributes.items()
     ]
-    return b"".join(told)
+    return b"".join(fields)
 
 
 def _tensor(name: str, kind: int, shape: Sequence[int], data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""A real chat endpoint on loopback that answers what a test scripts, late or never where that is the script."""
+"""A real chat endpoint on loopback that sends what a test scripts, also late or never."""
 
 import json
 from collections import deque
@@ -15,7 +15,7 @@ Tokens = tuple[object, object]
 
 
 def completion(content: object, ended: str = "stop", used: Tokens | None = None) -> dict[str, object]:
-    """A body as the protocol has it, around what a model says; `used` are tokens in and out."""
+    """Return a response body of the protocol with the model's text; `used` are tokens in and out."""
     message = {"role": "assistant", "content": content}
     choice = {"index": 0, "finish_reason": ended, "message": message}
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
@@ -33,9 +33,9 @@ class Scripted:
 
 
 class TextEndpoint:
-    """Answers what was scripted first, each once, and `usual` after that. Remembers what it was asked.
+    """Sends the scripted responses first, each once, then `default`. `asked` records the requests.
 
-    `model`, where there is one, says `usual` for each request; `always` is the answer to everything else.
+    `model`, if set, computes the response to each request instead; `always` replaces both.
     """
 
     def __init__(self, default: object = None, model: Model | None = None, used: Tokens | None = None) -> None:
@@ -63,7 +63,7 @@ class TextEndpoint:
         self.answer_once(completion(content))
 
     def hang_once(self) -> None:
-        """Begins an answer and does not go on."""
+        """Send the headers of a response, and then nothing."""
         self._scripted.append(Scripted(b"", hangs_before_body=True))
 
     def __enter__(self) -> Self:
@@ -85,16 +85,16 @@ class TextEndpoint:
             return self._scripted.popleft()
         if self.always:
             return self.always
-        said = self.default if self.model is None else json.dumps(self.model(request))
-        return Scripted(json.dumps(completion(said, used=self.used)).encode())
+        content = self.default if self.model is None else json.dumps(self.model(request))
+        return Scripted(json.dumps(completion(content, used=self.used)).encode())
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                scripted = endpoint._answer(asked, self.headers["Authorization"])
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                scripted = endpoint._answer(request, self.headers["Authorization"])
                 self.send_response(scripted.status)
                 self.send_header("Content-Type", "application/json")
                 for name, value in scripted.headers:
@@ -106,7 +106,7 @@ class TextEndpoint:
                 self._write(scripted)
 
             def _write(self, scripted: Scripted) -> None:
-                """To somebody who may have gone away."""
+                """Write the body; the client may have disconnected."""
                 with suppress(OSError):
                     for byte in scripted.body if scripted.dribbles else b"":
                         self.wfile.write(bytes([byte]))
@@ -115,6 +115,6 @@ class TextEndpoint:
                     self.wfile.write(b"" if scripted.dribbles else scripted.body)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Says nothing."""
+                """Log nothing."""
 
         return Handler

@@ -1,4 +1,4 @@
-"""Servers to start, and ways to wait for what becomes of them."""
+"""Servers to start, and helpers that wait for their states."""
 
 import asyncio
 import json
@@ -20,11 +20,11 @@ from toolscript.core.mcp_client.model import (
     ToolServers,
     Transport,
 )
-from toolscript.core.mcp_client.supervision import Pace
+from toolscript.core.mcp_client.supervision import Timing
 
 ROOT = Path(__file__).parents[4]
 SOON = 20.0
-QUICK = Pace(first_retry=0.05, max_retry=0.4, gather_changes=0.02, look_after=0.5, goodbye=0.25, probe=0.5)
+QUICK = Timing(first_retry=0.05, max_retry=0.4, debounce=0.02, ping_after=0.5, shutdown=0.25, probe=0.5)
 
 
 def stdio(name: str, module: str, *args: str, **more: object) -> ServerSpec:
@@ -67,14 +67,14 @@ def names_of(servers: ToolServers, name: str) -> set[str]:
 
 
 async def until(servers: ToolServers, holds: Callable[[], bool], seconds: float = SOON) -> None:
-    """Waits for changes, looking only when there was one."""
+    """Wait until the condition holds; it is checked after every change."""
     seen = 0
     try:
         async with asyncio.timeout(seconds):
             while not holds():
                 seen = await servers.changed(seen)
     except TimeoutError:
-        raise AssertionError(f"never came to be; what there is: {servers.states()}") from None
+        raise AssertionError(f"the condition never held; the states are: {servers.states()}") from None
 
 
 async def until_status(
@@ -89,10 +89,10 @@ async def until_ready(servers: ToolServers, *names: str) -> None:
         await until_status(servers, name, ServerStatus.READY)
 
 
-async def until_failed(servers: ToolServers, name: str, saying: str = "") -> ServerState:
+async def until_failed(servers: ToolServers, name: str, containing: str = "") -> ServerState:
     def failed() -> bool:
         state = state_of(servers, name)
-        return state.status is ServerStatus.FAILED and saying in state.error
+        return state.status is ServerStatus.FAILED and containing in state.error
 
     await until(servers, failed)
     return state_of(servers, name)
@@ -103,13 +103,13 @@ def text(result: CallResult) -> str:
 
 
 class Watched:
-    """Processes, whoever's children they are, whose ends can be waited for."""
+    """Processes whose end can be awaited, also if they are not children of this one."""
 
     def __init__(self, pids: list[int]) -> None:
         self._handles = {pid: os.pidfd_open(pid) for pid in pids}
 
     def still_there(self, seconds: float) -> list[int]:
-        """Waits until all have ended, and no longer than that; answers those that have not."""
+        """Wait until all have ended, up to a limit; return those that have not."""
         left = [pid for pid, handle in self._handles.items() if not select.select([handle], [], [], seconds)[0]]
         for handle in self._handles.values():
             os.close(handle)
@@ -117,7 +117,7 @@ class Watched:
 
 
 async def watched(servers: ToolServers, name: str) -> Watched:
-    """The processes that a server's tool `pids` names."""
+    """Return the processes that a server's tool `pids` names."""
     return Watched(json.loads(text(await servers.call(name, "pids", {}))))
 
 

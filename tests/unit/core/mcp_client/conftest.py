@@ -1,4 +1,4 @@
-"""Servers under a supervisor that does not wait long."""
+"""Servers under a supervisor with short delays."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""A process with servers that would outlive it. Prints their processes' ids and waits to be killed."""
+"""A process with servers that would outlive it. It prints their process ids and waits to be killed."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a call gives, and how it fails."""
+"""Results and failures of calls."""
 
 import asyncio
 import json
@@ -38,14 +38,14 @@ async def test_an_error_of_the_protocol_is_a_refusal_in_the_servers_words(server
 
 
 @pytest.mark.parametrize("tool", ["text", "blocks"])
-async def test_an_answer_that_is_none_is_a_refusal(servers: McpServers, tool: str) -> None:
+async def test_a_malformed_answer_is_a_refusal(servers: McpServers, tool: str) -> None:
     servers.use([faulty("odd_answers")])
     await until_ready(servers, "odd_answers")
     with pytest.raises(ServerRejected, match="the answer"):
         await servers.call("odd_answers", tool, {})
 
 
-async def test_what_json_does_not_know_becomes_null(servers: McpServers) -> None:
+async def test_values_that_json_lacks_become_null(servers: McpServers) -> None:
     servers.use([faulty("odd_answers")])
     await until_ready(servers, "odd_answers")
     assert (await servers.call("odd_answers", "nan", {})).structured_content is None
@@ -58,13 +58,13 @@ async def test_a_server_that_is_not_there_is_named_with_those_that_are(servers: 
     assert error.value.hint == "the servers are: one, two"
 
 
-async def test_a_server_that_is_starting_says_so(servers: McpServers) -> None:
+async def test_a_call_to_a_starting_server_reports_its_state(servers: McpServers) -> None:
     servers.use([plain()])
     with pytest.raises(ServerUnavailable, match="plain is starting"):
         await servers.call("plain", "echo", {})
 
 
-async def test_a_server_that_failed_says_why(servers: McpServers) -> None:
+async def test_a_call_to_a_failed_server_reports_the_reason(servers: McpServers) -> None:
     servers.use([faulty("dies_at_start")])
     await until_failed(servers, "dies_at_start")
     with pytest.raises(ServerUnavailable, match="dies_at_start is failed: the process ended with exit code 3"):
@@ -99,7 +99,7 @@ async def test_a_call_ends_at_once_when_the_server_dies(servers: McpServers) -> 
     assert time.monotonic() - began < 5
 
 
-async def test_a_call_ends_at_once_when_its_server_is_let_go(servers: McpServers) -> None:
+async def test_a_call_ends_at_once_when_its_server_is_removed(servers: McpServers) -> None:
     servers.use([plain()])
     await until_ready(servers, "plain")
     calling = asyncio.create_task(servers.call("plain", "slow", {"seconds": 30}))
@@ -134,8 +134,8 @@ async def test_arguments_that_no_wire_can_carry_do_no_harm(servers: McpServers) 
 async def test_tools_are_called_by_the_name_that_the_server_gave_them(servers: McpServers) -> None:
     servers.use([faulty("names_that_need_care")])
     await until_ready(servers, "names_that_need_care")
-    for shown, named in (("padded", "' padded '"), ("nul\ufffd", r"'nul\x00'"), ("dots.and-dashes",) * 2):
-        assert text(await servers.call("names_that_need_care", shown, {})).strip("'") == named.strip("'")
+    for name, wire_name in (("padded", "' padded '"), ("nul\ufffd", r"'nul\x00'"), ("dots.and-dashes",) * 2):
+        assert text(await servers.call("names_that_need_care", name, {})).strip("'") == wire_name.strip("'")
 
 
 @pytest.mark.requirement("TS-001")

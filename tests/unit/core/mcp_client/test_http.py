@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from tests.unit.core.mcp_client.builders import (
     QUICK,
     names_of,
@@ -38,7 +38,7 @@ def guarded_port() -> Iterator[str]:
 
 
 @pytest.mark.requirement("TS-001", "TS-010")
-async def test_a_server_is_reached_with_its_headers_and_its_changes_are_heard(
+async def test_a_server_is_reached_with_its_headers_and_its_changes_are_received(
     servers: McpServers, guarded_port: str
 ) -> None:
     servers.use([over_http(guarded_port, headers={"Authorization": "Bearer sesame-open"})])
@@ -59,7 +59,7 @@ async def test_an_argument_that_belongs_in_a_header_is_sent_there_as_well(
     assert text(await servers.call("remote", "deploy", {"region": "Zürich"})) == "Zürich"
 
 
-async def test_a_server_that_wants_other_credentials_says_so_without_telling_them(
+async def test_a_server_that_rejects_credentials_is_reported_without_revealing_them(
     servers: McpServers, guarded_port: str
 ) -> None:
     servers.use([over_http(guarded_port, headers={"Authorization": "Bearer not-sesame"})])
@@ -67,7 +67,7 @@ async def test_a_server_that_wants_other_credentials_says_so_without_telling_the
 
 
 async def test_a_server_that_is_not_there_is_a_failure(servers: McpServers) -> None:
-    with kept_port() as port:
+    with reserved_port() as port:
         servers.use([over_http(f"{port}/secret?token=abcdefgh")])
         state = await until_failed(servers, "remote")
     assert state.error.startswith("the server cannot be reached")
@@ -75,7 +75,7 @@ async def test_a_server_that_is_not_there_is_a_failure(servers: McpServers) -> N
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "no address", "http://", "http://[", ""])
-async def test_an_address_that_is_none_is_a_failure(servers: McpServers, url: str) -> None:
+async def test_an_invalid_address_is_a_failure(servers: McpServers, url: str) -> None:
     servers.use([ServerSpec("remote", Transport.HTTP, url=url)])
     assert (await until_failed(servers, "remote")).error
 
@@ -112,7 +112,7 @@ async def test_a_server_that_forgot_our_session_gets_a_new_one(servers: McpServe
         assert text(await servers.call("remote", "echo", {"a": 1})) == '{"a": 1}'
 
 
-async def test_a_server_that_dies_in_silence_is_missed_when_it_is_looked_after(servers: McpServers) -> None:
+async def test_a_ping_detects_a_server_that_died_silently(servers: McpServers) -> None:
     with running("tests.support.mcp_servers.old_http") as (process, port):
         servers.use([over_http(port)])
         await until_ready(servers, "remote")
@@ -143,7 +143,7 @@ async def test_a_server_that_refuses_a_call_is_not_taken_for_lost(servers: McpSe
 
 
 @pytest.mark.parametrize("transport", [Transport.HTTP, Transport.SSE])
-async def test_a_server_of_2024_is_spoken_to_in_its_own_way_at_the_first_try(transport: Transport) -> None:
+async def test_a_server_of_2024_connects_over_its_own_transport_at_the_first_try(transport: Transport) -> None:
     servers = McpServers(replace(QUICK, first_retry=600.0, max_retry=600.0))
     with running("tests.support.mcp_servers.old_sse") as (process, port):
         servers.use([ServerSpec("old", transport, url=f"http://127.0.0.1:{port}/sse")])

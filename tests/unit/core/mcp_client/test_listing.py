@@ -1,4 +1,4 @@
-"""All that servers offer, and nothing that is no item."""
+"""Listing of servers: all items, and no invalid entries."""
 
 from dataclasses import replace
 
@@ -44,15 +44,15 @@ async def test_tools_prompts_resources_and_templates_become_items(servers: McpSe
     assert items["any file"].annotations == {"uriTemplate": "file:///{path}"}
 
 
-async def test_resources_of_one_name_are_told_apart_by_their_address(servers: McpServers) -> None:
+async def test_resources_with_one_name_are_identified_by_their_address(servers: McpServers) -> None:
     servers.use([plain()])
     await until_ready(servers, "plain")
-    found = [item for item in offer_of(servers, "plain").items if item.name == "a.txt"]
-    assert len({item.key for item in found}) == 2
-    assert [dict(item.annotations or {})["uri"] for item in found] == ["file:///a.txt", "file:///b/a.txt"]
+    items = [item for item in offer_of(servers, "plain").items if item.name == "a.txt"]
+    assert len({item.key for item in items}) == 2
+    assert [dict(item.annotations or {})["uri"] for item in items] == ["file:///a.txt", "file:///b/a.txt"]
 
 
-async def test_a_state_tells_the_protocol_the_version_and_the_numbers(servers: McpServers) -> None:
+async def test_a_state_has_the_protocol_the_version_and_the_counts(servers: McpServers) -> None:
     servers.use([plain()])
     await until_ready(servers, "plain")
     state = state_of(servers, "plain")
@@ -62,14 +62,14 @@ async def test_a_state_tells_the_protocol_the_version_and_the_numbers(servers: M
 
 
 @pytest.mark.parametrize("protocol", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-async def test_every_older_protocol_is_spoken(servers: McpServers, protocol: str) -> None:
+async def test_every_older_protocol_is_supported(servers: McpServers, protocol: str) -> None:
     servers.use([stdio("old", "plain", protocol)])
     await until_ready(servers, "old")
     assert state_of(servers, "old").protocol == protocol
     assert text(await servers.call("old", "echo", {"a": 1})) == '{"a": 1}'
 
 
-async def test_the_newest_protocol_is_spoken_and_its_changes_are_heard(servers: McpServers) -> None:
+async def test_the_newest_protocol_is_supported_with_its_change_notifications(servers: McpServers) -> None:
     servers.use([with_sdk()])
     await until_ready(servers, "modern")
     state = state_of(servers, "modern")
@@ -91,7 +91,7 @@ async def test_a_tool_that_is_added_while_a_server_runs_appears(servers: McpServ
 
 
 async def test_a_swarm_of_changes_is_gathered() -> None:
-    servers = McpServers(replace(QUICK, gather_changes=0.2))
+    servers = McpServers(replace(QUICK, debounce=0.2))
     servers.use([faulty("swarms")])
     await until_ready(servers, "swarms")
     await servers.call("swarms", "swarm", {})
@@ -111,11 +111,11 @@ async def test_pages_that_lead_in_a_circle_end(servers: McpServers) -> None:
     servers.use([stdio("paged", "paged", "circle")])
     await until_ready(servers, "paged")
     assert names_of(servers, "paged") == {f"tool_{number:02}" for number in range(20)}
-    # Three pages: the third is the first again, and after it the way is known.
+    # Three pages: the third is the first again, and its cursor is known.
     assert len(offer_of(servers, "paged").refused) <= 10
 
 
-async def test_pages_before_a_broken_one_are_kept_and_the_break_is_told(servers: McpServers) -> None:
+async def test_pages_before_a_broken_one_are_kept_and_the_error_is_reported(servers: McpServers) -> None:
     servers.use([stdio("paged", "paged", "broken")])
     await until_ready(servers, "paged")
     assert len(names_of(servers, "paged")) == 20
@@ -128,7 +128,7 @@ async def test_ten_thousand_tools_are_listed(servers: McpServers) -> None:
     assert state_of(servers, "ten_thousand_tools").tools == 10_000
 
 
-async def test_of_too_many_tools_the_first_are_taken_and_that_is_told(servers: McpServers) -> None:
+async def test_only_the_first_of_too_many_tools_are_taken_and_the_limit_is_reported(servers: McpServers) -> None:
     servers.use([faulty("too_many_tools")])
     await until_ready(servers, "too_many_tools")
     offer = offer_of(servers, "too_many_tools")
@@ -151,7 +151,7 @@ async def test_entries_that_are_no_items_are_refused_and_harm_no_others(servers:
     assert set(items) == {"good", "also good"}
     assert items["good"].description == ""
     refused = offer_of(servers, "bad_entries").refused
-    assert [one.partition(":")[0] for one in refused] == [f"tool {number}" for number in range(2, 9)]
+    assert [reason.partition(":")[0] for reason in refused] == [f"tool {number}" for number in range(2, 9)]
     assert "name is missing" in refused[1]
     assert "deeper" in refused[4]
     assert "'good'" in refused[5]

@@ -1,4 +1,4 @@
-"""Secrets of a server's entry do not show."""
+"""Secrets of a server's entry are masked."""
 
 import pytest
 
@@ -20,13 +20,13 @@ SPEC = ServerSpec(
     "secret",
     ["from-a-flag", "from-equals", "from-env", "from-header", "Bearer from-header", "from-userinfo", "from-query"],
 )
-def test_a_secret_is_masked_wherever_it_stands(secret: str) -> None:
+def test_a_secret_is_masked_everywhere(secret: str) -> None:
     assert masked(f"<{secret}> {secret}", SPEC) == "<***> ***"
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_a_value_that_is_no_secret_stays() -> None:
     assert masked("visible-folder 1 --api-key DEBUG", SPEC) == "visible-folder 1 --api-key DEBUG"
 
 
-def test_an_address_that_is_none_is_masked_whole() -> None:
+def test_an_invalid_address_is_masked_whole() -> None:
     assert masked("no http://[oops", ServerSpec("bad", Transport.HTTP, url="http://[oops")) == "no ***"

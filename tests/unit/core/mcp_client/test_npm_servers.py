@@ -1,4 +1,4 @@
-"""Servers that other people made, as people run them."""
+"""Third-party servers from npm, run as users run them."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kept_ports import kept_port
 from tests.support.npm_servers_installed import entry_point, npm_servers
+from tests.support.reserved_ports import reserved_port
 from tests.unit.core.mcp_client.builders import (
     QUICK,
     Watched,
@@ -33,7 +33,7 @@ def node(name: str, package: str, *args: str, **env: str) -> ServerSpec:
     return ServerSpec(name, Transport.STDIO, "node", (entry_point(package), *args), env)
 
 
-async def test_four_servers_of_others_are_listed_and_called(servers: McpServers, tmp_path: Path) -> None:
+async def test_four_third_party_servers_are_listed_and_called(servers: McpServers, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("hello from a file")
     servers.use(
         [
@@ -73,9 +73,9 @@ def everything_over_http(port: int) -> Iterator["subprocess.Popen[bytes]"]:
             process.kill()
 
 
-async def test_a_server_of_others_over_http_is_called_and_its_end_is_noticed_and_its_return() -> None:
-    servers = McpServers(replace(QUICK, look_after=600.0))
-    with kept_port() as port:
+async def test_a_third_party_http_server_is_called_lost_and_found_again() -> None:
+    servers = McpServers(replace(QUICK, ping_after=600.0))
+    with reserved_port() as port:
         servers.use([ServerSpec("everything", Transport.HTTP, url=f"http://127.0.0.1:{port}/mcp")])
         await until_failed(servers, "everything", "cannot be reached")
         with everything_over_http(port) as process:
@@ -91,8 +91,8 @@ async def test_a_server_of_others_over_http_is_called_and_its_end_is_noticed_and
 
 
 async def test_a_server_that_refuses_the_newer_protocol_is_ready_at_the_first_try(servers: McpServers) -> None:
-    """It refuses the question with the very code that the SDK has for a connection that was closed."""
-    with kept_port() as port, everything_over_http(port):
+    """It rejects the request with the code that the SDK uses for a closed connection."""
+    with reserved_port() as port, everything_over_http(port):
         await _until_listening(port)
         servers.use([ServerSpec("everything", Transport.HTTP, url=f"http://127.0.0.1:{port}/mcp")])
         await until(servers, lambda: state_of(servers, "everything").status is not ServerStatus.STARTING)
@@ -126,13 +126,13 @@ async def test_a_server_that_npx_starts_ends_with_all_that_npx_started(
 
 
 def _started_in(folder: str) -> list[int]:
-    """The processes that work in a folder: npx, and what it started."""
-    found = []
+    """Return the processes with this working folder: npx, and its children."""
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if str((entry / "cwd").readlink()) == folder:
-                found.append(int(entry.name))
+                pids.append(int(entry.name))
         except OSError:
             continue
-    assert len(found) >= 2
-    return found
+    assert len(pids) >= 2
+    return pids

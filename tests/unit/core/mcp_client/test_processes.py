@@ -1,4 +1,4 @@
-"""No process of a server outlives its use, whatever it does and whatever becomes of the gateway."""
+"""No process of a server outlives its use, however the server or the gateway ends."""
 
 import asyncio
 import gc
@@ -41,11 +41,11 @@ async def test_after_close_children_and_their_children_are_gone_however_stubborn
     began = time.monotonic()
     await servers.close()
     assert time.monotonic() - began < 4
-    assert [one.still_there(0) for one in processes] == [[], []]
+    assert [group.still_there(0) for group in processes] == [[], []]
 
 
 @pytest.mark.alone
-async def test_a_server_that_is_let_go_is_gone_and_the_others_do_not_notice(servers: McpServers) -> None:
+async def test_a_removed_server_ends_without_delaying_the_others(servers: McpServers) -> None:
     servers.use([faulty("stubborn"), plain()])
     await until_ready(servers, "stubborn", "plain")
     processes = await watched(servers, "stubborn")
@@ -83,14 +83,14 @@ async def test_a_start_that_is_cut_off_at_any_moment_leaves_no_process(servers: 
 
 
 def _commands_with(mark: str) -> list[str]:
-    found = []
+    commands = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            found.append(entry.read_text("utf-8", "replace"))
-    return [command for command in found if mark in command]
+            commands.append(entry.read_text("utf-8", "replace"))
+    return [command for command in commands if mark in command]
 
 
-async def test_what_a_dead_server_leaves_behind_is_cleared_away_before_it_starts_again(
+async def test_processes_left_by_a_dead_server_end_before_it_restarts(
     servers: McpServers,
 ) -> None:
     servers.use([faulty("leaves_a_child")])

@@ -1,4 +1,4 @@
-"""Servers that fail come back, servers that hang hold up nobody, and a new config changes only what it changes."""
+"""Failed servers restart, hanging servers delay no others, and a new config affects only changed servers."""
 
 import asyncio
 import logging
@@ -22,13 +22,13 @@ from tests.unit.core.mcp_client.builders import (
 from toolscript.core.errors import ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, Transport
 from toolscript.core.mcp_client.servers import McpServers
-from toolscript.core.mcp_client.supervision import Pace
+from toolscript.core.mcp_client.supervision import Timing
 
 pytestmark = [pytest.mark.requirement("TS-011"), pytest.mark.slow]
 
 
 @pytest.mark.alone
-async def test_use_does_not_wait_and_tells_that_servers_start(servers: McpServers) -> None:
+async def test_use_returns_at_once_with_starting_servers(servers: McpServers) -> None:
     began = time.monotonic()
     servers.use([faulty("hangs_at_start"), plain()])
     assert time.monotonic() - began < 0.1
@@ -49,8 +49,8 @@ async def test_a_server_that_is_not_ready_in_time_failed(servers: McpServers) ->
     assert state.error == "it was not ready within 0.4 seconds"
 
 
-async def test_a_server_that_prints_where_messages_belong_is_shown_what_it_printed(servers: McpServers) -> None:
-    """On a busy machine it may not have come to print anything at its first start."""
+async def test_the_error_of_a_server_that_prints_to_stdout_quotes_its_output(servers: McpServers) -> None:
+    """On a busy machine it may print nothing at its first start."""
     servers.use([faulty("only_noise", start_seconds=1.5)])
     state = await until_failed(servers, "only_noise", "Listening")
     assert "'Listening on port 3000'" in state.error
@@ -61,19 +61,19 @@ async def test_a_line_without_an_end_is_a_failure(servers: McpServers) -> None:
     assert "a line without an end" in (await until_failed(servers, "endless_line")).error
 
 
-async def test_why_a_process_ended_is_told_with_its_last_words_but_not_its_secrets(
+async def test_the_error_of_an_ended_process_has_its_stderr_but_not_its_secrets(
     servers: McpServers, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     servers.use([faulty("dies_at_start", env={"KEY": "sk-very-secret"})])
     state = await until_failed(servers, "dies_at_start", "exit code")
-    assert state.error == "the process ended with exit code 3; it said: the key *** is not valid"
+    assert state.error == "the process ended with exit code 3; stderr: the key *** is not valid"
     assert "secret" not in caplog.text
     assert "is not valid" not in caplog.text
     assert "dies_at_start" in {getattr(record, "part", "") for record in caplog.records}
 
 
-async def test_of_a_flood_of_errors_the_end_is_kept(servers: McpServers) -> None:
+async def test_the_end_of_a_long_stderr_is_kept(servers: McpServers) -> None:
     servers.use([faulty("floods_stderr")])
     state = await until_failed(servers, "floods_stderr", "exit code 1")
     assert state.error.endswith("the last line")
@@ -85,11 +85,11 @@ async def test_of_a_flood_of_errors_the_end_is_kept(servers: McpServers) -> None
     [
         (ServerSpec("no", Transport.STDIO, "no-such-command"), "command not found: no-such-command"),
         (ServerSpec("no", Transport.STDIO, "./absent"), "command not found: ./absent"),
-        (ServerSpec("no", Transport.STDIO, "/etc"), "command may not be run: /etc"),
+        (ServerSpec("no", Transport.STDIO, "/etc"), "no permission to run command: /etc"),
         (ServerSpec("no", Transport.STDIO, "a\0b"), "command cannot be run"),
         (ServerSpec("no", Transport.STDIO, "cat", cwd="/no/such/folder"), "there is no folder /no/such/folder"),
     ],
-    ids=lambda given: given.command if isinstance(given, ServerSpec) else "",
+    ids=lambda value: value.command if isinstance(value, ServerSpec) else "",
 )
 async def test_a_command_that_cannot_be_run_is_named(servers: McpServers, spec: ServerSpec, error: str) -> None:
     servers.use([spec])
@@ -102,13 +102,13 @@ async def test_a_server_that_died_comes_back(servers: McpServers) -> None:
     with pytest.raises(ServerUnavailable):
         await servers.call("plain", "quit", {})
     state = await until_failed(servers, "plain", "exit code")
-    assert state.error == "the process ended with exit code 7; it said: I was told to quit"
+    assert state.error == "the process ended with exit code 7; stderr: I was told to quit"
     assert servers.offers() == []
     await until_ready(servers, "plain")
     assert text(await servers.call("plain", "echo", {"a": 1})) == '{"a": 1}'
 
 
-async def test_a_server_that_does_not_answer_what_it_does_not_know_is_asked_for_an_older_protocol(
+async def test_a_server_that_ignores_unknown_requests_gets_an_older_protocol(
     servers: McpServers,
 ) -> None:
     servers.use([faulty("silent_when_probed")])
@@ -116,7 +116,7 @@ async def test_a_server_that_does_not_answer_what_it_does_not_know_is_asked_for_
     assert state_of(servers, "silent_when_probed").protocol == "2025-11-25"
 
 
-async def test_a_server_that_dies_when_asked_for_the_newest_protocol_is_asked_for_an_older(
+async def test_a_server_that_crashes_on_the_newest_protocol_gets_an_older_one(
     servers: McpServers,
 ) -> None:
     servers.use([faulty("dies_when_probed")])
@@ -136,8 +136,8 @@ async def test_a_server_that_ends_while_its_child_holds_its_pipes_is_noticed(ser
 
 
 def test_retries_come_ever_later_but_not_later_than_the_longest() -> None:
-    pace = Pace(first_retry=0.5, max_retry=60.0)
-    waits = [pace.retry_after(failures) for failures in range(1, 2_000)]
+    timing = Timing(first_retry=0.5, max_retry=60.0)
+    waits = [timing.retry_after(failures) for failures in range(1, 2_000)]
     assert 0.25 <= waits[0] <= 0.5
     assert 4.0 <= waits[4] <= 8.0
     assert all(30.0 <= wait <= 60.0 for wait in waits[10:])
@@ -146,7 +146,7 @@ def test_retries_come_ever_later_but_not_later_than_the_longest() -> None:
 
 @pytest.mark.alone
 async def test_a_server_that_was_ready_for_a_while_is_tried_again_soon() -> None:
-    servers = McpServers(Pace(first_retry=0.05, max_retry=600.0, settled_after=0.0, goodbye=0.5))
+    servers = McpServers(Timing(first_retry=0.05, max_retry=600.0, settled_after=0.0, shutdown=0.5))
     servers.use([plain()])
     began = time.monotonic()
     for _ in range(10):
@@ -155,7 +155,7 @@ async def test_a_server_that_was_ready_for_a_while_is_tried_again_soon() -> None
             await servers.call("plain", "quit", {})
         await until_failed(servers, "plain", "exit code")
     await servers.close()
-    # Ten failures in a row would have been waited for half a minute at least.
+    # Ten failures in a row would take at least half a minute of retries.
     assert time.monotonic() - began < 12
 
 
@@ -194,7 +194,7 @@ async def test_a_config_that_changes_again_and_again_ends_as_its_last_version(se
     assert "add" not in names_of(servers, "plain")
 
 
-async def test_every_change_is_seen_by_who_asks_for_what_is_newer(servers: McpServers) -> None:
+async def test_a_client_that_waits_for_a_newer_revision_sees_every_change(servers: McpServers) -> None:
     waiting = asyncio.create_task(servers.changed(0))
     await asyncio.sleep(0)
     servers.use([plain()])
@@ -204,7 +204,7 @@ async def test_every_change_is_seen_by_who_asks_for_what_is_newer(servers: McpSe
     assert await servers.changed(0) == await servers.changed(first)
 
 
-async def test_after_close_all_are_stopped_and_calls_say_so() -> None:
+async def test_after_close_all_are_stopped_and_calls_fail() -> None:
     servers = McpServers(QUICK)
     servers.use([plain(), faulty("hangs_at_start")])
     await until_ready(servers, "plain")

@@ -1,4 +1,4 @@
-"""The other event loop that a gateway may run on treats processes in its own way."""
+"""uvloop, the other event loop of a gateway, handles processes differently."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def anyio_backend() -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": True}
 
 
-async def test_servers_start_answer_fall_rise_and_end() -> None:
+async def test_servers_start_answer_fail_restart_and_end() -> None:
     servers = McpServers(QUICK)
     servers.use([plain(), faulty("stubborn"), ServerSpec("no", Transport.STDIO, "no-such-command")])
     await until_ready(servers, "plain", "stubborn")

@@ -1,4 +1,4 @@
-"""Much of anything, some at a time."""
+"""Iterables are split into batches."""
 
 import pytest
 
@@ -9,9 +9,9 @@ from toolscript.core.values import in_batches
 def test_batches_are_full_but_for_the_last_and_never_empty(count: int, sizes: list[int]) -> None:
     batches = list(in_batches(iter(range(count)), 3))
     assert [len(batch) for batch in batches] == sizes
-    assert [one for batch in batches for one in batch] == list(range(count))
+    assert [number for batch in batches for number in batch] == list(range(count))
 
 
-def test_batches_of_nothing_are_refused() -> None:
+def test_a_batch_size_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         next(in_batches([1], 0))

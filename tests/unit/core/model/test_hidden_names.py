@@ -1,4 +1,4 @@
-"""Names and values that must be sent as they are: what hides something is refused, and nothing else."""
+"""Names and values that a client sends back unchanged: hidden characters are refused, and nothing else."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def why(name: str, schema: dict[str, object] | None = None) -> str:
         {"properties": {"größe": {"enum": ["日本", "👍🏽"]}}},
     ],
 )
-def test_what_can_be_seen_or_is_only_read_is_let_through(schema: dict[str, object]) -> None:
+def test_visible_values_and_read_only_texts_are_accepted(schema: dict[str, object]) -> None:
     assert why("tool", schema) == ""
 
 
@@ -36,11 +36,11 @@ def test_what_can_be_seen_or_is_only_read_is_let_through(schema: dict[str, objec
         {"properties": {"enum": {"properties": {"x\u200b": {}}}}},
     ],
 )
-def test_what_is_sent_back_must_be_seen(schema: dict[str, object]) -> None:
-    assert "nobody sees" in why("tool", schema)
+def test_values_that_a_client_sends_back_must_be_visible(schema: dict[str, object]) -> None:
+    assert "invisible character" in why("tool", schema)
 
 
-def test_names_that_look_like_others_are_refused() -> None:
+def test_look_alike_names_are_refused() -> None:
     assert "mixes Latin letters" in why("re\u0430d_file")
-    assert "nobody sees" in why("read\u200b_file")
+    assert "invisible character" in why("read\u200b_file")
     assert why("прочитать_файл") == ""

@@ -1,4 +1,4 @@
-"""Items from JSON that nobody vouches for."""
+"""Items parsed from untrusted JSON."""
 
 import json
 from contextlib import suppress
@@ -27,12 +27,12 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-def test_the_least_an_item_needs_is_a_server_and_a_name() -> None:
+def test_an_item_needs_at_least_a_server_and_a_name() -> None:
     assert item_from_json(GOOD) == Item('["tool", "fs", "read_file"]', ItemKind.TOOL, "fs", "read_file")
 
 
-def test_everything_else_is_taken_as_given() -> None:
-    given_ = {
+def test_all_other_fields_are_read_unchanged() -> None:
+    fields = {
         "id": "k",
         "kind": "prompt",
         "description": " Reads. ",
@@ -42,7 +42,7 @@ def test_everything_else_is_taken_as_given() -> None:
         "annotations": {"readOnlyHint": True},
         "unknown": object(),
     }
-    item = item_from_json(GOOD | given_)
+    item = item_from_json(GOOD | fields)
     assert item == Item(
         "k",
         ItemKind.PROMPT,
@@ -58,20 +58,20 @@ def test_everything_else_is_taken_as_given() -> None:
 
 
 @pytest.mark.parametrize("kind", ["tool", "mcp", "api"])
-def test_kinds_that_say_where_a_tool_came_from_are_tools(kind: str) -> None:
+def test_kinds_that_name_the_origin_of_a_tool_are_tools(kind: str) -> None:
     assert item_from_json(GOOD | {"kind": kind}).kind is ItemKind.TOOL
 
 
-def test_type_is_another_word_for_kind_and_comes_first() -> None:
+def test_type_is_a_synonym_of_kind_and_takes_precedence() -> None:
     assert item_from_json(GOOD | {"type": "resource", "kind": "tool"}).kind is ItemKind.RESOURCE
 
 
-def test_a_tool_and_a_prompt_of_one_name_have_two_keys() -> None:
+def test_a_tool_and_a_prompt_of_the_same_name_have_different_keys() -> None:
     kinds = ("tool", "prompt", "resource")
     assert len({item_from_json(GOOD | {"kind": kind}).key for kind in kinds}) == 3
 
 
-def test_a_key_made_of_long_names_is_bounded_and_still_its_own() -> None:
+def test_a_key_of_long_names_is_bounded_and_unique() -> None:
     long = {"server": "s" * MAX_NAME, "name": "n" * MAX_NAME}
     key = item_from_json(long).key
     assert len(key) <= MAX_NAME
@@ -104,12 +104,12 @@ def test_a_key_made_of_long_names_is_bounded_and_still_its_own() -> None:
         (GOOD | {"output_schema": nested(MAX_DEPTH + 1)}, "nested deeper than"),
     ],
 )
-def test_what_is_wrong_with_an_item_is_said(data: object, complaint: str) -> None:
+def test_an_error_names_the_invalid_field(data: object, complaint: str) -> None:
     with pytest.raises(InvalidRequest, match=complaint):
         item_from_json(data)
 
 
-def test_names_and_nesting_may_go_up_to_their_bounds() -> None:
+def test_names_and_nesting_may_reach_their_limits() -> None:
     item = item_from_json(GOOD | {"name": "n" * MAX_NAME, "input_schema": nested(MAX_DEPTH)})
     assert len(item.name) == MAX_NAME
     assert item.input_schema == nested(MAX_DEPTH)
@@ -119,7 +119,7 @@ def test_a_long_description_is_cut() -> None:
     assert item_from_json(GOOD | {"description": "d" * (MAX_TEXT + 1)}).description == "d" * MAX_TEXT
 
 
-def test_what_no_database_can_hold_is_made_visible() -> None:
+def test_characters_that_no_database_stores_are_replaced() -> None:
     item = item_from_json(GOOD | {"name": "a\0b\ud800c", "input_schema": {"k\0": ["\udfff", {"x": "\0"}]}})
     assert item.name == "a�b�c"
     assert item.input_schema == {"k�": ["�", {"x": "�"}]}
@@ -130,7 +130,7 @@ def test_numbers_that_are_no_json_become_null() -> None:
 
 
 @given(JSON)
-def test_any_json_is_an_item_or_refused_and_what_is_kept_is_json_in_utf_8(value: object) -> None:
+def test_any_json_schema_is_stored_as_json_in_utf_8(value: object) -> None:
     data = {"server": "s", "name": "n", "input_schema": {"x": value}, "kind": "tool"}
     item = item_from_json(data)
     json.dumps(item.input_schema, ensure_ascii=False, allow_nan=False).encode()
@@ -140,7 +140,7 @@ def test_any_json_is_an_item_or_refused_and_what_is_kept_is_json_in_utf_8(value:
 @given(
     JSON, st.sampled_from(["server", "name", "id", "kind", "type", "description", "input_schema", "annotations"])
 )
-def test_any_json_in_any_place_is_taken_or_refused_politely(value: object, place: str) -> None:
+def test_any_json_in_any_field_is_accepted_or_refused(value: object, place: str) -> None:
     with suppress(InvalidRequest):
         item = item_from_json(GOOD | {place: value})
         assert item.name

@@ -1,4 +1,4 @@
-"""What of an item is embedded and what of it is indexed as words."""
+"""The embedded text of an item, and its sparse vector."""
 
 import json
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_the_embedded_text_is_bounded_from_each_side() -> None:
     assert len(embedded_text(replace(READ, input_schema=many))) <= MAX_EMBEDDED
 
 
-def test_the_name_and_the_server_have_a_say_of_their_own_beside_the_text() -> None:
+def test_the_name_and_the_server_are_views_of_their_own() -> None:
     assert embedded_views(replace(READ, server="myFiles")) == [
         (1.0, embedded_text(READ)),
         (NAME_SHARE, "read File"),
@@ -81,12 +81,12 @@ def test_stop_words_of_a_description_are_not_indexed_and_those_of_a_name_are() -
 
 
 def test_a_name_counts_more_than_a_description_and_that_more_than_a_parameter() -> None:
-    def of_usual_length(field: str) -> str:
+    def text_of_usual_length(field: str) -> str:
         return "mail " + "other " * (int(FIELDS[field].usual_length) - 1)
 
     bare = replace(READ, description="", input_schema=None)
-    named = weight(replace(bare, name=of_usual_length("name")), "mail")
-    described = weight(replace(bare, description=of_usual_length("description")), "mail")
+    named = weight(replace(bare, name=text_of_usual_length("name")), "mail")
+    described = weight(replace(bare, description=text_of_usual_length("description")), "mail")
     schema: JsonObject = {"properties": {name: {} for name in ("mail", "b", "c", "d", "e", "f")}}
     parameter = weight(replace(bare, input_schema=schema), "mail")
     assert named > described > parameter > 0
@@ -94,26 +94,26 @@ def test_a_name_counts_more_than_a_description_and_that_more_than_a_parameter() 
 
 @pytest.mark.parametrize(("server", "field"), [("fs", FIELDS["name"]), ("", DOCUMENT_FIELDS["name"])])
 def test_a_weight_is_that_of_bm25f(server: str, field: Field) -> None:
-    """Where there is no server the item is a document, and longer names are usual."""
+    """An item without a server is a document, and its names are longer on average."""
     item = Item("k", ItemKind.TOOL, server, "mail mail box")
     mass = field.weight * 2 / (1 - field.length_penalty + field.length_penalty * 3 / field.usual_length)
     assert weight(item, "mail") == pytest.approx(mass * (K1 + 1) / (mass + K1))
 
 
-def test_a_long_text_is_held_less_against_a_document_than_against_a_tool() -> None:
+def test_the_length_penalty_of_a_document_is_lower_than_that_of_a_tool() -> None:
     long = "mail " + "other " * 150
     tool = Item("k", ItemKind.TOOL, "fs", "x", long)
     assert weight(replace(tool, server=""), "mail") > weight(tool, "mail") > 0
 
 
-def test_the_stems_of_an_item_are_those_it_is_indexed_by() -> None:
+def test_the_stems_of_an_item_are_those_in_its_sparse_vector() -> None:
     stems = stems_of_words(item_words(READ))
     assert {terms_of_word(word)[0] for word in ("fs", "reading", "file", "readfile", "content", "disk")} <= stems
     assert stems <= set(item_terms(READ))
 
 
 @given(st.frozensets(st.integers(0, 2**32 - 1), max_size=200))
-def test_packed_stems_are_unpacked_as_they_were_and_small(stems: frozenset[int]) -> None:
+def test_packed_stems_are_small_and_unpack_unchanged(stems: frozenset[int]) -> None:
     packed = pack_stems(stems)
     assert unpack_stems(packed) == stems
     assert len(packed) == 5 * len(stems)
@@ -121,15 +121,15 @@ def test_packed_stems_are_unpacked_as_they_were_and_small(stems: frozenset[int])
     assert pack_stems(sorted(stems, reverse=True)) == packed
 
 
-def test_saying_a_word_ever_more_often_counts_ever_less() -> None:
-    def said(times: int) -> float:
+def test_each_repetition_of_a_word_adds_less() -> None:
+    def weight_of(times: int) -> float:
         return weight(replace(READ, description="mail " * times), "mail")
 
-    assert said(2) - said(1) > said(3) - said(2) > 0
-    assert said(900) < K1 + 1
+    assert weight_of(2) - weight_of(1) > weight_of(3) - weight_of(2) > 0
+    assert weight_of(900) < K1 + 1
 
 
-def test_parameters_beyond_a_bound_are_not_looked_at() -> None:
+def test_parameters_beyond_the_limit_are_ignored() -> None:
     many: JsonObject = {"properties": {f"p{number}": {} for number in range(MAX_PARAMETERS)} | {"beyond": {}}}
     assert weight(replace(READ, input_schema=many), "beyond") == 0
 
@@ -157,5 +157,5 @@ def test_any_item_has_a_text_and_bounded_weights(name: str, about: str, paramete
     schema = {"properties": {key: {"description": text} for key, text in parameters.items()}}
     item = Item("k", ItemKind.TOOL, "server", name, about, input_schema=schema)
     assert len(embedded_text(item)) <= MAX_EMBEDDED
-    assert all(0 < one <= K1 + 1 for one in item_terms(item).values())
+    assert all(0 < term_weight <= K1 + 1 for term_weight in item_terms(item).values())
     assert item_terms(item) == item_terms(item)

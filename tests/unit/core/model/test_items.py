@@ -1,4 +1,4 @@
-"""When an item counts as changed."""
+"""The fingerprint of an item changes exactly when the item does."""
 
 from dataclasses import replace
 
@@ -28,8 +28,8 @@ def test_a_change_of_anything_stored_changes_the_fingerprint(change: dict[str, o
 
 
 def test_neither_the_key_nor_the_order_of_members_is_part_of_the_fingerprint() -> None:
-    one, other = {"a": 1, "b": {"x": 1, "y": 2}}, {"b": {"y": 2, "x": 1}, "a": 1}
-    assert replace(READ, input_schema=one).fingerprint == replace(READ, input_schema=other).fingerprint
+    schema, reordered = {"a": 1, "b": {"x": 1, "y": 2}}, {"b": {"y": 2, "x": 1}, "a": 1}
+    assert replace(READ, input_schema=schema).fingerprint == replace(READ, input_schema=reordered).fingerprint
     assert replace(READ, key="other").fingerprint == READ.fingerprint
 
 

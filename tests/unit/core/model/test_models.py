@@ -1,4 +1,4 @@
-"""Vectors are checked, and cards tell models apart."""
+"""Vectors are validated, and the identity of a model is part of the index fingerprint."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ MODEL = ModelCard("m", "1", 2, "mean", "query: ", "passage: ")
 CARD = IndexCard(MODEL)
 
 
-def test_vectors_come_back_with_unit_length_in_single_precision() -> None:
+def test_vectors_are_normalized_to_unit_length_in_single_precision() -> None:
     checked = checked_vectors(np.array([[3.0, 4.0], [0.0, -0.5]]), 2, MODEL)
     np.testing.assert_allclose(checked, [[0.6, 0.8], [0.0, -1.0]], atol=1e-6)
     assert checked.dtype == np.float32
@@ -33,7 +33,7 @@ def test_vectors_come_back_with_unit_length_in_single_precision() -> None:
     ],
     ids=str,
 )
-def test_vectors_that_are_missing_or_make_no_sense_are_refused(vectors: list[object]) -> None:
+def test_missing_or_invalid_vectors_are_refused(vectors: list[object]) -> None:
     with pytest.raises(EmbedderRejected, match="m gave"):
         checked_vectors(np.array(vectors, dtype=np.float32), 2, MODEL)
 
@@ -52,12 +52,12 @@ def test_vectors_that_are_missing_or_make_no_sense_are_refused(vectors: list[obj
         replace(CARD, text_version=CARD.text_version + 1),
     ],
 )
-def test_anything_that_decides_a_vector_or_a_word_decides_the_fingerprint(other: IndexCard) -> None:
+def test_everything_that_affects_a_vector_or_a_term_changes_the_fingerprint(other: IndexCard) -> None:
     assert other.fingerprint != CARD.fingerprint
 
 
 @pytest.mark.requirement("SK-003")
-def test_equal_cards_have_one_fingerprint_fit_for_a_name() -> None:
+def test_equal_identities_have_the_same_fingerprint_usable_as_a_name() -> None:
     assert IndexCard(replace(MODEL)).fingerprint == CARD.fingerprint
     assert CARD.fingerprint.isalnum()
     assert len(CARD.fingerprint) == 12

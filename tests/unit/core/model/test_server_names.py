@@ -1,4 +1,4 @@
-"""Names of servers that could pass for another's are refused; names in other languages are not."""
+"""Server names that could pass for another's are refused; names in other languages are not."""
 
 import pytest
 
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.requirement("SK-010")
         ("g\u0456thub", "looks like them: '\u0456', cyrillic small letter byelorussian-ukrainian i (U+0456)"),
         ("git\u03bfhub", "greek small letter omicron"),
         ("git\uff48ub", "fullwidth latin small letter h"),
-        ("git\u200bhub", "nobody sees: U+200B"),
-        ("git\u202ehub", "nobody sees: U+202E"),
+        ("git\u200bhub", "invisible character: U+200B"),
+        ("git\u202ehub", "invisible character: U+202E"),
         ("a__b", "`__`"),
         ("a_", "`_` at its end"),
     ],
 )
-def test_a_name_that_misleads_is_refused_with_the_reason(name: str, why: str) -> None:
+def test_a_misleading_name_is_refused_with_the_reason(name: str, why: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         catalog_item_from_json({"server": name, "name": "tool"})
     assert why in refused.value.message
@@ -39,9 +39,9 @@ def test_a_name_that_misleads_is_refused_with_the_reason(name: str, why: str) ->
         "OpenDAL\u2122",
     ],
 )
-def test_a_name_in_any_one_script_is_taken(name: str) -> None:
+def test_a_name_in_any_single_script_is_accepted(name: str) -> None:
     assert catalog_item_from_json({"server": name, "name": "tool"}).server == name
 
 
-def test_a_tools_own_name_may_have_what_a_servers_may_not() -> None:
+def test_a_tool_name_may_contain_the_separator() -> None:
     assert catalog_item_from_json({"server": "a", "name": "b__c"}).name == "b__c"

@@ -1,8 +1,14 @@
-"""What a config file lets a server offer, and what is not printed of it."""
+"""The tools that a config file allows, and the secrets that are never printed."""
 
 import pytest
 
-from toolscript.core.mcp_client.model import SAID, WROTE, ServerSpec, Transport, without_own_words
+from toolscript.core.mcp_client.model import (
+    STDERR_PREFIX,
+    STDOUT_PREFIX,
+    ServerSpec,
+    Transport,
+    without_server_output,
+)
 
 
 def spec(include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> ServerSpec:
@@ -35,7 +41,7 @@ def test_a_tool_is_offered_when_it_is_included_and_not_excluded(
 
 
 @pytest.mark.requirement("TS-001")
-def test_what_may_hold_a_secret_is_not_printed() -> None:
+def test_fields_that_may_hold_a_secret_are_not_printed() -> None:
     secret = ServerSpec(
         "files",
         Transport.HTTP,
@@ -54,9 +60,9 @@ def test_what_may_hold_a_secret_is_not_printed() -> None:
     "error",
     [
         "exit code 3",
-        f"exit code 3{SAID}the key is sk-1\nand more",
-        f"exit code 3{WROTE}'key'{SAID}key",
+        f"exit code 3{STDERR_PREFIX}the key is sk-1\nand more",
+        f"exit code 3{STDOUT_PREFIX}'key'{STDERR_PREFIX}key",
     ],
 )
-def test_what_a_server_wrote_itself_can_be_left_out(error: str) -> None:
-    assert without_own_words(error) == "exit code 3"
+def test_the_output_of_a_server_can_be_removed_from_an_error(error: str) -> None:
+    assert without_server_output(error) == "exit code 3"

@@ -1,4 +1,4 @@
-"""What asking a language model takes, added up and in money."""
+"""The token usage of a language model and its cost."""
 
 import pytest
 

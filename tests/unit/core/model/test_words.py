@@ -1,4 +1,4 @@
-"""Which words a text has, and which terms they become."""
+"""Text becomes words, and words become terms."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ TEXT = st.text() | st.text(st.characters(exclude_categories=()))
         ("__init__", ["init"]),
         ("___ -- ...", []),
         ("", []),
-        ("one,two;three", ["one", "two", "three"]),
+        ("first,two;three", ["first", "two", "three"]),
         ("v1.2", ["v1", "2", "v12"]),
     ],
 )
@@ -52,12 +52,12 @@ def test_identifiers_are_split_and_kept_whole(text: str, words: list[str]) -> No
         ("서울", ["서울"]),
     ],
 )
-def test_scripts_without_spaces_become_pairs_of_characters(text: str, words: list[str]) -> None:
+def test_scripts_without_spaces_become_bigrams(text: str, words: list[str]) -> None:
     assert words_of(text) == words
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("café", "cafe"),
         ("cafe\u0301", "café"),
@@ -68,26 +68,26 @@ def test_scripts_without_spaces_become_pairs_of_characters(text: str, words: lis
         ("ﬁle", "file"),
     ],
 )
-def test_ways_to_write_a_word_meet(one: str, other: str) -> None:
-    assert words_of(one) == words_of(other)
+def test_spellings_of_a_word_match(first: str, second: str) -> None:
+    assert words_of(first) == words_of(second)
 
 
-def test_the_russian_short_i_is_a_letter_of_its_own() -> None:
+def test_the_russian_short_i_is_a_separate_letter() -> None:
     assert words_of("мой") == ["мой"]
     assert words_of("мой") != words_of("мои")
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("files", "file"), ("running", "runs"), ("погода", "погоды"), ("прогнозы", "прогноз")]
+    ("first", "second"), [("files", "file"), ("running", "runs"), ("погода", "погоды"), ("прогнозы", "прогноз")]
 )
-def test_forms_of_a_word_share_the_stem_and_not_the_surface(one: str, other: str) -> None:
-    (stem, surface), (other_stem, other_surface) = terms_of_word(one), terms_of_word(other)
+def test_forms_of_a_word_share_the_stem_and_not_the_surface(first: str, second: str) -> None:
+    (stem, surface), (other_stem, other_surface) = terms_of_word(first), terms_of_word(second)
     assert stem == other_stem
     assert surface != other_surface
 
 
 def test_terms_never_change_without_a_new_version_of_words() -> None:
-    """These ids are in every index there is: when this fails, raise WORDS_VERSION."""
+    """Every existing index contains these ids: when this fails, raise WORDS_VERSION."""
     assert terms_of_word("files") == (146017006, 4025456441)
     assert terms_of_word("погоды") == (2893665556, 3311712892)
     assert terms_of_word("天気") == (4204909179, 120874136)
@@ -98,26 +98,26 @@ def test_a_word_has_a_bounded_length() -> None:
     assert words_of("x" * MAX_WORD + " " + "y" * (MAX_WORD + 1)) == ["x" * MAX_WORD, "y" * MAX_WORD]
 
 
-def test_stop_words_go_unless_there_is_nothing_else() -> None:
+def test_stop_words_are_removed_unless_there_are_no_other_words() -> None:
     assert without_stop_words(["what", "is", "the", "weather"]) == ["weather"]
     assert without_stop_words(["what", "is", "this"]) == ["what", "is", "this"]
     assert without_stop_words([]) == []
 
 
-def test_a_query_asks_for_each_term_once_however_often_it_is_said() -> None:
+def test_a_query_has_each_term_once_however_often_it_occurs() -> None:
     stem, surface = terms_of_word("mail")
     assert query_terms("mail mail MAIL, please") == {stem: STEM_SHARE, surface: SURFACE_SHARE}
 
 
 @pytest.mark.requirement("EC-005")
 @pytest.mark.parametrize("text", ["", "?!…", "   ", "\0", "'; DROP TABLE items; --", "\ud800"])
-def test_signs_are_no_words(text: str) -> None:
+def test_punctuation_marks_are_no_words(text: str) -> None:
     assert query_terms(text).keys() == {term for word in words_of(text) for term in terms_of_word(word)}
     assert all(word.isalnum() for word in words_of(text))
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("readFile_v2", "read File v2"),
         ("parseHTTPResponse", "parse HTTP Response"),
@@ -125,8 +125,8 @@ def test_signs_are_no_words(text: str) -> None:
         ("", ""),
     ],
 )
-def test_an_identifier_is_said_in_words(name: str, said: str) -> None:
-    assert split_identifier(name) == said
+def test_an_identifier_is_split_into_words(name: str, expected: str) -> None:
+    assert split_identifier(name) == expected
 
 
 @given(TEXT)

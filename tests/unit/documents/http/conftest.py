@@ -1,4 +1,4 @@
-"""The routes of documents over an index in memory, and over the real one."""
+"""The document routes over an in-memory index, and over Qdrant."""
 
 from collections.abc import AsyncIterator
 
@@ -23,10 +23,10 @@ async def api(parts: Parts) -> AsyncIterator[Client]:
 
 @pytest.fixture(params=["memory", "qdrant"])
 def every_parts(request: pytest.FixtureRequest) -> Parts:
-    """For what has to hold on the real engine, too."""
+    """For tests that also run on the real engine."""
     if request.param == "memory":
-        kept: Parts = request.getfixturevalue("parts")
-        return kept
+        memory_parts: Parts = request.getfixturevalue("parts")
+        return memory_parts
     return Parts(request.getfixturevalue("qdrant_documents"))
 
 

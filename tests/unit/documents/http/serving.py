@@ -1,4 +1,4 @@
-"""The API on a thread of its own, for commands that run in this one."""
+"""The API on its own thread, for commands that run in this one."""
 
 import socket
 import threading
@@ -13,7 +13,7 @@ WAIT_SECONDS = 30.0
 
 @contextmanager
 def on_a_thread(app: ASGIApp, port: int = 0) -> Iterator[str]:
-    """The socket listens from the start, so that nobody has to wait for the server behind it."""
+    """Serve the app. The socket listens at once, so clients need not wait for the server."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))

@@ -1,7 +1,7 @@
-"""Every route of documents refuses whoever is not certainly a caller, before anything of the request is read.
+"""Every document route refuses a request without a valid token, before it reads the body.
 
-Which routes there are is asked of the API itself: one that is added later is tried by itself. The same through a
-real `serve`: tests/e2e/tenants/test_running_service.py.
+The list of routes comes from the API itself, so new routes are covered automatically. The same through a real
+`serve`: tests/e2e/tenants/test_running_service.py.
 """
 
 import itertools
@@ -26,13 +26,13 @@ from toolscript.testing.auth import MemoryRequestBudget
 pytestmark = pytest.mark.requirement("DOC-004")
 
 SECRET = "xylograph"
-STRANGERS = bad_requests(an_issuer())
+BAD_REQUESTS = bad_requests(an_issuer())
 DEBUG = [("X-Debug-Bypass-Auth", "1"), ("X-Debug-Tenant", "acme"), ("X-Tenant", "acme")]
 
 
 @pytest.fixture
 async def app(parts: Parts, tmp_path: Path) -> AsyncIterator[Any]:
-    """With a document of the tenant that bad tokens claim to be of."""
+    """The API with a document of the tenant that bad tokens claim."""
     issuer = an_issuer()
     keys = KeyRing(KeyFile(issuer.write(tmp_path / "keys.json")))
     verifier = JwtVerifier(keys, TokenRules(issuer.name, issuer.audience), {}, UNLIMITED)
@@ -46,8 +46,8 @@ def operations(app: Any) -> list[Operation]:
     return list(require_principal(app.openapi()))
 
 
-async def asked(app: Any, operation: Operation, shown: Shown) -> httpx2.Response:
-    """Whoever reads the body before it has refused fails."""
+async def send(app: Any, operation: Operation, credentials: Shown) -> httpx2.Response:
+    """Send a request whose body must not be read."""
 
     async def unread(scope: Any, _: Any, send: Any) -> None:
         async def receive() -> Any:
@@ -55,35 +55,39 @@ async def asked(app: Any, operation: Operation, shown: Shown) -> httpx2.Response
 
         await app(scope, receive, send)
 
-    headers = as_sent([*operation.headers.items(), *shown.headers])
+    headers = as_sent([*operation.headers.items(), *credentials.headers])
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(unread), base_url="http://testserver") as client:
         return await client.request(
-            operation.method, operation.path, content=operation.body, headers=headers, params=dict(shown.params)
+            operation.method,
+            operation.path,
+            content=operation.body,
+            headers=headers,
+            params=dict(credentials.params),
         )
 
 
-async def test_there_are_routes_to_try_and_many_kinds_of_strangers(operations: list[Operation]) -> None:
-    tried = {(one.method, one.path) for one in operations}
+async def test_there_are_routes_and_many_kinds_of_bad_requests(operations: list[Operation]) -> None:
+    tried = {(operation.method, operation.path) for operation in operations}
     assert tried >= {("POST", "/search"), ("PUT", "/documents"), ("DELETE", "/documents")}
     assert tried >= {("GET", "/documents/doc-1"), ("DELETE", "/documents/doc-1")}
-    assert len(STRANGERS) > 60
+    assert len(BAD_REQUESTS) > 60
 
 
-async def test_every_kind_of_stranger_is_refused_by_every_route_and_learns_nothing(
+async def test_every_route_refuses_every_kind_of_bad_request_and_reveals_nothing(
     app: Any, parts: Parts, operations: list[Operation]
 ) -> None:
-    for (kind, shown), operation in itertools.product(STRANGERS.items(), operations):
-        for sent in (shown, replace(shown, headers=[*shown.headers, *DEBUG])):
-            require_refusal(await asked(app, operation, sent), SECRET, f"{kind}: {operation}")
-    stands = await parts.service.document(Principal(Tenant("acme")), "doc-1")
-    assert (stands.text, parts.searched) == (SECRET, [])
+    for (kind, credentials), operation in itertools.product(BAD_REQUESTS.items(), operations):
+        for sent in (credentials, replace(credentials, headers=[*credentials.headers, *DEBUG])):
+            require_refusal(await send(app, operation, sent), SECRET, f"{kind}: {operation}")
+    stored = await parts.service.document(Principal(Tenant("acme")), "doc-1")
+    assert (stored.text, parts.searched) == (SECRET, [])
 
 
-async def test_who_is_a_caller_is_read_and_answered(app: Any, operations: list[Operation]) -> None:
-    """Without this, a service that refuses everybody would pass."""
+async def test_a_client_with_a_valid_token_gets_200(app: Any, operations: list[Operation]) -> None:
+    """Without this, a service that refuses every request would pass."""
     token = [("Authorization", f"Bearer {an_issuer().token('acme')}")]
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://testserver") as client:
-        for operation in sorted(operations, key=lambda one: one.method == "DELETE"):
+        for operation in sorted(operations, key=lambda operation: operation.method == "DELETE"):
             headers = [*operation.headers.items(), *token]
             answer = await client.request(
                 operation.method, operation.path, content=operation.body, headers=headers

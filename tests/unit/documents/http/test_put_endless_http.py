@@ -1,4 +1,4 @@
-"""PUT /documents by senders that would keep the service busy, or waiting, for ever."""
+"""PUT /documents by clients that would keep the service busy, or waiting, without end."""
 
 import asyncio
 import gc
@@ -18,36 +18,36 @@ from toolscript.documents.http.upload_limits import UploadTimeouts
 
 pytestmark = [pytest.mark.requirement("DOC-006"), pytest.mark.slow]
 
-# Of this thread: what others do on the same machine, or what embeds beside it, is no part of it.
+# CPU time of this thread: other processes and the embedder do not count.
 MAX_CPU_SECONDS = 0.5
 BLANK = b"\n" * 6_000_000
 
 
 async def turns_during(doing: Awaitable[object]) -> tuple[int, float]:
-    """How many turns others had, and how long they waited for one at worst."""
-    turns, longest, asked = 0, 0.0, asyncio.ensure_future(doing)
-    while not asked.done():
+    """Return how often the event loop ran other tasks, and the longest CPU time between two turns."""
+    turns, longest, task = 0, 0.0, asyncio.ensure_future(doing)
+    while not task.done():
         before = time.thread_time()
         await asyncio.sleep(0)
         turns, longest = turns + 1, max(longest, time.thread_time() - before)
-    await asked
+    await task
     return turns, longest
 
 
 def packed_blank() -> bytes:
-    """Packed as well as is allowed, and not better."""
+    """Blank lines compressed as much as is allowed."""
     blank = bytes(random.Random(1).choices(b" \t", k=400_000))
     return gzip.compress(blank + BLANK, 1)
 
 
-async def pieces(content: bytes) -> AsyncIterator[bytes]:
-    for at in range(0, len(content), 65_536):
-        yield content[at : at + 65_536]
+async def blocks(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), 65_536):
+        yield content[start : start + 65_536]
 
 
 @pytest.fixture
 def uncollected() -> Iterator[None]:
-    """What thousands of other tests have left is not looked through while a turn is timed."""
+    """Keep the garbage of other tests out of the measured times."""
     gc.disable()
     yield
     gc.enable()
@@ -55,13 +55,13 @@ def uncollected() -> Iterator[None]:
 
 @pytest.mark.alone
 @pytest.mark.usefixtures("uncollected")
-async def test_others_have_their_turn_whatever_is_sent(api: Client, parts: Parts) -> None:
+async def test_no_body_blocks_the_event_loop(api: Client, parts: Parts) -> None:
     parts.service.forgets = True
     large = b'{"id": "a", "text": "x", "metadata": {"a": [' + b"1," * 1_000_000 + b"1]}}\n"
-    # And how many turns there are at least: one for every batch, and for 500 lines.
+    # With the minimum number of turns: one for every batch, and for 500 lines.
     bodies: dict[str, tuple[Callable[[], Awaitable[object]], int]] = {
         "blank": (lambda: api.put_lines(BLANK, 422), 400),
-        "blank in pieces": (lambda: api.put_lines(pieces(BLANK), 422), 400),
+        "blank in blocks": (lambda: api.put_lines(blocks(BLANK), 422), 400),
         "packed": (lambda: api.put_lines(packed_blank(), 422, "gzip"), 400),
         "no documents": (lambda: api.put_lines(b"1\n" * 49_000), 765),
         "documents": (lambda: api.put_lines(b"".join(lines(3_000))), 46),
@@ -74,47 +74,47 @@ async def test_others_have_their_turn_whatever_is_sent(api: Client, parts: Parts
         assert longest < MAX_CPU_SECONDS, name
 
 
-async def test_blank_lines_are_lines_too(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_blank_lines_count_as_lines(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(put_module, "MAX_LINES", 100)
     results, last = read(await api.put_lines(b"\n" * 90 + b"".join(lines(20))))
-    assert [one["line"] for one in results] == list(range(91, 101))
+    assert [result["line"] for result in results] == list(range(91, 101))
     assert last["error"]["details"]["line"] == 101
     answer = await api.put_lines(b" \n" * 101, 422)
     assert answer.json()["error"]["code"] == "VALIDATION_ERROR"
 
 
-async def test_blank_lines_without_end_come_to_an_end(api: Client) -> None:
-    async def for_ever() -> AsyncIterator[bytes]:
+async def test_an_endless_stream_of_blank_lines_is_stopped(api: Client) -> None:
+    async def endless() -> AsyncIterator[bytes]:
         while True:
             yield b"\n" * 10_000
 
-    answer = await asyncio.wait_for(api.put_lines(for_ever(), 422), SOON)
+    answer = await asyncio.wait_for(api.put_lines(endless(), 422), SOON)
     assert "in 200,000 lines" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("packing", ["", "gzip"])
-async def test_a_body_has_at_most_so_many_bytes_packed_or_not(
+async def test_a_body_has_a_maximum_size_compressed_or_not(
     api: Client, monkeypatch: pytest.MonkeyPatch, packing: str
 ) -> None:
     monkeypatch.setattr(put_module, "MAX_BYTES", 200_000)
     content = b"".join(lines(400, 2_000))
     sent = gzip.compress(content) if packing else content
     assert len(content) > 4 * 200_000
-    results, last = read(await api.put_lines(pieces(sent), packing=packing))
+    results, last = read(await api.put_lines(blocks(sent), packing=packing))
     assert 0 < len(results) < 200
     assert "a request is at most" in last["error"]["message"]
 
 
 @pytest.mark.parametrize(
-    ("pace", "said"),
+    ("pace", "message"),
     [
         (UploadTimeouts(patience_seconds=0.2, min_bytes=1_000_000), "less than 1000000 bytes a second"),
         (UploadTimeouts(whole_seconds=0.3), "may take 0.3 seconds"),
     ],
     ids=["too slow", "too long"],
 )
-async def test_a_sender_that_is_never_silent_and_never_done_is_not_waited_for(
-    api: Client, monkeypatch: pytest.MonkeyPatch, pace: UploadTimeouts, said: str
+async def test_a_slow_or_endless_client_times_out(
+    api: Client, monkeypatch: pytest.MonkeyPatch, pace: UploadTimeouts, message: str
 ) -> None:
     monkeypatch.setattr(upload_limits, "DEFAULT_TIMEOUTS", pace)
 
@@ -126,10 +126,10 @@ async def test_a_sender_that_is_never_silent_and_never_done_is_not_waited_for(
 
     results, last = read(await asyncio.wait_for(api.put_lines(dripping()), SOON))
     assert len(results) == 64
-    assert said in last["error"]["message"]
+    assert message in last["error"]["message"]
 
 
-async def test_how_slow_we_are_is_not_held_against_the_sender(
+async def test_delays_of_the_server_do_not_count_against_the_client(
     api: Client, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload_limits, "DEFAULT_TIMEOUTS", UploadTimeouts(patience_seconds=0.2, min_bytes=10**9))
@@ -138,12 +138,12 @@ async def test_how_slow_we_are_is_not_held_against_the_sender(
         await asyncio.sleep(0.1)
 
     parts.service.before, parts.service.forgets = slowly, True
-    _, last = read(await api.put_lines(pieces(b"".join(lines(400)))))
+    _, last = read(await api.put_lines(blocks(b"".join(lines(400)))))
     assert last == {"counts": {"created": 400, "updated": 0, "unchanged": 0, "refused": 0}}
 
 
 @pytest.mark.parametrize("before", [b"", b"".join(lines(65))], ids=["nothing", "documents"])
-async def test_whoever_is_given_up_on_is_answered_and_hung_up_on(
+async def test_a_client_that_times_out_gets_a_response_and_is_disconnected(
     parts: Parts, monkeypatch: pytest.MonkeyPatch, before: bytes
 ) -> None:
     monkeypatch.setattr(upload_limits, "DEFAULT_TIMEOUTS", UploadTimeouts(idle_seconds=0.05))
@@ -151,8 +151,8 @@ async def test_whoever_is_given_up_on_is_answered_and_hung_up_on(
         host, _, port = url.removeprefix("http://").partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(head("Content-Length: 99999999") + before)
-        said = await asyncio.wait_for(reader.read(-1), SOON)
+        response = await asyncio.wait_for(reader.read(-1), SOON)
         writer.close()
-    assert b"connection: close" in said.lower()
-    assert b"nothing was sent for" in said
-    assert said.count(b'"created","passages"') == (64 if before else 0)
+    assert b"connection: close" in response.lower()
+    assert b"nothing was sent for" in response
+    assert response.count(b'"created","passages"') == (64 if before else 0)

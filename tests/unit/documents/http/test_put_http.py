@@ -15,18 +15,18 @@ from toolscript.testing import HashEmbedder
 pytestmark = pytest.mark.requirement("DOC-006")
 
 
-async def test_a_document_is_created_unchanged_and_updated_and_each_is_told(every_api: Client) -> None:
+async def test_results_are_created_unchanged_or_updated(every_api: Client) -> None:
     first = await every_api.put(document(1), document(2))
     assert first["results"] == [
         {"doc_id": "doc-1", "status": "created", "passages": 1},
         {"doc_id": "doc-2", "status": "created", "passages": 1},
     ]
     second = await every_api.put(document(1), document(2, "Something else."), document(3))
-    assert [one["status"] for one in second["results"]] == ["unchanged", "updated", "created"]
+    assert [result["status"] for result in second["results"]] == ["unchanged", "updated", "created"]
     assert second["counts"] == {"created": 1, "updated": 1, "unchanged": 1, "refused": 0}
 
 
-async def test_a_document_comes_back_as_it_was_put_with_the_places_of_its_passages(every_api: Client) -> None:
+async def test_a_document_is_returned_as_it_was_put_with_the_offsets_of_its_chunks(every_api: Client) -> None:
     text = "\n\n".join(f"Paragraph {number}. " + "Some words follow it. " * 40 for number in range(20))
     await every_api.put(
         {"id": "long", "text": text, "title": "A title", "metadata": {"deep": {"list": [1, "a", None]}}}
@@ -36,7 +36,7 @@ async def test_a_document_comes_back_as_it_was_put_with_the_places_of_its_passag
     assert answer["text"] == text
     assert answer["metadata"] == {"title": "A title", "deep": {"list": [1, "a", None]}}
     assert len(answer["passages"]) > 1
-    assert [one["number"] for one in answer["passages"]] == list(range(len(answer["passages"])))
+    assert [chunk["number"] for chunk in answer["passages"]] == list(range(len(answer["passages"])))
     assert answer["passages"][-1]["end"] == len(text)
 
 
@@ -52,7 +52,7 @@ async def test_an_id_may_be_anything_printable_and_is_reached_by_its_path(api: C
     assert (await api.ask("DELETE", path)).json() == {"deleted": [], "missing": [name]}
 
 
-async def test_many_are_removed_at_once_and_it_is_told_which_were_not_there(every_api: Client) -> None:
+async def test_many_documents_are_removed_at_once_and_the_missing_are_listed(every_api: Client) -> None:
     await every_api.put(*(document(number) for number in range(300)))
     ids = [f"doc-{number}" for number in range(290, 310)]
     answer = (await every_api.ask("DELETE", "/documents", 200, {"ids": [*ids, "doc-290"]})).json()
@@ -64,7 +64,7 @@ async def test_many_are_removed_at_once_and_it_is_told_which_were_not_there(ever
 @pytest.mark.parametrize(
     "body", [{}, {"ids": "a"}, {"ids": [1]}, {"ids": [""]}, {"ids": ["x" * 513]}, {"id": "a"}]
 )
-async def test_what_names_no_documents_removes_none(api: Client, body: object) -> None:
+async def test_an_invalid_removal_is_refused(api: Client, body: object) -> None:
     await api.ask("DELETE", "/documents", 422, body)
 
 
@@ -73,14 +73,14 @@ async def test_at_most_1000_are_removed_at_once(api: Client) -> None:
     await api.ask("DELETE", "/documents", 422, {"ids": [str(number) for number in range(1001)]})
 
 
-async def test_half_a_character_is_no_id(api: Client) -> None:
+async def test_a_lone_surrogate_is_not_a_valid_id(api: Client) -> None:
     headers = {"content-type": "application/json"}
     answer = await api.http.request("DELETE", "/documents", content=b'{"ids": ["\\ud800"]}', headers=headers)
     assert answer.status_code == 422
 
 
 @pytest.mark.requirement("DOC-004")
-async def test_nobody_reads_or_removes_what_is_another_tenants(every_api: Client, every_parts: Parts) -> None:
+async def test_no_tenant_reads_or_removes_documents_of_another(every_api: Client, every_parts: Parts) -> None:
     await every_api.put(document(1))
     async with client_of(app_of(every_parts.routes()), "token-of-other") as other:
         await other.ask("GET", "/documents/doc-1", 404)
@@ -90,7 +90,7 @@ async def test_nobody_reads_or_removes_what_is_another_tenants(every_api: Client
 
 
 @pytest.mark.parametrize(
-    ("bad", "doc_id", "said"),
+    ("bad", "doc_id", "message"),
     [
         (7, None, "a document must be a JSON object"),
         ({}, None, "id is missing"),
@@ -104,17 +104,17 @@ async def test_nobody_reads_or_removes_what_is_another_tenants(every_api: Client
         ({"id": "a", "text": "x", "title": 7}, "a", "title must be text"),
         ({"id": "a", "text": "x", "metadata": []}, "a", "metadata must be a JSON object"),
         ({"id": "a", "text": "x", "metadata": {"a": "x" * 20_000}}, "a", "metadata is larger than 16 KiB"),
-        ({"id": "a", "text": "x", "lang": "en"}, "a", "'lang' is none of id, text, title and metadata"),
+        ({"id": "a", "text": "x", "lang": "en"}, "a", "'lang' is not one of id, text, title and metadata"),
     ],
 )
-async def test_what_is_no_document_is_refused_alone(
-    api: Client, bad: object, doc_id: str | None, said: str
+async def test_an_invalid_document_is_refused_alone(
+    api: Client, bad: object, doc_id: str | None, message: str
 ) -> None:
     answer = await api.put(document(1), bad, document(2))
-    assert [one["status"] for one in answer["results"]] == ["created", "refused", "created"]
+    assert [result["status"] for result in answer["results"]] == ["created", "refused", "created"]
     refused = answer["results"][1]
     assert refused["doc_id"] == doc_id
-    assert refused["error"].startswith(said)
+    assert refused["error"].startswith(message)
     assert answer["counts"] == {"created": 2, "updated": 0, "unchanged": 0, "refused": 1}
 
 
@@ -138,15 +138,13 @@ async def test_a_body_that_is_not_json_is_refused(api: Client, content: bytes) -
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/xml", "", "?"])
-async def test_another_type_is_refused_with_those_that_are_taken(api: Client, kind: str) -> None:
+async def test_another_content_type_gets_415_with_the_supported_ones(api: Client, kind: str) -> None:
     answer = await api.http.put("/documents", content=b"{}", headers={"content-type": kind})
     assert (answer.status_code, answer.json()["error"]["code"]) == (415, "VALIDATION_ERROR")
     assert "application/x-ndjson" in answer.json()["error"]["message"]
 
 
-async def test_documents_are_written_64_at_a_time_and_whoever_counts_them_is_told(
-    api: Client, parts: Parts
-) -> None:
+async def test_documents_are_written_64_at_a_time_and_each_batch_is_reported(api: Client, parts: Parts) -> None:
     await api.put(*(document(number) for number in range(150)), {})
     assert parts.service.batches == [64, 64, 22]
     assert [principal for principal, _ in parts.written] == [ACME] * 3
@@ -157,7 +155,9 @@ async def test_large_documents_are_written_a_mebibyte_at_a_time(api: Client, par
     parts.service.forgets = True
     await api.put(*(document(number, "x" * 300_000) for number in range(3)))
     assert parts.service.batches == [3]
-    await api.put_lines(b"".join(b'{"id": "%d", "text": "%s"}\n' % (at, b"x" * 300_000) for at in range(5)))
+    await api.put_lines(
+        b"".join(b'{"id": "%d", "text": "%s"}\n' % (number, b"x" * 300_000) for number in range(5))
+    )
     assert parts.service.batches[1:] == [3, 2]
 
 
@@ -169,30 +169,30 @@ async def test_an_engine_that_fails_is_an_error_of_the_whole_request(api: Client
     assert (await api.put(document(1), expected=503))["error"]["code"] == "UNAVAILABLE"
 
 
-async def test_of_metadata_only_what_the_plan_allows_is_shown(api: Client, parts: Parts) -> None:
+async def test_only_metadata_that_the_plan_allows_is_returned(api: Client, parts: Parts) -> None:
     await api.put({"id": "a", "text": "x", "title": "A title", "metadata": {"salary": 7}})
     async with client_of(app_of(parts.routes()), "token-of-curious") as curious:
         assert (await curious.ask("GET", "/documents/a")).json()["metadata"] == {"title": "A title"}
     assert (await api.ask("GET", "/documents/a")).json()["metadata"] == {"title": "A title", "salary": 7}
 
 
-async def test_a_document_that_is_half_written_is_unavailable_and_not_cut_short(api: Client, parts: Parts) -> None:
+async def test_a_partly_written_document_is_unavailable_and_not_truncated(api: Client, parts: Parts) -> None:
     await api.put({"id": "a", "text": "\n\n".join(f"Paragraph {number}. " * 40 for number in range(20))})
-    shelf, first = parts.index.of(ACME.tenant), ChunkId(document_key(ACME.tenant, "a"), 0)
-    header = (await shelf.headers([first.key]))[first.key]
-    passage = (await shelf.passages([first]))[first]
-    vector = await HashEmbedder().embed_query(passage.text)
-    await shelf.put([IndexedDocument(header, filterable(header.metadata), [IndexedChunk(passage, vector, {})])])
+    stored, first = parts.index.of(ACME.tenant), ChunkId(document_key(ACME.tenant, "a"), 0)
+    header = (await stored.headers([first.key]))[first.key]
+    chunk = (await stored.passages([first]))[first]
+    vector = await HashEmbedder().embed_query(chunk.text)
+    await stored.put([IndexedDocument(header, filterable(header.metadata), [IndexedChunk(chunk, vector, {})])])
     error = (await api.ask("GET", "/documents/a", 503)).json()["error"]
     assert (error["code"], error["details"]["hint"]) == ("UNAVAILABLE", "put it again")
 
 
-async def test_an_id_that_comes_twice_is_that_of_the_last(api: Client) -> None:
+async def test_of_two_documents_with_one_id_the_last_counts(api: Client) -> None:
     await api.put({"id": "a", "text": "first"}, {"id": "a", "text": "second"})
     assert (await api.ask("GET", "/documents/a")).json()["text"] == "second"
 
 
-async def test_a_number_comes_back_as_it_was_however_large_or_fine_it_is(every_api: Client) -> None:
+async def test_numbers_round_trip_however_large_or_small(every_api: Client) -> None:
     numbers = [10**400, -(2**70), 2**63, 2**53 + 1, 1e308, 5e-324, 0.1, -0.0, 7, True]
     answer = await every_api.put({"id": "a", "text": "x", "metadata": {"n": numbers}})
     assert answer["counts"]["created"] == 1, answer

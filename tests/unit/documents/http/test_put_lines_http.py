@@ -34,15 +34,15 @@ def head(more: str) -> bytes:
 
 
 def read(answer: httpx2.Response) -> tuple[list[Json], Json]:
-    """The results, and the last line."""
+    """Return the results, and the last line."""
     assert answer.headers["content-type"].startswith(LINES)
     *results, last = [json.loads(text) for text in answer.text.splitlines()]
     return results, last
 
 
-async def test_every_line_has_a_result_and_the_last_line_of_the_answer_the_counts(every_api: Client) -> None:
+async def test_every_line_has_a_result_and_the_last_line_of_the_response_has_the_counts(every_api: Client) -> None:
     results, last = read(await every_api.put_lines(b"".join(lines(130))))
-    assert [one["doc_id"] for one in results] == [f"doc-{number}" for number in range(130)]
+    assert [result["doc_id"] for result in results] == [f"doc-{number}" for number in range(130)]
     assert results[7] == {"doc_id": "doc-7", "status": "created", "passages": 1, "line": 8}
     assert last == {"counts": {"created": 130, "updated": 0, "unchanged": 0, "refused": 0}}
     _, last = read(await every_api.put_lines(b"".join(lines(131))))
@@ -50,25 +50,25 @@ async def test_every_line_has_a_result_and_the_last_line_of_the_answer_the_count
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-async def test_lines_are_whole_however_they_were_cut_on_their_way(api: Client, size: int) -> None:
+async def test_lines_are_reassembled_however_the_body_is_split(api: Client, size: int) -> None:
     content = b"\xef\xbb\xbf" + b"\r\n\n".join(lines(20)) + b'{"id": "last", "text": "\xc3\xbc"}'
 
     async def cut() -> AsyncIterator[bytes]:
-        for at in range(0, len(content), size):
-            yield content[at : at + size]
+        for start in range(0, len(content), size):
+            yield content[start : start + size]
 
     results, last = read(await api.put_lines(cut()))
-    assert [one["doc_id"] for one in results][-2:] == ["doc-19", "last"]
+    assert [result["doc_id"] for result in results][-2:] == ["doc-19", "last"]
     assert last["counts"]["created"] == 21
     assert (await api.ask("GET", "/documents/last")).json()["text"] == "ü"
 
 
-async def test_a_bad_line_refuses_itself_alone_and_is_named(api: Client) -> None:
+async def test_a_bad_line_is_refused_alone_and_named(api: Client) -> None:
     bad = [b"{\n", b"\xff\xfe\n", b"[]\n", b'{"id": "x"}\n', b"[" * 99_999 + b"\n", b'{"id": "y", "text": NaN}\n']
     results, last = read(await api.put_lines(lines(1)[0] + b"\n\n" + b"".join(bad) + line(document(2))))
-    assert [one["line"] for one in results] == [1, 4, 5, 6, 7, 8, 9, 10]
-    assert [one["status"] for one in results] == ["created", *["refused"] * 6, "created"]
-    assert [one["error"][:11] for one in results[1:4]] == ["is not JSON", "is not UTF-8"[:11], "a document "]
+    assert [result["line"] for result in results] == [1, 4, 5, 6, 7, 8, 9, 10]
+    assert [result["status"] for result in results] == ["created", *["refused"] * 6, "created"]
+    assert [result["error"][:11] for result in results[1:4]] == ["is not JSON", "is not UTF-8"[:11], "a document "]
     assert last["counts"]["refused"] == 6
 
 
@@ -80,7 +80,7 @@ async def test_a_line_that_is_too_long_is_refused_and_not_kept(api: Client, part
         yield b'"}\n' + line(document(2))
 
     results, _ = read(await api.put_lines(sent()))
-    assert [one["status"] for one in results] == ["created", "refused", "created"]
+    assert [result["status"] for result in results] == ["created", "refused", "created"]
     assert results[1] == {
         "doc_id": None,
         "status": "refused",
@@ -91,23 +91,25 @@ async def test_a_line_that_is_too_long_is_refused_and_not_kept(api: Client, part
 
 
 @pytest.mark.parametrize("chunk", [500, 65_536, 3_000_000])
-async def test_a_slow_engine_slows_the_sender_and_nothing_piles_up(api: Client, parts: Parts, chunk: int) -> None:
-    """What has been taken from the sender and is not written yet is never more than a batch and a piece."""
+async def test_a_slow_engine_slows_the_client_and_memory_stays_bounded(
+    api: Client, parts: Parts, chunk: int
+) -> None:
+    """At most a batch and a block are read from the client and not written yet."""
     content = b"".join(lines(400, 20_000))
     sent, ahead = [0], list[int]()
     written = [0]
 
     async def pull() -> AsyncIterator[bytes]:
-        for at in range(0, len(content), chunk):
-            sent[0] += len(content[at : at + chunk])
-            yield content[at : at + chunk]
+        for start in range(0, len(content), chunk):
+            sent[0] += len(content[start : start + chunk])
+            yield content[start : start + chunk]
 
     async def slowly(batch: Sequence[Document]) -> None:
         ahead.append(sent[0] - written[0])
         for _ in range(50):
             await asyncio.sleep(0)
         assert sent[0] - written[0] == ahead[-1], "something was read meanwhile"
-        written[0] += sum(len(one.text) for one in batch)
+        written[0] += sum(len(document.text) for document in batch)
 
     parts.service.before, parts.service.forgets = slowly, True
     _, last = read(await api.put_lines(pull()))
@@ -117,7 +119,7 @@ async def test_a_slow_engine_slows_the_sender_and_nothing_piles_up(api: Client, 
     assert max(ahead) <= put_module.MAX_BATCH_BYTES + 20_100 + chunk + overhead
 
 
-async def test_more_documents_than_a_request_takes_are_refused_in_the_last_line(
+async def test_more_documents_than_a_request_allows_are_refused_in_the_last_line(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(put_module, "MAX_DOCUMENTS", 100)
@@ -130,9 +132,7 @@ async def test_more_documents_than_a_request_takes_are_refused_in_the_last_line(
     assert (len(results), set(last)) == (100, {"counts"})
 
 
-async def test_what_is_remembered_of_the_results_is_bounded_too(
-    api: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_size_of_the_results_is_bounded_too(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(put_module, "MAX_RESULT_BYTES", 10_000)
     long = [line({"id": f"{'x' * 400}{number}", "text": "x"}) for number in range(500)]
     results, last = read(await api.put_lines(b"".join(long)))
@@ -140,7 +140,7 @@ async def test_what_is_remembered_of_the_results_is_bounded_too(
     assert last["error"]["details"]["line"] == len(results) + 1
 
 
-async def test_an_engine_that_fails_on_the_way_leaves_what_is_written_and_says_so(
+async def test_an_engine_failure_midway_keeps_what_was_written_and_is_reported(
     api: Client, parts: Parts, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail_third(_: object) -> None:
@@ -157,10 +157,10 @@ async def test_an_engine_that_fails_on_the_way_leaves_what_is_written_and_says_s
         "details": {"hint": "try again"},
     }
     assert len(parts.service.batches) == 3, "nothing was tried after it"
-    assert [type(one) for one in parts.stopped] == [IndexUnavailable]
-    (warned,) = [vars(one) for one in caplog.records if one.levelname == "WARNING"]
-    told = {"part": "documents", "reason": "IndexUnavailable", "done": 128}
-    assert {name: warned[name] for name in told} == told
+    assert [type(error) for error in parts.stopped] == [IndexUnavailable]
+    (warned,) = [vars(record) for record in caplog.records if record.levelname == "WARNING"]
+    expected = {"part": "documents", "reason": "IndexUnavailable", "done": 128}
+    assert {name: warned[name] for name in expected} == expected
 
 
 async def test_an_engine_that_fails_at_once_is_an_error_of_the_whole_request(api: Client, parts: Parts) -> None:
@@ -173,7 +173,7 @@ async def test_an_engine_that_fails_at_once_is_an_error_of_the_whole_request(api
     assert len(parts.stopped) == 1
 
 
-async def test_a_sender_that_goes_on_for_ever_gets_its_answer(
+async def test_a_client_that_never_stops_sending_gets_its_response(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(put_module, "MAX_DOCUMENTS", 2_000)
@@ -191,13 +191,13 @@ async def test_a_sender_that_goes_on_for_ever_gets_its_answer(
 
         sending = asyncio.create_task(send_for_ever())
         async with asyncio.timeout(SOON):
-            said = await reader.readuntil(b'"line": 2001')
+            response = await reader.readuntil(b'"line": 2001')
         sending.cancel()
         writer.close()
-    assert said.count(b'"status":"created"') == 2_000
+    assert response.count(b'"status":"created"') == 2_000
 
 
-async def test_a_sender_that_falls_silent_is_not_waited_for(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_client_times_out(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload_limits, "DEFAULT_TIMEOUTS", UploadTimeouts(idle_seconds=0.05))
 
     async def silent() -> AsyncIterator[bytes]:
@@ -209,7 +209,7 @@ async def test_a_sender_that_falls_silent_is_not_waited_for(api: Client, monkeyp
     assert "nothing was sent for" in last["error"]["message"]
 
 
-async def test_whoever_hangs_up_on_the_way_leaves_what_was_written(
+async def test_documents_written_before_a_client_disconnects_stay(
     parts: Parts, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrote = asyncio.Event()
@@ -232,8 +232,8 @@ async def test_whoever_hangs_up_on_the_way_leaves_what_was_written(
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-async def test_a_sender_that_does_not_read_while_it_sends_gets_its_answer(parts: Parts) -> None:
-    """More is sent and answered than any buffer between the two holds."""
+async def test_a_client_that_does_not_read_while_it_sends_gets_its_response(parts: Parts) -> None:
+    """Request and response are larger than any buffer in between."""
     parts.service.forgets = True
     content = b"".join(line({"id": f"{'é' * 500}{number}", "text": "x " * 200}) for number in range(5_000))
     headers = {"authorization": "Bearer token-of-acme", "content-type": LINES}
@@ -246,12 +246,12 @@ async def test_a_sender_that_does_not_read_while_it_sends_gets_its_answer(parts:
     assert read(answer)[1]["counts"]["created"] == 5_000
 
 
-async def test_what_is_held_of_a_body_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_line_cutter_holds_at_most_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     cutter = put_module.LineCutter(maximum=100)
     held = []
     for _ in range(50):
         list(cutter.cut(b"x" * 30))
         held.append(cutter.held)
     assert max(held) <= 100
-    assert [(one.number, one.data) for one in cutter.cut(b"\nab\nc")] == [(1, None), (2, b"ab")]
-    assert [(one.number, one.data) for one in cutter.last()] == [(3, b"c")]
+    assert [(line.number, line.data) for line in cutter.cut(b"\nab\nc")] == [(1, None), (2, b"ab")]
+    assert [(line.number, line.data) for line in cutter.last()] == [(3, b"c")]

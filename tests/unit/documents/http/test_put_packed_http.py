@@ -13,12 +13,12 @@ from tests.unit.documents.http.test_put_lines_http import lines, read
 pytestmark = pytest.mark.requirement("DOC-006")
 
 
-async def test_it_is_understood_in_one_piece_in_many_and_one_after_the_other(api: Client) -> None:
+async def test_gzip_is_accepted_whole_in_blocks_and_as_several_members(api: Client) -> None:
     packed = gzip.compress(b"".join(lines(50))) + gzip.compress(b"".join(lines(60)[50:]))
 
     async def byte_by_byte() -> AsyncIterator[bytes]:
-        for at in range(len(packed)):
-            yield packed[at : at + 1]
+        for start in range(len(packed)):
+            yield packed[start : start + 1]
 
     for content in (packed, byte_by_byte()):
         _, last = read(await api.put_lines(content, packing="gzip"))
@@ -28,15 +28,15 @@ async def test_it_is_understood_in_one_piece_in_many_and_one_after_the_other(api
     assert (await api.http.put("/documents", content=body, headers=headers)).json()["counts"]["created"] == 1
 
 
-async def test_what_unpacks_to_far_more_than_it_is_is_refused_before_it_is_unpacked(api: Client) -> None:
+async def test_a_gzip_bomb_is_refused_before_it_is_decompressed(api: Client) -> None:
     packer = zlib.compressobj(9, wbits=31)
     bomb = packer.compress(b"\n" * 50_000_000) + packer.flush()
     taken = [0]
 
     async def sent() -> AsyncIterator[bytes]:
-        for at in range(0, len(bomb), 1000):
-            taken[0] = at
-            yield bomb[at : at + 1000]
+        for start in range(0, len(bomb), 1000):
+            taken[0] = start
+            yield bomb[start : start + 1000]
 
     answer = await api.put_lines(sent(), 422, packing="gzip")
     assert "more than 100 times" in answer.json()["error"]["message"]
@@ -44,14 +44,14 @@ async def test_what_unpacks_to_far_more_than_it_is_is_refused_before_it_is_unpac
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
-    [(b"plain\n", "is not gzip"), (gzip.compress(b"".join(lines(3)))[:-9], "its end is missing")],
+    ("content", "message"),
+    [(b"plain\n", "is not gzip"), (gzip.compress(b"".join(lines(3)))[:-9], "is truncated")],
     ids=["plain", "cut short"],
 )
-async def test_what_is_not_gzip_or_not_all_of_it_is_refused(api: Client, content: bytes, said: str) -> None:
+async def test_invalid_or_truncated_gzip_is_refused(api: Client, content: bytes, message: str) -> None:
     answer = await api.put_lines(content, 422, packing="gzip")
-    assert said in answer.json()["error"]["message"]
+    assert message in answer.json()["error"]["message"]
 
 
-async def test_another_packing_is_refused(api: Client) -> None:
+async def test_another_content_encoding_is_refused(api: Client) -> None:
     await api.put_lines(b"x", 415, packing="br")

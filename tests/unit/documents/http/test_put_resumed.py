@@ -1,4 +1,4 @@
-"""`toolscript documents put`, killed on its way, and refused by a service that is busy."""
+"""`toolscript documents put` after a kill, and against a busy service."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import commands
-from tests.support.kept_ports import kept_port
+from tests.support.reserved_ports import reserved_port
 from tests.unit.documents.http.builders import LIMITED, Parts, app_of
 from tests.unit.documents.http.serving import on_a_thread
 from toolscript.client.bulk_upload import BulkUpload, UploadHooks, UploadState
@@ -37,30 +37,33 @@ def documents(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("state", ["state.json", "default"])
-def test_killed_on_its_way_it_goes_on_where_it_was(
+def test_a_killed_upload_resumes_where_it_stopped(
     parts: Parts, documents: Path, tmp_path: Path, state: str
 ) -> None:
-    received, halfway, go_on = list[str](), threading.Event(), threading.Event()
+    received, halfway, resume = list[str](), threading.Event(), threading.Event()
 
     async def slowly(batch: Sequence[Document]) -> None:
-        received.extend(one.id for one in batch)
+        received.extend(document.id for document in batch)
         if len(received) > MANY // 2:
             halfway.set()
-            await asyncio.to_thread(go_on.wait, SOON)
+            await asyncio.to_thread(resume.wait, SOON)
 
     parts.service.before, parts.service.forgets = slowly, True
     with on_a_thread(app_of(parts.routes())) as url:
-        mine = {"TOOLSCRIPT_SERVICE_URL": url, "TOOLSCRIPT_TOKEN": "token-of-acme", "HOME": str(tmp_path)}
+        variables = {"TOOLSCRIPT_SERVICE_URL": url, "TOOLSCRIPT_TOKEN": "token-of-acme", "HOME": str(tmp_path)}
         arguments = ("documents", "put", str(documents), "--resume", state, "--json")
         first = subprocess.Popen(
-            commands.command(*arguments), env=commands.environment(mine), cwd=tmp_path, stdout=subprocess.DEVNULL
+            commands.command(*arguments),
+            env=commands.environment(variables),
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
         )
         assert halfway.wait(SOON)
         os.kill(first.pid, signal.SIGKILL)
         first.wait(SOON)
-        go_on.set()
+        resume.set()
         before, received[:] = set(received), []
-        second = commands.run_in(commands.environment(mine), tmp_path, *arguments)
+        second = commands.run_in(commands.environment(variables), tmp_path, *arguments)
     report = json.loads(second.stdout)
     acknowledged = {f"d{number}" for number in range(400)}
     assert (report["sent_before"], report["created"]) == (len(acknowledged), MANY)
@@ -69,33 +72,35 @@ def test_killed_on_its_way_it_goes_on_where_it_was(
     assert not list(tmp_path.rglob("*state*.json")), "a run that is over leaves no state"
 
 
-def test_a_plan_that_is_used_up_is_waited_for_as_long_as_the_service_says(parts: Parts, documents: Path) -> None:
+def test_an_upload_over_its_rate_limit_waits_as_long_as_the_service_requests(
+    parts: Parts, documents: Path
+) -> None:
     clock = [1_000_000.0]
-    said = list[float]()
+    waits = list[float]()
 
     def wait(seconds: float) -> None:
-        said.append(seconds)
+        waits.append(seconds)
         clock[0] += seconds
 
     parts.service.forgets = True
     parts.now = lambda: clock[0]
     with on_a_thread(app_of(parts.routes())) as url:
         client = DocumentsClient(url, token="token-of-limited")
-        ways = UploadHooks(client.put, lambda _: None, silent, lambda *_: None, wait)
-        report = BulkUpload(ways, UploadState(), MANY).send(DocumentFiles([str(documents)]).read())
+        hooks = UploadHooks(client.put, lambda _: None, silent, lambda *_: None, wait)
+        report = BulkUpload(hooks, UploadState(), MANY).send(DocumentFiles([str(documents)]).read())
     assert report.outcomes == {PutOutcome.CREATED: MANY}
     assert LIMITED.plan.requests_per_minute == 3, "and five requests are needed"
-    assert said == [60 - 1_000_000 % 60]
+    assert waits == [60 - 1_000_000 % 60]
 
 
 def test_a_service_that_comes_back_is_sent_everything(parts: Parts, documents: Path) -> None:
     parts.service.forgets = True
-    with kept_port() as port, ExitStack() as stack:
+    with reserved_port() as port, ExitStack() as stack:
 
         def come_back(_: float) -> None:
             stack.enter_context(on_a_thread(app_of(parts.routes()), port))
 
         client = DocumentsClient(f"http://127.0.0.1:{port}", token="token-of-acme")
-        ways = UploadHooks(client.put, lambda _: None, silent, lambda *_: None, come_back)
-        report = BulkUpload(ways, UploadState(), MANY).send(DocumentFiles([str(documents)]).read())
+        hooks = UploadHooks(client.put, lambda _: None, silent, lambda *_: None, come_back)
+        report = BulkUpload(hooks, UploadState(), MANY).send(DocumentFiles([str(documents)]).read())
     assert report.outcomes == {PutOutcome.CREATED: MANY}

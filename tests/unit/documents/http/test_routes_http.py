@@ -1,4 +1,4 @@
-"""Which routes of documents there are, whom they let in, and how healthy they are."""
+"""The document routes, their authentication, and their health."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 from tests.unit.documents.http.builders import Client, Json, Parts, app_of, client_of
 from toolscript.core.health import Health, PartHealth
 
-FOR_CALLERS = [
+WITH_TOKEN = [
     ("POST", "/search"),
     ("PUT", "/documents"),
     ("DELETE", "/documents"),
@@ -31,50 +31,50 @@ def described(openapi: Json) -> Iterator[tuple[str, str, Json]]:
 
 
 @pytest.mark.requirement("DOC-004")
-async def test_nothing_of_a_request_is_read_before_its_caller_is_known(parts: Parts) -> None:
+async def test_no_body_is_read_before_authentication(parts: Parts) -> None:
     read = []
 
     async def noted() -> AsyncIterator[bytes]:
         read.append(True)
         yield b"{}"
 
-    async with client_of(app_of(parts.routes()), token="") as stranger:
-        for method, path in FOR_CALLERS:
+    async with client_of(app_of(parts.routes()), token="") as anonymous:
+        for method, path in WITH_TOKEN:
             headers = {"content-type": "application/json"}
-            answer = await stranger.http.request(method, path, content=noted(), headers=headers)
+            answer = await anonymous.http.request(method, path, content=noted(), headers=headers)
             assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHORIZED")
             assert answer.headers["www-authenticate"].startswith("Bearer")
     assert read == []
 
 
-async def test_every_route_of_documents_is_for_callers_but_for_its_health(openapi: Json) -> None:
+async def test_every_document_route_except_health_requires_a_token(openapi: Json) -> None:
     listed = {(method, path) for method, path, operation in described(openapi) if "security" in operation}
-    assert listed == {(method, path.replace("one", "{document_id}")) for method, path in FOR_CALLERS}
+    assert listed == {(method, path.replace("one", "{document_id}")) for method, path in WITH_TOKEN}
     assert openapi["components"]["securitySchemes"]["HTTPBearer"]["scheme"] == "bearer"
     everything = {(method, path) for method, path, _ in described(openapi)}
     assert everything - listed == {("GET", "/search/health")}
 
 
-async def test_every_operation_says_what_it_is_for_and_how_it_refuses(openapi: Json) -> None:
+async def test_every_operation_has_a_summary_and_documents_its_errors(openapi: Json) -> None:
     for method, path, operation in described(openapi):
         assert operation["summary"], (method, path)
         if "security" in operation:
             assert {"401", "403", "422", "429", "500", "503"} <= operation["responses"].keys(), (method, path)
             assert ("404" in operation["responses"]) == ("{" in path), (method, path)
     schemas = openapi["components"]["schemas"]
-    asked = schemas["DocumentSearchRequest"]["properties"]
-    assert [name for name, field in asked.items() if not field.get("description")] == []
+    properties = schemas["DocumentSearchRequest"]["properties"]
+    assert [name for name, field in properties.items() if not field.get("description")] == []
 
 
-async def test_what_a_document_may_be_shown_without_is_described(openapi: Json) -> None:
-    one = openapi["paths"]["/documents/{document_id}"]["get"]
-    assert "plan allows" in one["description"]
-    assert "not written to its end" in one["responses"]["503"]["description"]
+async def test_the_openapi_description_mentions_plan_and_interrupted_writes(openapi: Json) -> None:
+    operation = openapi["paths"]["/documents/{document_id}"]["get"]
+    assert "plan allows" in operation["description"]
+    assert "its write was interrupted" in operation["responses"]["503"]["description"]
 
 
 async def test_a_service_without_documents_says_what_is_missing() -> None:
     async with client_of(app_of(None)) as client:
-        for method, path in FOR_CALLERS:
+        for method, path in WITH_TOKEN:
             error = (await client.ask(method, path, 503)).json()["error"]
             assert error["code"] == "UNAVAILABLE"
             assert "TOOLSCRIPT_JWT_KEYS" in error["details"]["hint"]
@@ -97,17 +97,17 @@ async def test_a_service_without_documents_says_what_is_missing() -> None:
         ),
     ],
 )
-async def test_health_names_the_part_that_does_not_answer_to_anybody(
+async def test_health_needs_no_token_and_names_the_part_that_does_not_respond(
     parts: Parts, health: dict[str, tuple[bool, bool]], status: int, expected: Json
 ) -> None:
     parts.health = Health(
         {name: PartHealth(ok, needed, "" if ok else "gone") for name, (ok, needed) in health.items()}
     )
-    async with client_of(app_of(parts.routes()), token="") as anybody:
-        assert (await anybody.ask("GET", "/search/health", status)).json() == expected
+    async with client_of(app_of(parts.routes()), token="") as anonymous:
+        assert (await anonymous.ask("GET", "/search/health", status)).json() == expected
 
 
-async def test_a_method_that_is_not_there_is_answered_with_those_that_are(api: Client) -> None:
+async def test_an_unknown_method_gets_405_with_the_allowed_methods(api: Client) -> None:
     for path, methods in (("/documents", {"PUT", "DELETE"}), ("/documents/a/b", {"GET", "DELETE"})):
         answer = await api.ask("POST", path, 405)
         assert set(answer.headers["allow"].split(", ")) == methods
@@ -115,13 +115,13 @@ async def test_a_method_that_is_not_there_is_answered_with_those_that_are(api: C
 
 @pytest.mark.states("S2-068")
 @pytest.mark.requirement("DOC-005")
-async def test_answers_carry_a_request_id_and_a_sane_one_is_kept(api: Client) -> None:
+async def test_responses_carry_a_request_id_and_a_valid_one_is_kept(api: Client) -> None:
     answer = await api.ask("POST", "/search", 200, {"query": "x"}, **{"x-request-id": "mine-1"})
     assert answer.headers["x-request-id"] == "mine-1"
 
 
-async def test_the_guard_against_long_requests_is_one_per_operation(api: Client) -> None:
-    """What may be put without end may not be removed without end."""
+async def test_the_size_limit_of_a_request_is_per_operation(api: Client) -> None:
+    """An upload is a stream without a limit here; a removal is not."""
     answer = await _sent(api, "DELETE", b'{"ids": ["' + b"x" * 5_000_000)
     assert answer.status_code == 413
     answer = await _sent(api, "PUT", b'{"documents": ["' + b"x" * 5_000_000)
@@ -129,7 +129,7 @@ async def test_the_guard_against_long_requests_is_one_per_operation(api: Client)
     assert "application/x-ndjson may be longer" in answer.json()["error"]["message"]
 
 
-async def test_what_is_too_long_or_of_another_type_is_told_its_budget_like_any_other_error(parts: Parts) -> None:
+async def test_413_and_415_responses_have_rate_limit_headers(parts: Parts) -> None:
     kinds = (("DELETE", "application/json", 413), ("PUT", "application/json", 413), ("PUT", "text/plain", 415))
     async with client_of(app_of(parts.routes()), "token-of-limited") as client:
         left = []

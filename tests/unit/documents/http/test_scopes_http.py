@@ -1,4 +1,4 @@
-"""Reading documents takes one scope and writing them another, on every route that there is."""
+"""Reading documents requires one scope and writing another, on every route."""
 
 from dataclasses import replace
 
@@ -27,21 +27,25 @@ TOKENS = {
     ("token", "may"),
     [("all", {"read", "write"}), ("reads", {"read"}), ("writes", {"write"}), ("neither", set[str]())],
 )
-async def test_a_token_may_do_what_its_scopes_say(parts: Parts, token: str, may: set[str]) -> None:
+async def test_scopes_limit_what_a_token_may_do(parts: Parts, token: str, may: set[str]) -> None:
     await parts.service.put(Principal(ACME), [Document("doc-1", "Whales are mammals.", {})])
     app = app_of(
         replace(parts.routes(), principal=authenticator_of(MemoryTokenVerifier(TOKENS), MemoryRequestBudget()))
     )
     transport = httpx2.ASGITransport(app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://testserver") as client:
-        for one in sorted(require_principal(app.openapi()), key=lambda one: one.method == "DELETE"):
-            headers = {**one.headers, "authorization": f"Bearer {token}"}
-            answer = await client.request(one.method, one.path, content=one.body, headers=headers)
-            needed = _needed(one)
+        for operation in sorted(
+            require_principal(app.openapi()), key=lambda operation: operation.method == "DELETE"
+        ):
+            headers = {**operation.headers, "authorization": f"Bearer {token}"}
+            answer = await client.request(
+                operation.method, operation.path, content=operation.body, headers=headers
+            )
+            needed = _needed(operation)
             if needed in may:
-                assert answer.status_code == 200, f"{one}: {answer.text}"
+                assert answer.status_code == 200, f"{operation}: {answer.text}"
                 continue
-            assert answer.status_code == 403, str(one)
+            assert answer.status_code == 403, str(operation)
             challenge = f'Bearer error="insufficient_scope", scope="documents:{needed}"'
             assert answer.headers["www-authenticate"] == challenge
     if "write" not in may:

@@ -1,4 +1,4 @@
-"""POST /search: what it takes, what it answers, and whom it answers."""
+"""POST /search: requests, responses and access."""
 
 import uuid
 
@@ -19,7 +19,7 @@ LIBRARY = [
 
 
 @pytest.mark.requirement("DOC-006")
-async def test_what_was_put_is_found_with_everything_an_answer_has(every_api: Client) -> None:
+async def test_a_stored_document_is_found_with_all_fields_of_a_response(every_api: Client) -> None:
     await every_api.put(*LIBRARY)
     answer = await every_api.search("whales in the sea", top_k=2, metadata_fields=["title", "path"])
     assert answer.keys() == {
@@ -34,7 +34,7 @@ async def test_what_was_put_is_found_with_everything_an_answer_has(every_api: Cl
     assert len(answer["hits"]) <= 2 <= answer["total"]
 
 
-async def test_a_snippet_is_text_and_its_place_and_highlights_stand_beside_it(every_api: Client) -> None:
+async def test_a_snippet_is_text_with_its_offsets_and_highlights(every_api: Client) -> None:
     text = "Nothing of interest here. " * 20 + "A lighthouse stands on the rock. " + "And nothing again. " * 20
     await every_api.put(document(1, text))
     hit = (await every_api.search("lighthouse", snippet_max_chars=80))["hits"][0]
@@ -50,8 +50,8 @@ async def test_a_snippet_is_text_and_its_place_and_highlights_stand_beside_it(ev
     )
 
 
-async def test_every_word_of_a_request_reaches_the_search(api: Client, parts: Parts) -> None:
-    asked: Json = {
+async def test_every_field_of_a_request_reaches_the_search(api: Client, parts: Parts) -> None:
+    body: Json = {
         "query": "harbour",
         "top_k": 7,
         "offset": 3,
@@ -67,7 +67,7 @@ async def test_every_word_of_a_request_reaches_the_search(api: Client, parts: Pa
         "metadata_fields": ["title"],
         "rerank": "off",
     }
-    await api.search(**asked)
+    await api.search(**body)
     query = parts.searched[0]["query"]
     assert (query.text, query.top_k, query.offset) == ("harbour", 7, 3)
     assert (query.search_type, query.fusion, query.rerank) == (SearchType.HYBRID, Fusion.RRF, Rerank.OFF)
@@ -80,12 +80,10 @@ async def test_every_word_of_a_request_reaches_the_search(api: Client, parts: Pa
 
 
 @pytest.mark.requirement("DOC-005")
-async def test_whoever_notes_searches_hears_of_each_with_the_id_that_was_answered(
-    api: Client, parts: Parts
-) -> None:
+async def test_every_search_is_reported_with_the_query_id_of_its_response(api: Client, parts: Parts) -> None:
     answer = await api.search("bread")
-    told = parts.searched[0]
-    assert (told["caller"], told["query_id"], told["took_ms"]) == (ACME, answer["query_id"], answer["took_ms"])
+    entry = parts.searched[0]
+    assert (entry["caller"], entry["query_id"], entry["took_ms"]) == (ACME, answer["query_id"], answer["took_ms"])
     assert answer["took_ms"] > 0
 
 
@@ -97,16 +95,16 @@ async def test_pages_follow_each_other_by_cursor_and_the_last_has_none(every_api
         {"filters": {"must_not": [{"field": "x", "op": "exists"}]}},
         {},
     ]
-    for asked in searches:
-        found, cursor = list[str](), "*"
+    for body in searches:
+        ids, cursor = list[str](), "*"
         while cursor:
-            page = await every_api.search(**{**asked, "cursor": cursor, "top_k": 3})
-            found += [hit["doc_id"] for hit in page["hits"]]
+            page = await every_api.search(**{**body, "cursor": cursor, "top_k": 3})
+            ids += [hit["doc_id"] for hit in page["hits"]]
             cursor = page["next_cursor"]
-        assert sorted(found) == [f"doc-{number}" for number in range(7)]
+        assert sorted(ids) == [f"doc-{number}" for number in range(7)]
 
 
-async def test_without_a_query_the_filters_alone_decide_and_nothing_is_joined(every_api: Client) -> None:
+async def test_without_a_query_only_filters_apply_and_there_is_no_fusion(every_api: Client) -> None:
     await every_api.put(*LIBRARY)
     answer = await every_api.search(filters={"must": [{"field": "year", "op": "gt", "value": 2020}]})
     assert sorted(hit["doc_id"] for hit in answer["hits"]) == ["doc-2", "doc-3"]
@@ -114,7 +112,7 @@ async def test_without_a_query_the_filters_alone_decide_and_nothing_is_joined(ev
 
 
 @pytest.mark.requirement("DOC-004")
-async def test_nobody_finds_what_is_another_tenants(every_api: Client, every_parts: Parts) -> None:
+async def test_no_search_finds_documents_of_another_tenant(every_api: Client, every_parts: Parts) -> None:
     await every_api.put(*LIBRARY)
     async with client_of(app_of(every_parts.routes()), "token-of-other") as other:
         assert (await other.search("whales in the sea"))["hits"] == []
@@ -122,7 +120,7 @@ async def test_nobody_finds_what_is_another_tenants(every_api: Client, every_par
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
+    ("body", "status"),
     [
         ({}, 400),
         ({"query": " \n"}, 400),
@@ -160,10 +158,10 @@ async def test_nobody_finds_what_is_another_tenants(every_api: Client, every_par
         ([], 422),
     ],
 )
-async def test_what_cannot_be_understood_is_refused_in_the_one_shape(
-    api: Client, parts: Parts, asked: object, status: int
+async def test_an_invalid_request_gets_the_common_error_format(
+    api: Client, parts: Parts, body: object, status: int
 ) -> None:
-    error = (await api.ask("POST", "/search", status, asked)).json()["error"]
+    error = (await api.ask("POST", "/search", status, body)).json()["error"]
     assert error.keys() == {"code", "message", "details"}
     assert error["code"] == "VALIDATION_ERROR"
     assert parts.searched == []
@@ -181,7 +179,7 @@ async def test_a_request_has_room_for_a_cursor_and_not_for_everything(api: Clien
 
 
 @pytest.mark.requirement("DOC-007")
-async def test_a_plan_that_does_not_go_so_far_is_a_refusal_and_is_told(parts: Parts) -> None:
+async def test_a_request_beyond_the_plan_gets_403_and_is_reported(parts: Parts) -> None:
     async with client_of(app_of(parts.routes()), "token-of-limited") as limited:
         answer = await limited.ask("POST", "/search", 403, {"query": "x", "top_k": 6})
         assert answer.json()["error"]["code"] == "FORBIDDEN"

@@ -1,4 +1,4 @@
-"""Searches whose hits come one by one, over a real connection where that matters."""
+"""Streamed searches, over a real connection where that matters."""
 
 import asyncio
 import json
@@ -29,18 +29,18 @@ async def connected(parts: Parts) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 async def filled(parts: Parts) -> Json:
-    """What a whole answer says of the same search."""
+    """Store documents; return the plain JSON response of the same search."""
     async with connected(parts) as client:
         await client.put("/documents", json={"documents": [document(number) for number in range(5)]})
         return dict((await client.post("/search", json=QUERY)).json())
 
 
 def events(text: str) -> list[tuple[str, Json]]:
-    found = []
+    parsed = []
     for event in text.removesuffix("\n\n").split("\n\n"):
         kind, data = event.split("\n")
-        found.append((kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+        parsed.append((kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return parsed
 
 
 def without_times(answer: Json) -> Json:
@@ -58,7 +58,7 @@ async def test_a_line_for_every_hit_and_a_last_one_with_the_rest(parts: Parts) -
     assert end.keys() == whole.keys() - {"hits"}
 
 
-async def test_the_same_as_events(parts: Parts) -> None:
+async def test_events_carry_the_same_results(parts: Parts) -> None:
     whole = await filled(parts)
     async with connected(parts) as client:
         answer = await client.post("/search", json=QUERY, headers={"accept": EVENTS})
@@ -68,14 +68,14 @@ async def test_the_same_as_events(parts: Parts) -> None:
     assert (kind, without_times(end)) == ("end", without_times(whole))
 
 
-async def test_which_form_it_is_depends_on_a_header_and_caches_are_told(api: Client) -> None:
+async def test_the_accept_header_selects_the_media_type_and_responses_vary_on_it(api: Client) -> None:
     for accept in ("application/json", LINES, EVENTS):
         answer = await api.ask("POST", "/search", 200, {"query": "x"}, accept=accept)
         assert answer.headers["vary"] == "Accept"
         assert answer.headers["content-type"].startswith(accept)
 
 
-async def test_what_a_stream_says_of_a_budget_is_in_its_headers(parts: Parts) -> None:
+async def test_a_stream_has_rate_limit_headers(parts: Parts) -> None:
     async with connected(parts) as client:
         headers = {"accept": LINES, "authorization": "Bearer token-of-limited"}
         answer = await client.post("/search", json=QUERY, headers=headers)
@@ -84,34 +84,34 @@ async def test_what_a_stream_says_of_a_budget_is_in_its_headers(parts: Parts) ->
 
 
 async def test_headers_come_before_the_search_is_done(parts: Parts) -> None:
-    may_go_on = asyncio.Event()
+    may_continue = asyncio.Event()
 
     async def wait() -> None:
-        await may_go_on.wait()
+        await may_continue.wait()
 
     parts.search.before = wait
     async with connected(parts) as client:
         async with asyncio.timeout(SOON):
             async with client.stream("POST", "/search", json=QUERY, headers={"accept": LINES}) as answer:
                 assert (answer.status_code, parts.searched) == (200, [])
-                may_go_on.set()
+                may_continue.set()
                 assert json.loads((await answer.aread()).splitlines()[-1])["total"] == 0
 
 
 @pytest.mark.parametrize("accept", [LINES, EVENTS])
-async def test_what_goes_wrong_after_the_headers_is_the_last_thing_said(parts: Parts, accept: str) -> None:
+async def test_an_error_after_the_headers_is_the_last_line_or_event(parts: Parts, accept: str) -> None:
     async def fail() -> None:
         raise IndexUnavailable("the index does not answer", hint="see /readyz")
 
     parts.search.before = fail
     async with connected(parts) as client:
         answer = await client.post("/search", json=QUERY, headers={"accept": accept})
-    said = [("error", json.loads(answer.text))] if accept == LINES else events(answer.text)
-    told = {"code": "UNAVAILABLE", "message": "the index does not answer", "details": {"hint": "see /readyz"}}
-    assert (answer.status_code, said) == (200, [("error", {"error": told})])
+    received = [("error", json.loads(answer.text))] if accept == LINES else events(answer.text)
+    error = {"code": "UNAVAILABLE", "message": "the index does not answer", "details": {"hint": "see /readyz"}}
+    assert (answer.status_code, received) == (200, [("error", {"error": error})])
 
 
-async def test_a_fault_of_ours_is_told_without_what_it_was(parts: Parts) -> None:
+async def test_an_internal_error_reveals_no_details(parts: Parts) -> None:
     async def fail() -> None:
         raise RuntimeError("secret of the machine")
 
@@ -122,22 +122,22 @@ async def test_a_fault_of_ours_is_told_without_what_it_was(parts: Parts) -> None
     assert "secret" not in answer.text
 
 
-async def test_what_cannot_be_understood_is_refused_before_anything_is_streamed(api: Client) -> None:
+async def test_an_invalid_request_is_refused_before_the_stream_starts(api: Client) -> None:
     await api.ask("POST", "/search", 422, {"query": "x", "top_k": 0}, accept=LINES)
     await api.ask("POST", "/search", 400, {"query": ""}, accept=EVENTS)
 
 
 @pytest.mark.parametrize("accept", [LINES, EVENTS])
-async def test_whoever_hangs_up_ends_the_search(parts: Parts, accept: str) -> None:
+async def test_a_client_that_disconnects_cancels_the_search(parts: Parts, accept: str) -> None:
     ended = asyncio.Event()
 
-    async def for_ever() -> None:
+    async def hang() -> None:
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
-    parts.search.before = for_ever
+    parts.search.before = hang
     async with connected(parts) as client:
         async with client.stream("POST", "/search", json=QUERY, headers={"accept": accept}) as answer:
             assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""What filters may say, what they see of metadata, and what they mean."""
+"""The operators of filters, and the metadata they match."""
 
 import math
 from datetime import datetime
@@ -100,7 +100,7 @@ def holds(metadata: JsonObject, field: str, op: str, value: object) -> bool:
         (0, "exists", False, False),
     ],
 )
-def test_a_condition_means_what_it_says(stored: object, op: str, value: object, expected: bool) -> None:
+def test_each_operator_compares_as_documented(stored: object, op: str, value: object, expected: bool) -> None:
     assert holds({"field": stored}, "field", op, value) is expected
 
 
@@ -124,9 +124,7 @@ def test_two_bounds_on_a_list_may_be_met_by_two_of_its_values() -> None:
         ("exists", True),
     ],
 )
-def test_of_a_field_without_values_nothing_holds_but_that_it_does_not_exist(
-    metadata: JsonObject, op: str, value: object
-) -> None:
+def test_for_a_field_without_values_only_exists_false_holds(metadata: JsonObject, op: str, value: object) -> None:
     assert not holds(metadata, "field", op, value)
     assert holds(metadata, "field", "exists", value=False)
 
@@ -174,7 +172,7 @@ def test_fields_within_objects_are_named_by_their_path(metadata: JsonObject, fie
     assert holds(metadata, field, "eq", "x")
 
 
-def test_names_that_nobody_can_ask_for_are_left_out() -> None:
+def test_names_that_no_filter_can_have_are_left_out() -> None:
     assert dict(filterable({"": 1, "n" * (MAX_FIELD + 1): 2, "a": {"n" * MAX_FIELD: 3}}).values) == {}
 
 
@@ -188,10 +186,10 @@ def test_two_ways_to_one_path_are_a_list() -> None:
 @given(st.dictionaries(st.text(), JSON))
 @example({"huge": 10**400, "below": -(10**400), "list": [10**400]})
 def test_every_metadata_can_be_filtered(metadata: JsonObject) -> None:
-    seen = filterable(metadata)
-    for name, values in seen.values.items():
+    metadata_seen = filterable(metadata)
+    for name, values in metadata_seen.values.items():
         assert values
-        assert passes(Filters(must=(FieldCondition(name, Op.IN, values[:MAX_VALUES]),)), seen)
+        assert passes(Filters(must=(FieldCondition(name, Op.IN, values[:MAX_VALUES]),)), metadata_seen)
         assert all(value == comparable(value) for value in values if not isinstance(value, str | bool))
 
 
@@ -200,20 +198,20 @@ def test_every_metadata_can_be_filtered(metadata: JsonObject) -> None:
 @example(1e15 - 0.5, 1e15)
 @example(1e300, 1.7976931348623157e308)
 @example(5e-324, 1e-300)
-def test_numbers_keep_their_order_and_settle_at_once(one: float, other: float) -> None:
-    assert comparable(comparable(one)) == comparable(one)
-    assert math.isfinite(comparable(one))
-    if one <= other:
-        assert comparable(one) <= comparable(other)
+def test_comparable_numbers_keep_their_order_and_are_stable(number: float, other: float) -> None:
+    assert comparable(comparable(number)) == comparable(number)
+    assert math.isfinite(comparable(number))
+    if number <= other:
+        assert comparable(number) <= comparable(other)
 
 
 @given(st.integers(-(2**53), 2**53))
-def test_whole_numbers_are_what_they_are(number: int) -> None:
+def test_integers_are_compared_exactly(number: int) -> None:
     assert comparable(number) == number
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("number", "other", "same"),
     [
         (0.1 + 0.2, 0.3, True),
         (1.00000000000001, 1, False),
@@ -228,8 +226,8 @@ def test_whole_numbers_are_what_they_are(number: int) -> None:
         (1e299, 1e300, False),
     ],
 )
-def test_numbers_are_told_apart_by_15_digits(one: float, other: float, same: bool) -> None:
-    assert holds({"n": one}, "n", "eq", other) is same
+def test_numbers_are_compared_by_15_digits(number: float, other: float, same: bool) -> None:
+    assert holds({"n": number}, "n", "eq", other) is same
 
 
 @pytest.mark.parametrize(
@@ -246,7 +244,7 @@ def test_numbers_are_told_apart_by_15_digits(one: float, other: float, same: boo
         ("9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59-14:00"),
     ],
 )
-def test_dates_are_moments_to_the_microsecond_and_in_utc_where_they_say_nothing(text: str, same_as: str) -> None:
+def test_dates_are_moments_to_the_microsecond_and_default_to_utc(text: str, same_as: str) -> None:
     since = datetime.fromisoformat(same_as) - datetime.fromisoformat("1970-01-01T00:00:00+00:00")
     microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     assert moment(text) == float(microseconds)
@@ -266,5 +264,5 @@ def test_dates_are_moments_to_the_microsecond_and_in_utc_where_they_say_nothing(
         ),
     ],
 )
-def test_other_texts_are_no_moments(text: str) -> None:
+def test_other_strings_are_not_moments(text: str) -> None:
     assert moment(text) is None

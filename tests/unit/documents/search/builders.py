@@ -21,8 +21,8 @@ OTHER = Principal(Tenant("other"))
 
 
 @dataclass
-class Shelf:
-    """Desk and search of one installation, for one caller."""
+class Corpus:
+    """Service and search of one installation, for one principal."""
 
     index: DocumentIndex
     embedder: HashEmbedder = field(default_factory=HashEmbedder)
@@ -43,19 +43,19 @@ class Shelf:
         return [hit.id for hit in (await self.ask(text, **options)).hits]
 
     async def walk(self, text: str = "", **options: object) -> list[str]:
-        """Every page to the end."""
-        found, cursor = list[str](), FIRST_PAGE
+        """Return the ids of all pages."""
+        ids, cursor = list[str](), FIRST_PAGE
         while cursor:
             answer = await self.ask(text, cursor=cursor, **options)
-            found += [hit.id for hit in answer.hits]
+            ids += [hit.id for hit in answer.hits]
             cursor = answer.next_cursor
-        return found
+        return ids
 
 
 def document(id_: str, text: str, **metadata: object) -> Document:
     return Document(id_, text, metadata)
 
 
-def long_text(words: Sequence[str], passages: int) -> str:
-    """Of about so many passages, each about one word."""
-    return "\n\n".join(f"{words[at % len(words)]} " * 150 for at in range(passages))
+def long_text(words: Sequence[str], chunks: int) -> str:
+    """A text of about this many chunks, each about one word."""
+    return "\n\n".join(f"{words[number % len(words)]} " * 150 for number in range(chunks))

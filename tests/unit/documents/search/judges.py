@@ -1,4 +1,4 @@
-"""Language models behind the scripted endpoint, as judges of passages."""
+"""Scripted language models that score chunks."""
 
 import json
 from typing import Any
@@ -6,20 +6,23 @@ from typing import Any
 from toolscript.core.retrieval.terms import words_of
 
 
-def told(request: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """The query and the passages in the data of a request."""
+def sent_data(request: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the query and the chunks in the data of a request."""
     fenced = request["messages"][1]["content"].split("\n")
-    query, *passages = [json.loads(line) for line in fenced[1:-1]]
-    return query["query"], passages
+    query, *chunks = [json.loads(line) for line in fenced[1:-1]]
+    return query["query"], chunks
 
 
 def fair(request: dict[str, Any]) -> dict[str, object]:
-    """The share of the query's words that a passage has."""
-    query, passages = told(request)
-    asked = set(words_of(query))
+    """Score each chunk by the share of the query's words that it has."""
+    query, chunks = sent_data(request)
+    words = set(words_of(query))
     return {
         "scores": [
-            {"passage": one["passage"], "score": round(100 * len(asked & set(words_of(one["text"]))) / len(asked))}
-            for one in passages
+            {
+                "passage": chunk["passage"],
+                "score": round(100 * len(words & set(words_of(chunk["text"]))) / len(words)),
+            }
+            for chunk in chunks
         ]
     }

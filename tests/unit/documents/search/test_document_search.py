@@ -1,4 +1,4 @@
-"""What a search for documents finds, shows, and says of itself."""
+"""Document search: its hits, their content, and the details of a response."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.documents.search.builders import ACME, CARD, OTHER, Shelf, document, long_text
+from tests.unit.documents.search.builders import ACME, CARD, OTHER, Corpus, document, long_text
 from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.errors import BlankQuery, EmbedderUnavailable, IndexUnavailable, InvalidRequest, PlanExceeded
 from toolscript.core.retrieval.model import Vector
@@ -33,27 +33,27 @@ LONG = document("long", long_text(["harbour", "lighthouse", "tide"], 3), title="
 
 
 @pytest.fixture(params=["memory", "qdrant"])
-def shelf(request: pytest.FixtureRequest) -> Shelf:
+def corpus(request: pytest.FixtureRequest) -> Corpus:
     if request.param == "memory":
-        return Shelf(MemoryDocuments(CARD))
+        return Corpus(MemoryDocuments(CARD))
     index: QdrantDocuments = request.getfixturevalue("qdrant_documents")
-    return Shelf(index)
+    return Corpus(index)
 
 
 @pytest.mark.requirement("DOC-001", "DOC-007")
 @pytest.mark.parametrize("options", EVERY_KIND)
-async def test_every_kind_of_search_finds_what_was_meant(shelf: Shelf, options: dict[str, Any]) -> None:
-    await shelf.put(TAX, CAT, LONG)
-    answer = await shelf.ask("taxes in germany", **options)
+async def test_every_kind_of_search_finds_the_best_document(corpus: Corpus, options: dict[str, Any]) -> None:
+    await corpus.put(TAX, CAT, LONG)
+    answer = await corpus.ask("taxes in germany", **options)
     assert answer.hits[0].id == "tax"
     assert all(0 <= hit.score <= 1 for hit in answer.hits)
     assert answer.degraded == ()
 
 
 @pytest.mark.requirement("DOC-001")
-async def test_a_hit_shows_its_metadata_and_a_window_of_what_matched(shelf: Shelf) -> None:
-    await shelf.put(TAX, LONG)
-    (hit,) = (await shelf.ask("lighthouse", search_type=SearchType.KEYWORD, metadata_fields=("title",))).hits
+async def test_a_hit_shows_its_metadata_and_a_window_of_what_matched(corpus: Corpus) -> None:
+    await corpus.put(TAX, LONG)
+    (hit,) = (await corpus.ask("lighthouse", search_type=SearchType.KEYWORD, metadata_fields=("title",))).hits
     assert (hit.id, hit.metadata) == ("long", {"title": "The coast"})
     assert hit.passage == 1
     assert hit.snippet is not None
@@ -62,16 +62,16 @@ async def test_a_hit_shows_its_metadata_and_a_window_of_what_matched(shelf: Shel
     assert {hit.snippet.text[start:end] for start, end in hit.snippet.highlights} == {"lighthouse"}
 
 
-async def test_no_snippets_unless_wanted(shelf: Shelf) -> None:
-    await shelf.put(TAX)
-    assert (await shelf.ask("taxes", include_snippets=False)).hits[0].snippet is None
+async def test_no_snippets_unless_requested(corpus: Corpus) -> None:
+    await corpus.put(TAX)
+    assert (await corpus.ask("taxes", include_snippets=False)).hits[0].snippet is None
 
 
 @pytest.mark.requirement("DOC-001", "DOC-002")
-async def test_filters_alone_give_everything_that_passes(shelf: Shelf) -> None:
-    await shelf.put(TAX, CAT, LONG)
+async def test_filters_alone_return_every_document_that_passes(corpus: Corpus) -> None:
+    await corpus.put(TAX, CAT, LONG)
     late = Filters(must=(FieldCondition.of("year", "gte", 2021),))
-    answer = await shelf.ask(filters=late)
+    answer = await corpus.ask(filters=late)
     assert {hit.id for hit in answer.hits} == {"cat", "long"}
     assert answer.total == Total(2)
     assert {hit.score for hit in answer.hits} == {1.0}
@@ -79,54 +79,56 @@ async def test_filters_alone_give_everything_that_passes(shelf: Shelf) -> None:
 
 @pytest.mark.requirement("DOC-002")
 @pytest.mark.parametrize("options", EVERY_KIND)
-async def test_filters_hold_for_every_kind_of_search(shelf: Shelf, options: dict[str, Any]) -> None:
-    await shelf.put(TAX, CAT, LONG)
+async def test_filters_hold_for_every_kind_of_search(corpus: Corpus, options: dict[str, Any]) -> None:
+    await corpus.put(TAX, CAT, LONG)
     none = Filters(must_not=(FieldCondition.of("tags", "contains", "law"),))
-    assert "tax" not in await shelf.found("taxes cats harbour", filters=none, **options)
+    assert "tax" not in await corpus.found("taxes cats harbour", filters=none, **options)
 
 
 @pytest.mark.requirement("DOC-004")
 @pytest.mark.parametrize("options", EVERY_KIND)
-async def test_a_tenant_finds_nothing_of_another(shelf: Shelf, options: dict[str, Any]) -> None:
-    await shelf.put(TAX, CAT)
-    answer = await shelf.search.search(OTHER, DocumentQuery("taxes cats", **options))
+async def test_a_tenant_finds_nothing_of_another(corpus: Corpus, options: dict[str, Any]) -> None:
+    await corpus.put(TAX, CAT)
+    answer = await corpus.search.search(OTHER, DocumentQuery("taxes cats", **options))
     assert (answer.hits, answer.total) == ([], Total(0))
 
 
 @pytest.mark.requirement("DOC-004")
 @pytest.mark.parametrize("options", EVERY_KIND)
-async def test_answers_are_the_same_with_and_without_other_tenants(shelf: Shelf, options: dict[str, Any]) -> None:
-    await shelf.put(TAX, CAT, LONG)
-    alone = await shelf.ask("taxes of cats at the harbour", **options)
-    crowd = [document(f"{number}", "taxes " * 50 + "harbour", year=number) for number in range(200)]
+async def test_results_are_the_same_with_and_without_other_tenants(
+    corpus: Corpus, options: dict[str, Any]
+) -> None:
+    await corpus.put(TAX, CAT, LONG)
+    alone = await corpus.ask("taxes of cats at the harbour", **options)
+    others = [document(f"{number}", "taxes " * 50 + "harbour", year=number) for number in range(200)]
     for name in ("b", "c"):
-        await shelf.service.put(Principal(Tenant(name)), crowd)
-    fresh = Shelf(shelf.index)
+        await corpus.service.put(Principal(Tenant(name)), others)
+    fresh = Corpus(corpus.index)
     assert (await fresh.ask("taxes of cats at the harbour", **options)).hits == alone.hits
 
 
-async def test_a_document_of_many_passages_does_not_crowd_out_the_others(shelf: Shelf) -> None:
-    await shelf.put(document("huge", long_text(["winter"], 160)))
-    await shelf.put(*[document(f"small-{number}", "winter and summer") for number in range(20)])
+async def test_a_document_of_many_chunks_does_not_crowd_out_the_others(corpus: Corpus) -> None:
+    await corpus.put(document("huge", long_text(["winter"], 160)))
+    await corpus.put(*[document(f"small-{number}", "winter and summer") for number in range(20)])
     for options in EVERY_KIND:
-        assert len(await shelf.found("winter", top_k=10, **options)) == 10
+        assert len(await corpus.found("winter", top_k=10, **options)) == 10
 
 
-async def test_total_is_exact_where_everything_was_seen_and_counted_where_not(shelf: Shelf) -> None:
+async def test_the_total_is_exact_or_counted(corpus: Corpus) -> None:
     for start in range(0, 120, 40):
-        await shelf.put(*[document(f"{number}", "winter") for number in range(start, start + 40)])
-    assert (await shelf.ask("winter", search_type=SearchType.SEMANTIC)).total == Total(120)
-    by_words = await shelf.ask("winter", search_type=SearchType.KEYWORD, top_k=5)
-    assert by_words.total == Total(100, Exactness.AT_LEAST)
-    assert (await shelf.ask("winter", search_type=SearchType.KEYWORD, top_k=70)).total == Total(120)
+        await corpus.put(*[document(f"{number}", "winter") for number in range(start, start + 40)])
+    assert (await corpus.ask("winter", search_type=SearchType.SEMANTIC)).total == Total(120)
+    sparse = await corpus.ask("winter", search_type=SearchType.KEYWORD, top_k=5)
+    assert sparse.total == Total(100, Exactness.AT_LEAST)
+    assert (await corpus.ask("winter", search_type=SearchType.KEYWORD, top_k=70)).total == Total(120)
 
 
-async def test_words_of_punctuation_find_nothing_by_words(shelf: Shelf) -> None:
-    await shelf.put(TAX)
-    assert await shelf.found("?!", search_type=SearchType.KEYWORD) == []
+async def test_a_query_of_punctuation_finds_nothing_by_keyword(corpus: Corpus) -> None:
+    await corpus.put(TAX)
+    assert await corpus.found("?!", search_type=SearchType.KEYWORD) == []
 
 
-def test_a_query_without_anything_is_refused() -> None:
+def test_a_blank_query_is_refused() -> None:
     with pytest.raises(BlankQuery):
         DocumentQuery("  ")
 
@@ -145,16 +147,16 @@ def test_a_query_without_anything_is_refused() -> None:
         {"metadata_fields": ("x",) * 101},
     ],
 )
-def test_what_is_out_of_range_is_refused(options: dict[str, Any]) -> None:
+def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
         DocumentQuery(**{"text": "x", **options})
 
 
 @pytest.mark.requirement("DOC-007")
-async def test_a_plan_is_asked_before_the_engine(shelf: Shelf) -> None:
+async def test_the_plan_is_checked_before_the_engine_is_queried(corpus: Corpus) -> None:
     small = Principal(ACME.tenant, Plan("small", max_top_k=3))
     with pytest.raises(PlanExceeded):
-        await shelf.search.search(small, DocumentQuery("x", top_k=4))
+        await corpus.search.search(small, DocumentQuery("x", top_k=4))
 
 
 class SilentEmbedder(HashEmbedder):
@@ -163,10 +165,12 @@ class SilentEmbedder(HashEmbedder):
 
 
 @pytest.mark.parametrize("search_type", [SearchType.SEMANTIC, SearchType.HYBRID])
-async def test_without_embeddings_words_answer_and_it_is_said(shelf: Shelf, search_type: SearchType) -> None:
-    await shelf.put(TAX, CAT)
-    mute = Shelf(shelf.index, embedder=SilentEmbedder())
-    answer = await mute.ask("taxes", search_type=search_type)
+async def test_without_embeddings_sparse_retrieval_answers_and_the_response_is_degraded(
+    corpus: Corpus, search_type: SearchType
+) -> None:
+    await corpus.put(TAX, CAT)
+    degraded = Corpus(corpus.index, embedder=SilentEmbedder())
+    answer = await degraded.ask("taxes", search_type=search_type)
     assert [hit.id for hit in answer.hits] == ["tax"]
     assert answer.degraded == ("embedding",)
 
@@ -174,9 +178,9 @@ async def test_without_embeddings_words_answer_and_it_is_said(shelf: Shelf, sear
 @pytest.mark.requirement("DOC-005")
 async def test_every_stage_is_a_span_within_the_search() -> None:
     spans = MemorySpans()
-    shelf = Shelf(MemoryDocuments(CARD), spans=spans)
-    await shelf.put(TAX)
-    await shelf.ask("taxes")
+    corpus = Corpus(MemoryDocuments(CARD), spans=spans)
+    await corpus.put(TAX)
+    await corpus.ask("taxes")
     (whole,) = [span for span in spans.spans if span.within is None]
     assert whole.name == "search.execute"
     inner = [span.name for span in spans.spans if span.within is whole]
@@ -187,13 +191,13 @@ async def test_every_stage_is_a_span_within_the_search() -> None:
 
 
 @pytest.mark.requirement("DOC-007")
-async def test_a_reranker_has_the_last_word_on_the_best() -> None:
-    shelf = Shelf(MemoryDocuments(CARD))
-    await shelf.put(TAX, CAT, LONG)
+async def test_a_reranker_decides_the_order_of_the_best() -> None:
+    corpus = Corpus(MemoryDocuments(CARD))
+    await corpus.put(TAX, CAT, LONG)
     search = DocumentSearch(
-        shelf.embedder,
-        shelf.index,
-        spans=shelf.spans,
+        corpus.embedder,
+        corpus.index,
+        spans=corpus.spans,
         cursor_secret=b"x",
         rerankers={Rerank.CROSS_ENCODER: OnlyCats()},
     )
@@ -220,28 +224,28 @@ class NeverAnswers:
 
 @pytest.mark.states("S2-085")
 async def test_a_reranker_that_does_not_answer_leaves_the_order_as_it_was() -> None:
-    shelf = Shelf(MemoryDocuments(CARD))
-    await shelf.put(TAX, CAT, LONG)
+    corpus = Corpus(MemoryDocuments(CARD))
+    await corpus.put(TAX, CAT, LONG)
     search = DocumentSearch(
-        shelf.embedder,
-        shelf.index,
-        spans=shelf.spans,
+        corpus.embedder,
+        corpus.index,
+        spans=corpus.spans,
         cursor_secret=b"x",
         rerankers={Rerank.LLM: NeverAnswers()},
         deadline_seconds=2.0,
     )
     answer = await search.search(ACME, DocumentQuery("taxes", rerank=Rerank.LLM))
-    assert [hit.id for hit in answer.hits] == await shelf.found("taxes")
+    assert [hit.id for hit in answer.hits] == await corpus.found("taxes")
     assert (answer.degraded, answer.reranked_by) == (("rerank",), "")
 
 
-async def test_a_reranker_that_is_not_set_up_is_refused(shelf: Shelf) -> None:
+async def test_a_reranker_that_is_not_set_up_is_refused(corpus: Corpus) -> None:
     with pytest.raises(InvalidRequest, match="not set up"):
-        await shelf.ask("x", rerank=Rerank.LLM)
+        await corpus.ask("x", rerank=Rerank.LLM)
 
 
 class Hanging:
-    """A tenant's documents in an engine that does not answer."""
+    """Documents of a tenant in an engine that does not respond."""
 
     def __init__(self, documents: TenantDocuments) -> None:
         self._documents = documents
@@ -259,9 +263,9 @@ class HangingIndex(MemoryDocuments):
 
 
 async def test_one_deadline_holds_for_the_whole_search() -> None:
-    shelf = Shelf(HangingIndex(CARD))
+    corpus = Corpus(HangingIndex(CARD))
     search = DocumentSearch(
-        shelf.embedder, shelf.index, spans=shelf.spans, cursor_secret=b"x", deadline_seconds=0.05
+        corpus.embedder, corpus.index, spans=corpus.spans, cursor_secret=b"x", deadline_seconds=0.05
     )
     with pytest.raises(IndexUnavailable, match="no answer in time"):
         await search.search(ACME, DocumentQuery("taxes"))

@@ -1,4 +1,4 @@
-"""Which window of a passage is shown, and what in it is highlighted."""
+"""Which window of a chunk is the snippet, and what is highlighted in it."""
 
 import time
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolscript.core.chunking import terms_of_chunk_query
 from toolscript.core.retrieval.terms import terms_of_word, words_of
-from toolscript.core.text import Passage
+from toolscript.core.text import TextChunk
 from toolscript.documents.hydration import snippet
 from toolscript.documents.model.answer import Snippet
 
@@ -21,57 +21,57 @@ TEXTS = st.text(max_size=300) | st.text(st.sampled_from(LETTERS), max_size=300)
 QUERIES = st.text(max_size=20) | st.sampled_from(["cat", "dog cat", "東京", "東京 dog", "Ab", "ไทย", "b"])
 
 
-def shown(text: str, query: str, max_chars: int = 240, **idf: float) -> Snippet:
-    wanted = terms_of_chunk_query(query) | {terms_of_word(word)[0]: rare for word, rare in idf.items()}
-    return snippet(Passage(3, BEFORE, BEFORE + len(text), text), wanted, max_chars)
+def snippet_of(text: str, query: str, max_chars: int = 240, **idf: float) -> Snippet:
+    idfs = terms_of_chunk_query(query) | {terms_of_word(word)[0]: rare for word, rare in idf.items()}
+    return snippet(TextChunk(3, BEFORE, BEFORE + len(text), text), idfs, max_chars)
 
 
 def marked(text: str, query: str, max_chars: int = 240, **idf: float) -> str:
-    """The window with what is highlighted in brackets."""
-    found = shown(text, query, max_chars, **idf)
-    window = found.text
-    for start, end in reversed(found.highlights):
+    """Return the window with highlights in brackets."""
+    result = snippet_of(text, query, max_chars, **idf)
+    window = result.text
+    for start, end in reversed(result.highlights):
         window = f"{window[:start]}[{window[start:end]}]{window[end:]}"
     return window
 
 
 @given(TEXTS, QUERIES, st.integers(1, 320))
-def test_a_window_is_what_stands_in_the_document_there_and_no_longer_than_asked_for(
+def test_a_window_is_the_text_at_its_offsets_and_no_longer_than_requested(
     text: str, query: str, max_chars: int
 ) -> None:
-    found = shown(text, query, max_chars)
-    assert found.text == text[found.start - BEFORE : found.end - BEFORE]
-    assert len(found.text) <= max_chars
-    assert found.text == found.text.strip()
-    assert bool(found.text) == bool(text.strip())
+    result = snippet_of(text, query, max_chars)
+    assert result.text == text[result.start - BEFORE : result.end - BEFORE]
+    assert len(result.text) <= max_chars
+    assert result.text == result.text.strip()
+    assert bool(result.text) == bool(text.strip())
 
 
 @given(TEXTS, QUERIES, st.integers(1, 320))
 def test_highlights_are_words_of_the_query_in_order_and_apart(text: str, query: str, max_chars: int) -> None:
-    found = shown(text, query, max_chars)
-    wanted = terms_of_chunk_query(query).keys()
-    edges = [edge for highlight in found.highlights for edge in highlight]
+    result = snippet_of(text, query, max_chars)
+    stems = terms_of_chunk_query(query).keys()
+    edges = [edge for highlight in result.highlights for edge in highlight]
     assert edges == sorted(edges)
-    assert all(0 <= start < end <= len(found.text) for start, end in found.highlights)
-    for start, end in found.highlights:
-        assert wanted & {terms_of_word(word)[0] for word in words_of(found.text[start:end])}
+    assert all(0 <= start < end <= len(result.text) for start, end in result.highlights)
+    for start, end in result.highlights:
+        assert stems & {terms_of_word(word)[0] for word in words_of(result.text[start:end])}
 
 
 @given(TEXTS, st.integers(4, 320))
-def test_a_window_has_a_word_of_the_query_when_the_passage_has_one_that_fits(text: str, max_chars: int) -> None:
-    found = shown(f"{text} cat {text}", "cat", max_chars)
-    assert found.highlights
+def test_a_window_has_a_word_of_the_query_if_one_in_the_chunk_fits(text: str, max_chars: int) -> None:
+    result = snippet_of(f"{text} cat {text}", "cat", max_chars)
+    assert result.highlights
 
 
 @given(TEXTS, QUERIES)
-def test_a_passage_that_fits_is_shown_whole(text: str, query: str) -> None:
-    assert shown(text, query, 300).text == text.strip()
+def test_a_chunk_that_fits_is_shown_whole(text: str, query: str) -> None:
+    assert snippet_of(text, query, 300).text == text.strip()
 
 
 FILLER = "Nothing of any interest is said in this long sentence. " * 10
 
 
-def test_the_window_is_where_most_of_the_query_is_said() -> None:
+def test_the_window_has_most_words_of_the_query() -> None:
     text = f"A cat. {FILLER}A cat has a red hat. {FILLER}A hat."
     assert marked(text, "cats with red hats", 30) == "A [cat] has a [red] [hat]."
 
@@ -82,14 +82,14 @@ def test_a_rare_word_counts_more_than_two_common_ones() -> None:
     assert marked(text, "", 25, cat=3.0, hat=3.0, axolotl=5.0) == "A [cat] has a [hat]."
 
 
-def test_words_that_no_statistics_know_are_found_all_the_same() -> None:
+def test_words_without_statistics_are_found() -> None:
     assert marked(f"{FILLER}An axolotl. {FILLER}", "", 15, axolotl=0.0) == "An [axolotl]."
 
 
 def test_without_a_common_word_the_window_is_the_beginning() -> None:
-    found = shown(f"  {FILLER}", "axolotl", 60)
-    assert (found.text, found.start) == ("Nothing of any interest is said in this long sentence.", BEFORE + 2)
-    assert found.highlights == ()
+    result = snippet_of(f"  {FILLER}", "axolotl", 60)
+    assert (result.text, result.start) == ("Nothing of any interest is said in this long sentence.", BEFORE + 2)
+    assert result.highlights == ()
 
 
 def test_a_window_begins_and_ends_with_sentences_where_it_can() -> None:
@@ -98,7 +98,7 @@ def test_a_window_begins_and_ends_with_sentences_where_it_can() -> None:
     assert marked(text, "cat", 24) == "Then the [cat] came in."
 
 
-def test_a_window_at_the_end_of_a_passage_is_filled_from_before() -> None:
+def test_a_window_at_the_end_of_a_chunk_extends_backwards() -> None:
     text = f"{FILLER}One more thing. The end has a cat."
     assert marked(text, "cat", 60) == "One more thing. The end has a [cat]."
 
@@ -106,16 +106,16 @@ def test_a_window_at_the_end_of_a_passage_is_filled_from_before() -> None:
 def test_a_window_never_begins_or_ends_within_a_word_that_fits() -> None:
     text = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu"
     for max_chars in range(7, len(text)):
-        window = shown(text, "zeta", max_chars).text
+        window = snippet_of(text, "zeta", max_chars).text
         assert "zeta" in window
         assert set(window.split()) <= set(text.split())
 
 
 def test_a_word_that_does_not_fit_is_cut_and_not_highlighted() -> None:
-    assert shown("supercalifragilistic", "supercalifragilistic", 5) == Snippet("super", BEFORE, BEFORE + 5)
+    assert snippet_of("supercalifragilistic", "supercalifragilistic", 5) == Snippet("super", BEFORE, BEFORE + 5)
 
 
-def test_text_is_data_and_comes_back_as_it_is() -> None:
+def test_text_is_returned_without_escaping() -> None:
     assert marked("A <b>cat</b> & <script>", "cat script") == "A <b>[cat]</b> & <[script]>"
 
 
@@ -139,23 +139,24 @@ def test_highlights_in_every_script(text: str, query: str, marks: str) -> None:
 
 def test_a_window_of_an_unspaced_script_is_filled() -> None:
     text = "とても大きい街でたくさんの人が住んでいます" * 20
-    found = shown(f"{text}東京{text}", "東京", 50)
-    assert len(found.text) == 50
-    assert 10 < found.highlights[0][0] < 30
+    result = snippet_of(f"{text}東京{text}", "東京", 50)
+    assert len(result.text) == 50
+    assert 10 < result.highlights[0][0] < 30
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("piece", ["cat ", "cat. ", "cat", "東京", "\n", "a_cat-", " "])
-def test_the_time_grows_with_the_length_and_no_faster(piece: str) -> None:
+@pytest.mark.parametrize("fragment", ["cat ", "cat. ", "cat", "東京", "\n", "a_cat-", " "])
+def test_the_time_grows_with_the_length_and_no_faster(fragment: str) -> None:
     def seconds(letters: int) -> float:
-        text = piece * (letters // len(piece))
+        text = fragment * (letters // len(fragment))
         return min(_timed(text) for _ in range(3))
 
-    # Thirty times as long; in the square of it, it would be nine hundred times.
+    # The text is thirty times as long; quadratic time would be nine hundred times.
     assert seconds(300_000) < 200 * max(seconds(10_000), 1e-3)
 
 
 def _timed(text: str) -> float:
     started = time.process_time()
-    shown(text, "cat 東京")
+    snippet_of(text, "cat 東京")
     return time.process_time() - started

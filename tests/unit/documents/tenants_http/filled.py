@@ -1,4 +1,4 @@
-"""An installation with documents of tenants in it, and `toolscript tenants` run on it."""
+"""An installation with documents of tenants, and `toolscript tenants` run on it."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ LONG = " ".join(f"Line {number} of the log of the harbour master." for number in
 
 @dataclass(frozen=True)
 class Engines:
-    """Both of them, and the desk over them."""
+    """PostgreSQL and Qdrant, and the document index."""
 
     pool: Pool
     engine: Qdrant
@@ -44,7 +44,7 @@ class Tenants:
     installation: Installation
 
     def __call__(self, *arguments: str, code: int = 0, standard_input: str = "") -> tuple[str, str]:
-        """What it prints, and what it says."""
+        """Run the command; return stdout and stderr."""
         done = commands.run_here(
             self.installation.environment, "tenants", *arguments, code=code, standard_input=standard_input
         )
@@ -73,7 +73,7 @@ class Tenants:
 
 
 def documents(count: int, *, about: str = "ships") -> list[Document]:
-    """Of one passage and of several, with metadata of every kind."""
+    """Documents of one chunk and of several, with metadata of every kind."""
     return [
         Document(
             f"{about}/{number}",

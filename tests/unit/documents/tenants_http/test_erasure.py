@@ -1,4 +1,4 @@
-"""`toolscript tenants erase`: nothing is left of a tenant, and of the others everything."""
+"""`toolscript tenants erase` removes all data of a tenant, and no data of others."""
 
 import asyncio
 
@@ -22,11 +22,11 @@ SELECT (SELECT count(*) FROM documents.tenants WHERE name = %(name)s),
 
 @pytest.fixture
 def filled(tenants: Tenants) -> Tenants:
-    """Documents, searches that were noted, and requests that were counted."""
+    """Documents, logged searches and counted requests of two tenants."""
     tenants.put("ann", documents(40))
     tenants.put("bob", documents(7))
 
-    async def ask(engines: Engines) -> None:
+    async def record(engines: Engines) -> None:
         log = PostgresQueryLog(engines.pool)
         await log.write([search(number, tenant=name) for number in range(20) for name in ("ann", "bob")])
         budget = PostgresRequestBudget(engines.pool)
@@ -34,7 +34,7 @@ def filled(tenants: Tenants) -> Tenants:
             await budget.take(tenant, Plan("free", requests_per_minute=10))
         await budget.close()
 
-    tenants.on_engines(ask)
+    tenants.on_engines(record)
     return tenants
 
 
@@ -58,40 +58,40 @@ def test_an_erased_tenant_is_gone_and_the_others_are_untouched(filled: Tenants) 
     assert [(row["tenant"], row["documents"]) for row in listed] == [("bob", 7)]
 
 
-def test_to_erase_twice_does_no_harm_and_says_so(filled: Tenants) -> None:
-    shown, _ = filled("erase", "ann", "--yes")
-    assert "40 documents" in shown
-    assert "nothing is left" in shown
-    shown, _ = filled("erase", "ann", "--yes")
-    assert shown == "there was nothing of tenant ann\n"
+def test_a_second_erasure_is_harmless_and_reports_no_data(filled: Tenants) -> None:
+    stdout, _ = filled("erase", "ann", "--yes")
+    assert "40 documents" in stdout
+    assert "and all records of tenant ann" in stdout
+    stdout, _ = filled("erase", "ann", "--yes")
+    assert stdout == "tenant ann had no data\n"
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", ""])
-def test_nothing_is_erased_unless_somebody_says_yes(filled: Tenants, answer: str) -> None:
+def test_nothing_is_erased_without_confirmation(filled: Tenants, answer: str) -> None:
     filled("erase", "ann", code=1, standard_input=answer)
     assert rows(filled, "ann") == (1, 20, 1)
     assert filled.json("list")["tenants"][0]["documents"] == 40
 
 
-def test_somebody_who_says_yes_is_obeyed(filled: Tenants) -> None:
+def test_a_confirmed_erasure_erases(filled: Tenants) -> None:
     filled("erase", "ann", standard_input="y\n")
     assert rows(filled, "ann") == (0, 0, 0)
 
 
-def test_two_do_not_move_or_erase_one_tenant_at_once(filled: Tenants) -> None:
+def test_two_processes_cannot_move_or_erase_one_tenant_at_once(filled: Tenants) -> None:
     async def meanwhile(engines: Engines) -> tuple[str, str]:
         async with tenant_lock(engines.pool, ANN):
             await asyncio.to_thread(filled, "erase", "bob", "--yes")
             return await asyncio.to_thread(filled, "erase", "ann", "--yes", code=2)
 
-    _, said = filled.on_engines(meanwhile)
-    assert "somebody else moves or erases tenant ann" in said
+    _, stderr = filled.on_engines(meanwhile)
+    assert "another process is moving or erasing tenant ann" in stderr
     assert rows(filled, "ann") == (1, 20, 1)
     assert rows(filled, "bob") == (0, 0, 0)
     filled("erase", "ann", "--yes")
 
 
-def test_without_a_cluster_a_move_is_refused_and_says_what_it_takes(filled: Tenants) -> None:
-    _, said = filled("move", "ann", code=2)
-    assert "TOOLSCRIPT_DOCUMENT_SHARDS" in said
+def test_without_a_cluster_a_move_is_refused_with_its_requirements(filled: Tenants) -> None:
+    _, stderr = filled("move", "ann", code=2)
+    assert "TOOLSCRIPT_DOCUMENT_SHARDS" in stderr
     assert filled.json("list")["tenants"][0]["documents"] == 40

@@ -15,7 +15,7 @@ from toolscript.server.tenancy import token_rules
 pytestmark = pytest.mark.requirement("DOC-004")
 
 
-def test_tenants_are_listed_with_what_they_have_page_by_page(tenants: Tenants) -> None:
+def test_tenants_are_listed_with_their_counts_page_by_page(tenants: Tenants) -> None:
     for name, count in (("ann", 4), ("bob", 1), ("Zoe", 2)):
         tenants.put(name, documents(count))
     listed = tenants.json("list")
@@ -25,35 +25,35 @@ def test_tenants_are_listed_with_what_they_have_page_by_page(tenants: Tenants) -
         ("bob", 1, False),
     ]
     assert listed["next"] is None
-    # Two of Ann's have a text of several passages.
+    # Two of Ann's documents have several chunks.
     assert listed["tenants"][1]["passages"] > 4
     first = tenants.json("list", "--limit", "2")
     assert [row["tenant"] for row in first["tenants"]] == ["Zoe", "ann"]
     assert [row["tenant"] for row in tenants.json("list", "--after", first["next"])["tenants"]] == ["bob"]
 
 
-def test_a_list_for_people_is_a_table_that_says_how_to_go_on(tenants: Tenants) -> None:
+def test_the_text_output_of_list_is_a_table_with_a_hint_for_the_next_page(tenants: Tenants) -> None:
     tenants.put("ann", documents(1))
     tenants.put("bob", documents(1))
-    shown, said = tenants("list", "--limit", "1")
-    assert shown.split()[:6] == ["Tenant", "Documents", "Passages", "Shard", "Since", "ann"]
-    assert "--after ann" in said
+    stdout, stderr = tenants("list", "--limit", "1")
+    assert stdout.split()[:6] == ["Tenant", "Documents", "Chunks", "Shard", "Since", "ann"]
+    assert "--after ann" in stderr
     assert "no tenants after it" in tenants("list", "--after", "zzz")[0]
 
 
 def test_before_the_first_document_there_is_nothing_to_list(tenants: Tenants) -> None:
-    _, said = tenants("list", code=2)
-    assert "no document was ever put" in said
-    assert "toolscript documents put" in said
+    _, stderr = tenants("list", code=2)
+    assert "no document was ever put" in stderr
+    assert "toolscript documents put" in stderr
 
 
-def test_a_token_of_an_own_key_is_the_tenants_and_nobody_elses(tenants: Tenants, tmp_path: Path) -> None:
-    made = tenants.json("keys", str(tmp_path))
+def test_a_token_signed_with_an_own_key_is_valid_for_its_tenant_only(tenants: Tenants, tmp_path: Path) -> None:
+    keys_made = tenants.json("keys", str(tmp_path))
     settings = tenants.installation.settings.model_copy(
-        update={"jwt_keys": made["jwt_keys"], "jwt_issuer": "https://issuer.example"}
+        update={"jwt_keys": keys_made["jwt_keys"], "jwt_issuer": "https://issuer.example"}
     )
     signed = tenants.json(
-        *("token", "ann", "--key", made["signing_key"], "--issuer", "https://issuer.example"),
+        *("token", "ann", "--key", keys_made["signing_key"], "--issuer", "https://issuer.example"),
         *("--plan", "free", "--subject", "somebody", "--hours", "2"),
     )["token"]
 
@@ -69,7 +69,7 @@ def test_a_token_of_an_own_key_is_the_tenants_and_nobody_elses(tenants: Tenants,
     assert (principal.tenant.name, principal.plan.name, principal.subject) == ("ann", "free", "somebody")
     with pytest.raises(Unauthorized):
         asyncio.run(verified(signed[:-4] + "AAAA"))
-    _, said = tenants("keys", str(tmp_path), code=2)
-    assert "is there already" in said
-    _, said = tenants("token", "ann", "--key", str(tmp_path / "none.json"), "--issuer", "x", code=2)
-    assert "toolscript tenants keys" in said
+    _, stderr = tenants("keys", str(tmp_path), code=2)
+    assert "exists already" in stderr
+    _, stderr = tenants("token", "ann", "--key", str(tmp_path / "none.json"), "--issuer", "x", code=2)
+    assert "toolscript tenants keys" in stderr

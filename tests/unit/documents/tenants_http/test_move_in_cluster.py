@@ -1,4 +1,4 @@
-"""`toolscript tenants` on a cluster: a move that is killed, what it leaves, and the tenant's end."""
+"""`toolscript tenants` on a cluster: a killed move, the second run, and the erasure of the tenant."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.support.clusters import Cluster, fresh_cluster
 from tests.unit.documents.tenants_http.filled import Engines, Tenants, documents
 from toolscript.core.auth.model import Tenant
 from toolscript.core.settings.service import Settings
-from toolscript.documents.qdrant.shards import Stage, keys_of, own_key, view_of
+from toolscript.documents.qdrant.shards import Stage, cluster_view, keys_of, own_key
 
 pytestmark = pytest.mark.requirement("DOC-004", "DOC-006")
 
@@ -47,8 +47,9 @@ def tenants(cluster: Cluster, engines: Settings, migrated_database: str) -> Iter
         yield filled
 
 
+@pytest.mark.nightly
 def test_a_tenant_is_moved_by_the_second_run_if_the_first_is_killed(tenants: Tenants, tmp_path: Path) -> None:
-    _kill_once_it_has_begun(tenants)
+    _kill_after_its_start(tenants)
     moved = tenants.json("move", "big")
     assert moved["own_shard"]
     rows = {row["tenant"]: row for row in tenants.json("list")["tenants"]}
@@ -58,10 +59,10 @@ def test_a_tenant_is_moved_by_the_second_run_if_the_first_is_killed(tenants: Ten
     path = tmp_path / "big.jsonl"
     assert tenants.json("export", "big", "--out", str(path))["documents"] == MANY
     assert {json.loads(line)["id"] for line in path.read_bytes().splitlines()} == {
-        one.id for one in documents(MANY)
+        document.id for document in documents(MANY)
     }
-    shown, _ = tenants("move", "big")
-    assert shown == f"{moved['passages']:,} passages are in a shard of their own\n"
+    stdout, _ = tenants("move", "big")
+    assert stdout == f"{moved['passages']:,} chunks are in a shard of their own\n"
 
 
 def test_a_tenant_with_its_own_shard_is_erased_shard_and_all(tenants: Tenants) -> None:
@@ -70,31 +71,31 @@ def test_a_tenant_with_its_own_shard_is_erased_shard_and_all(tenants: Tenants) -
     assert erased["documents"] == MANY
     assert tenants.on_engines(_keys) == {"shared_0"}
     assert [(row["tenant"], row["documents"]) for row in tenants.json("list")["tenants"]] == [("small", 5)]
-    assert "there was nothing of tenant big" in tenants("erase", "big", "--yes")[0]
+    assert "tenant big had no data" in tenants("erase", "big", "--yes")[0]
 
 
-def test_a_tenant_that_nobody_knows_is_not_moved(tenants: Tenants) -> None:
-    _, said = tenants("move", "misspelt", code=2)
-    assert "toolscript tenants list" in said
+def test_an_unknown_tenant_is_not_moved(tenants: Tenants) -> None:
+    _, stderr = tenants("move", "misspelt", code=2)
+    assert "toolscript tenants list" in stderr
     assert "own_misspelt" not in tenants.on_engines(_keys)
 
 
-def _kill_once_it_has_begun(tenants: Tenants) -> None:
+def _kill_after_its_start(tenants: Tenants) -> None:
     command = commands.command("tenants", "move", "big")
     moving = subprocess.Popen(
         command, env=commands.environment(tenants.installation.environment), stderr=subprocess.PIPE
     )
     try:
-        tenants.on_engines(_begun)
+        tenants.on_engines(_wait_until_started)
     finally:
         moving.send_signal(signal.SIGKILL)
-        _, said = moving.communicate(timeout=SOON)
-    assert moving.returncode == -signal.SIGKILL, said
+        _, stderr = moving.communicate(timeout=SOON)
+    assert moving.returncode == -signal.SIGKILL, stderr
 
 
-async def _begun(engines: Engines) -> None:
+async def _wait_until_started(engines: Engines) -> None:
     ends_at = time.monotonic() + SOON
-    while (await view_of(engines.engine, engines.index.collection)).stage(own_key(BIG)) is Stage.ABSENT:
+    while (await cluster_view(engines.engine, engines.index.collection)).stage(own_key(BIG)) is Stage.ABSENT:
         assert time.monotonic() < ends_at
         await asyncio.sleep(0.01)
 

@@ -12,7 +12,7 @@ NODE = {"command": "node"}
 
 
 def write(path: Path, value: object) -> Path:
-    """Text as it is; anything else as JSON."""
+    """Write text unchanged, anything else as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(value if isinstance(value, str) else json.dumps(value), "utf-8")
     return path
@@ -30,8 +30,8 @@ def only(config: Config) -> ServerSpec:
 
 
 def errors(config: Config) -> list[Problem]:
-    return [one for one in config.problems if one.severity is Severity.ERROR]
+    return [problem for problem in config.problems if problem.severity is Severity.ERROR]
 
 
 def warnings(config: Config) -> list[Problem]:
-    return [one for one in config.problems if one.severity is Severity.WARNING]
+    return [problem for problem in config.problems if problem.severity is Severity.WARNING]

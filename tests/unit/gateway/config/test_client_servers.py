@@ -1,4 +1,4 @@
-"""Servers out of other clients' files, in our own format."""
+"""Servers of other clients' files, converted to our format."""
 
 from pathlib import Path
 
@@ -21,9 +21,9 @@ def found_in(tmp_path: Path, value: object, layout: Layout, client: Client = Cli
 
 
 def entry_of(tmp_path: Path, raw: dict[str, object], client: Client = Client.CURSOR) -> dict[str, object]:
-    [found] = found_in(tmp_path, {"mcpServers": {"a": raw}}, Layout.MCP_SERVERS, client)
-    assert found.skip == ""
-    return dict(found.entry)
+    [server] = found_in(tmp_path, {"mcpServers": {"a": raw}}, Layout.MCP_SERVERS, client)
+    assert server.skip == ""
+    return dict(server.entry)
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,20 @@ def entry_of(tmp_path: Path, raw: dict[str, object], client: Client = Client.CUR
         ('[mcp_servers.a]\ncommand = "node"\n', Layout.CODEX),
     ],
 )
-def test_servers_are_read_from_where_the_client_has_them(tmp_path: Path, value: object, layout: Layout) -> None:
-    assert [(one.name, one.entry) for one in found_in(tmp_path, value, layout)] == [("a", NODE)]
+def test_found_serversare_read_from_each_clients_section(tmp_path: Path, value: object, layout: Layout) -> None:
+    assert [(server.name, server.entry) for server in found_in(tmp_path, value, layout)] == [("a", NODE)]
 
 
-def test_claude_code_has_servers_of_the_user_and_of_this_project_only(tmp_path: Path) -> None:
+def test_claude_code_has_found_serversof_the_user_and_of_this_project_only(tmp_path: Path) -> None:
     projects = {str(tmp_path): {"mcpServers": {"mine": NODE}}, "/other": {"mcpServers": {"theirs": NODE}}}
-    found = found_in(tmp_path, {"mcpServers": {"user": NODE}, "projects": projects}, Layout.CLAUDE_CODE)
-    assert [(one.name, one.source.of_project) for one in found] == [("user", False), ("mine", True)]
+    found_servers = found_in(tmp_path, {"mcpServers": {"user": NODE}, "projects": projects}, Layout.CLAUDE_CODE)
+    assert [(server.name, server.source.of_project) for server in found_servers] == [
+        ("user", False),
+        ("mine", True),
+    ]
 
 
-def test_variables_stay_references_in_our_own_way_of_writing(tmp_path: Path) -> None:
+def test_variables_become_references_in_our_syntax(tmp_path: Path) -> None:
     raw = {"command": "${env:BIN}/x", "args": ["${A}", "${B:-c}"], "env": {"T": "${env:T}"}}
     expected = {"command": "${BIN}/x", "args": ["${A}", "${B:-c}"], "env": {"T": "${T}"}}
     assert entry_of(tmp_path, dict(raw)) == expected
@@ -55,23 +58,23 @@ def test_variables_stay_references_in_our_own_way_of_writing(tmp_path: Path) -> 
 
 def test_an_input_becomes_a_variable_to_set(tmp_path: Path) -> None:
     raw = {"url": "https://h", "headers": {"Authorization": "Bearer ${input:api-key}"}}
-    [found] = found_in(
+    [server] = found_in(
         tmp_path, {"servers": {"a": raw}, "inputs": [{"id": "api-key"}]}, Layout.SERVERS, Client.VS_CODE
     )
-    assert found.entry["headers"] == {"Authorization": "Bearer ${API_KEY}"}
-    assert found.notes == ("set API_KEY, which was the input 'api-key'",)
-    assert found.secrets == 0
+    assert server.entry["headers"] == {"Authorization": "Bearer ${API_KEY}"}
+    assert server.notes == ("set API_KEY, which was the input 'api-key'",)
+    assert server.secrets == 0
 
 
-def test_secrets_are_carried_over_as_they_are_and_counted(tmp_path: Path) -> None:
+def test_secrets_are_imported_unchanged_and_counted(tmp_path: Path) -> None:
     raw = {"command": "x", "env": {"GITHUB_TOKEN": "ghp_abc", "OTHER_KEY": "k", "SAFE": "${SAFE_TOKEN}"}}
-    [found] = found_in(tmp_path, {"mcpServers": {"a": raw}}, Layout.MCP_SERVERS)
-    assert found.entry == raw
-    assert found.secrets == 2
-    assert "ghp_abc" not in repr(found)
+    [server] = found_in(tmp_path, {"mcpServers": {"a": raw}}, Layout.MCP_SERVERS)
+    assert server.entry == raw
+    assert server.secrets == 2
+    assert "ghp_abc" not in repr(server)
 
 
-def test_what_says_nothing_is_left_out_and_a_type_only_where_it_is_needed(tmp_path: Path) -> None:
+def test_empty_keys_and_redundant_types_are_dropped(tmp_path: Path) -> None:
     assert entry_of(tmp_path, {"command": "x", "type": "stdio", "args": [], "env": {}, "disabled": False}) == {
         "command": "x"
     }
@@ -80,14 +83,14 @@ def test_what_says_nothing_is_left_out_and_a_type_only_where_it_is_needed(tmp_pa
     assert entry_of(tmp_path, {"command": "x", "enabled": False}) == {"command": "x", "disabled": True}
 
 
-def test_keys_that_are_not_understood_are_left_out_and_told(tmp_path: Path) -> None:
+def test_unknown_keys_are_dropped_and_reported(tmp_path: Path) -> None:
     raw = {"command": "x", "envFile": ".env", "gallery": True, "oauth": {}}
-    [found] = found_in(tmp_path, {"mcpServers": {"a": raw}}, Layout.MCP_SERVERS)
-    assert found.entry == {"command": "x"}
-    assert found.notes == ("without envFile, oauth",)
+    [server] = found_in(tmp_path, {"mcpServers": {"a": raw}}, Layout.MCP_SERVERS)
+    assert server.entry == {"command": "x"}
+    assert server.notes == ("without envFile, oauth",)
 
 
-def test_a_timeout_is_taken_only_where_its_unit_is_known(tmp_path: Path) -> None:
+def test_a_timeout_is_imported_only_if_its_unit_is_known(tmp_path: Path) -> None:
     raw: dict[str, object] = {"command": "x", "timeout": 120_000}
     assert entry_of(tmp_path, raw, Client.CLAUDE_CODE)["callTimeout"] == 120
     assert "callTimeout" not in entry_of(tmp_path, raw, Client.CURSOR)
@@ -118,8 +121,8 @@ enabled_tools = []
 """
 
 
-def test_codex_servers_come_over_with_everything_they_have(tmp_path: Path) -> None:
-    local, web, none = (dict(one.entry) for one in found_in(tmp_path, CODEX, Layout.CODEX, Client.CODEX))
+def test_codex_found_serversare_imported_completely(tmp_path: Path) -> None:
+    local, web, none = (dict(server.entry) for server in found_in(tmp_path, CODEX, Layout.CODEX, Client.CODEX))
     assert local == {
         "command": "npx",
         "args": ["-y", "pkg", "$${literal}"],
@@ -151,15 +154,15 @@ def test_codex_servers_come_over_with_everything_they_have(tmp_path: Path) -> No
         {"command": "python3", "args": ["-m", "toolscript", "mcp"]},
     ],
 )
-def test_ourselves_are_never_taken(tmp_path: Path, raw: dict[str, object]) -> None:
-    [found] = found_in(tmp_path, {"mcpServers": {"anything": raw}}, Layout.MCP_SERVERS)
-    assert found.skip == "is Toolscript itself"
+def test_our_own_entry_is_never_imported(tmp_path: Path, raw: dict[str, object]) -> None:
+    [server] = found_in(tmp_path, {"mcpServers": {"anything": raw}}, Layout.MCP_SERVERS)
+    assert server.skip == "is Toolscript itself"
 
 
-def test_ourselves_over_http_are_known_by_name_and_place(tmp_path: Path) -> None:
+def test_our_own_http_entry_is_recognised_by_name_and_host(tmp_path: Path) -> None:
     servers = {"toolscript": {"url": "http://127.0.0.1:1/mcp"}, "other": {"url": "http://127.0.0.1:2/mcp"}}
-    found = found_in(tmp_path, {"mcpServers": servers}, Layout.MCP_SERVERS)
-    assert [one.skip != "" for one in found] == [True, False]
+    found_servers = found_in(tmp_path, {"mcpServers": servers}, Layout.MCP_SERVERS)
+    assert [server.skip != "" for server in found_servers] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +174,7 @@ def test_ourselves_over_http_are_known_by_name_and_place(tmp_path: Path) -> None
         {"command": "npx", "args": ["-y", "mcp"]},
     ],
 )
-def test_others_are_not_taken_for_ourselves(tmp_path: Path, raw: dict[str, object]) -> None:
+def test_other_found_serversare_not_mistaken_for_our_own(tmp_path: Path, raw: dict[str, object]) -> None:
     assert entry_of(tmp_path, raw) == raw
 
 
@@ -185,17 +188,15 @@ def test_others_are_not_taken_for_ourselves(tmp_path: Path, raw: dict[str, objec
         ({"command": "x", "args": "y"}, "args is not a list"),
     ],
 )
-def test_a_server_that_could_not_run_here_is_skipped_with_the_reason(
-    tmp_path: Path, raw: object, reason: str
-) -> None:
-    [found] = found_in(tmp_path, {"mcpServers": {"a": raw}}, Layout.MCP_SERVERS)
-    assert reason in found.skip
+def test_an_invalid_server_is_skipped_with_the_reason(tmp_path: Path, raw: object, reason: str) -> None:
+    [server] = found_in(tmp_path, {"mcpServers": {"a": raw}}, Layout.MCP_SERVERS)
+    assert reason in server.skip
 
 
 @pytest.mark.parametrize(
     "url", ["${BASE}/mcp", "https://${HOST}/mcp", "http://h:${PORT}/mcp", "https://h/${PATH}"]
 )
-def test_a_url_with_variables_is_taken_as_it_is(tmp_path: Path, url: str) -> None:
+def test_a_url_with_variables_is_imported_unchanged(tmp_path: Path, url: str) -> None:
     assert entry_of(tmp_path, {"url": url}) == {"url": url}
 
 
@@ -207,7 +208,7 @@ def test_a_url_with_variables_is_taken_as_it_is(tmp_path: Path, url: str) -> Non
         ("config.toml", "a = hunter2", Layout.CODEX),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(
+def test_an_unreadable_file_is_reported_and_the_others_are_read(
     tmp_path: Path, name: str, text: str, layout: Layout
 ) -> None:
     broken = ClientConfig(Client.CODEX, write(tmp_path / name, text), layout, tmp_path)
@@ -216,15 +217,15 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(
     )
     with pytest.raises(ConfigInvalid):
         read_client(broken)
-    found, problems = read_clients([broken, good])
-    assert [one.name for one in found] == ["a"]
-    assert [one.file for one in problems] == [broken.path]
+    found_servers, problems = read_clients([broken, good])
+    assert [server.name for server in found_servers] == ["a"]
+    assert [problem.file for problem in problems] == [broken.path]
     assert "hunter2" not in str(problems[0])
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
 @given(st.dictionaries(st.text(), st.dictionaries(st.sampled_from(KEYS), JSON, max_size=5) | JSON, max_size=3))
 def test_any_json_of_a_client_is_read_or_skipped(tmp_path: Path, servers: dict[str, object]) -> None:
-    found = found_in(tmp_path, {"mcpServers": servers}, Layout.MCP_SERVERS)
-    assert [one.name for one in found] == list(servers)
-    assert all(one.secrets >= 0 for one in found)
+    found_servers = found_in(tmp_path, {"mcpServers": servers}, Layout.MCP_SERVERS)
+    assert [server.name for server in found_servers] == list(servers)
+    assert all(server.secrets >= 0 for server in found_servers)

@@ -1,4 +1,4 @@
-"""Where other clients keep their servers."""
+"""Locations of other clients' config files."""
 
 from pathlib import Path
 
@@ -49,9 +49,9 @@ def test_the_files_of_a_user_are_found(
     home: Path, project: Path, platform: str, file: str, client: Client, layout: Layout | None
 ) -> None:
     path = write(home / file, {})
-    [found] = find_clients(home, project, platform, {})
-    assert (found.path, found.client, found.of_project) == (path, client, False)
-    assert found.layout is (layout or Layout.MCP_SERVERS)
+    [config] = find_clients(home, project, platform, {})
+    assert (config.path, config.client, config.of_project) == (path, client, False)
+    assert config.layout is (layout or Layout.MCP_SERVERS)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_the_files_of_a_user_are_found(
 )
 def test_the_files_of_a_project_are_found(home: Path, project: Path, file: str, client: Client) -> None:
     path = write(project / file, {})
-    [found] = find_clients(home, project, "linux", {})
-    assert (found.path, found.client, found.of_project) == (path, client, True)
-    assert found.title.endswith("(project)")
+    [config] = find_clients(home, project, "linux", {})
+    assert (config.path, config.client, config.of_project) == (path, client, True)
+    assert config.title.endswith("(project)")
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_the_files_of_a_project_are_found(home: Path, project: Path, file: str, 
         ("CODEX_HOME", "config.toml", "linux"),
     ],
 )
-def test_a_folder_that_the_environment_names_is_looked_in(
+def test_a_folder_named_by_the_environment_is_searched(
     home: Path, project: Path, tmp_path: Path, variable: str, file: str, platform: str
 ) -> None:
     path = write(tmp_path / "elsewhere" / file, {})
     assert find_clients(home, project, platform, {}) == []
-    [found] = find_clients(home, project, platform, {variable: str(tmp_path / "elsewhere")})
-    assert found.path == path
+    [config] = find_clients(home, project, platform, {variable: str(tmp_path / "elsewhere")})
+    assert config.path == path
 
 
-def test_a_folder_that_cannot_be_asked_about_has_no_files(home: Path, project: Path) -> None:
+def test_an_inaccessible_folder_has_no_files(home: Path, project: Path) -> None:
     assert find_clients(home, project, "linux", {"CODEX_HOME": "x" * 5000}) == []
 
 
@@ -98,8 +98,8 @@ def test_files_come_once_and_in_a_fixed_order(home: Path, project: Path) -> None
     for path in (home / ".codex" / "config.toml", home / ".cursor" / "mcp.json", home / ".claude.json"):
         write(path, {})
     write(project / ".mcp.json", {})
-    found = find_clients(home, project, "linux", {})
+    configs = find_clients(home, project, "linux", {})
     order = [Client.CLAUDE_CODE, Client.CURSOR, Client.CODEX, Client.CLAUDE_CODE]
-    assert [one.client for one in found] == order
+    assert [config.client for config in configs] == order
     at_home = find_clients(home, home, "linux", {})
-    assert [(one.client, one.of_project) for one in at_home] == [(one, False) for one in order[:3]]
+    assert [(config.client, config.of_project) for config in at_home] == [(config, False) for config in order[:3]]

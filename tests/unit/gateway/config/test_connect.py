@@ -1,4 +1,4 @@
-"""Ourselves in a client's config, and out again."""
+"""Our entry in a client's config: added and removed."""
 
 import json
 import stat
@@ -63,7 +63,7 @@ def test_our_table_is_added_to_codex(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("client", ALL_FILES)
-def test_undo_brings_the_file_back_to_the_letter(tmp_path: Path, client: str) -> None:
+def test_undo_restores_the_exact_file(tmp_path: Path, client: str) -> None:
     before = "# mine\na = 1" if client == "codex" else '{ "other" : 1, // mine\n}'
     path = write(installed(client, tmp_path), before)
     apply_connect(connect(client, tmp_path))
@@ -74,7 +74,7 @@ def test_undo_brings_the_file_back_to_the_letter(tmp_path: Path, client: str) ->
 
 
 @pytest.mark.parametrize("client", ALL_FILES)
-def test_undo_takes_away_a_file_that_was_not_there(tmp_path: Path, client: str) -> None:
+def test_undo_removes_a_file_that_did_not_exist_before(tmp_path: Path, client: str) -> None:
     path = installed(client, tmp_path)
     apply_connect(connect(client, tmp_path))
     assert "toolscript" in path.read_text()
@@ -137,7 +137,7 @@ def test_another_server_of_our_name_stays(tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == {"mcpServers": {"toolscript": NODE}}
 
 
-def test_a_client_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_client_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no sign of Cursor"):
         connect("cursor", tmp_path)
     with pytest.raises(NotFound, match="no client is called 'emacs'") as caught:
@@ -146,7 +146,7 @@ def test_a_client_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "text", "said"),
+    ("client", "text", "message"),
     [
         ("cursor", "{", "not JSON"),
         ("cursor", '{"mcpServers": null}', "not an object"),
@@ -154,11 +154,11 @@ def test_a_client_that_is_not_there_is_told(tmp_path: Path) -> None:
         ("codex", "mcp_servers = {}\n", "cannot add"),
     ],
 )
-def test_a_file_that_cannot_be_added_to_is_refused_and_stays(
-    tmp_path: Path, client: str, text: str, said: str
+def test_a_file_that_cannot_be_edited_is_refused_and_unchanged(
+    tmp_path: Path, client: str, text: str, message: str
 ) -> None:
     path = write(installed(client, tmp_path), text)
-    with pytest.raises(ConfigInvalid, match=said):
+    with pytest.raises(ConfigInvalid, match=message):
         connect(client, tmp_path)
     assert path.read_text() == text
 
@@ -172,15 +172,15 @@ def test_a_file_that_changed_since_the_plan_is_not_overwritten(tmp_path: Path) -
     assert path.read_text() == '{"a": 1}'
 
 
-def test_the_file_keeps_who_may_read_it_and_the_backup_is_private(tmp_path: Path) -> None:
+def test_the_file_keeps_its_permissions_and_the_backup_is_private(tmp_path: Path) -> None:
     path = write(installed("cursor", tmp_path), "{}")
     path.chmod(0o640)
     plan = connect("cursor", tmp_path)
     apply_connect(plan)
-    assert [stat.S_IMODE(one.stat().st_mode) for one in (path, plan.backup)] == [0o640, 0o600]
+    assert [stat.S_IMODE(file.stat().st_mode) for file in (path, plan.backup)] == [0o640, 0o600]
 
 
-def test_a_plan_says_what_it_does_and_shows_nothing_of_the_file(tmp_path: Path) -> None:
+def test_a_plan_describes_the_change_without_the_files_content(tmp_path: Path) -> None:
     path = write(installed("cursor", tmp_path), {"mcpServers": {"a": {"env": {"TOKEN": "hunter2"}}}})
     plan = connect("cursor", tmp_path)
     assert str(plan) == f"Cursor: adds the server 'toolscript' to {path}"
@@ -199,9 +199,7 @@ HTTP = Running("http://127.0.0.1:7355", "the-token")
 
 
 @pytest.mark.parametrize("client", ["claude-code", "cursor", "vscode"])
-def test_a_client_that_speaks_http_gets_the_address_and_the_token_of_a_gateway(
-    tmp_path: Path, client: str
-) -> None:
+def test_a_client_with_http_gets_the_address_and_the_token_of_a_gateway(tmp_path: Path, client: str) -> None:
     path, section = installed(client, tmp_path), JSON_FILES[client][1]
     before = json.dumps({section: {"theirs": NODE}}, indent=1)
     path.write_text(before)
@@ -224,7 +222,7 @@ def test_a_client_that_speaks_http_gets_the_address_and_the_token_of_a_gateway(
 
 
 @pytest.mark.parametrize("client", ["claude-desktop", "codex"])
-def test_a_client_that_starts_programs_alone_is_told_so(tmp_path: Path, client: str) -> None:
+def test_a_client_without_http_is_refused_with_a_hint(tmp_path: Path, client: str) -> None:
     installed(client, tmp_path)
     with pytest.raises(ConfigInvalid, match="without --http"):
         connect_client(client, tmp_path, tmp_path / "project", "linux", {}, HTTP)

@@ -53,7 +53,7 @@ def test_the_type_is_as_given_or_else_inferred(
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "message"),
     [
         ({"command": "node", "url": "http://h"}, "both a command and a url"),
         ({}, "neither a command nor a url"),
@@ -89,18 +89,18 @@ def test_the_type_is_as_given_or_else_inferred(
         (None, "is not an object"),
     ],
 )
-def test_a_server_that_cannot_be_is_left_out_and_the_others_stay(tmp_path: Path, raw: object, said: str) -> None:
+def test_an_invalid_server_is_excluded_and_the_others_stay(tmp_path: Path, raw: object, message: str) -> None:
     config = read(tmp_path, {"bad": raw, "good": {"command": "node"}})
-    assert [one.name for one in config.servers] == ["good"]
+    assert [server.name for server in config.servers] == ["good"]
     [problem] = config.problems
     assert (problem.server, problem.file) == ("bad", tmp_path / ".toolscript.json")
-    assert said in problem.message
+    assert message in problem.message
     assert problem.fix
 
 
 def test_a_variable_that_is_not_set_names_itself_the_server_and_the_file(tmp_path: Path) -> None:
     config = read(tmp_path, {"gh": {"command": "node", "env": {"T": "${GH_TOKEN}"}}, "other": {"command": "node"}})
-    assert [one.name for one in config.servers] == ["other"]
+    assert [server.name for server in config.servers] == ["other"]
     [problem] = config.problems
     for part in ("'gh'", str(tmp_path / ".toolscript.json"), "env.T", "GH_TOKEN", "export GH_TOKEN="):
         assert part in str(problem)
@@ -133,7 +133,7 @@ def test_the_home_folder_is_meant_by_a_tilde_in_paths_only(tmp_path: Path) -> No
     assert only(read(tmp_path, {"a": {"command": "~other/x"}}, {"HOME": "/h"})).command == "~other/x"
 
 
-def test_a_tilde_without_a_home_folder_is_told(tmp_path: Path) -> None:
+def test_a_tilde_without_a_home_folder_is_reported(tmp_path: Path) -> None:
     [problem] = read(tmp_path, {"a": {"command": "~/bin/s"}}, {}).problems
     assert "home folder is unknown" in problem.message
 
@@ -143,13 +143,13 @@ def test_a_relative_folder_starts_at_the_file(tmp_path: Path, cwd: str, expected
     assert only(read(tmp_path, {"a": {"command": "node", "cwd": cwd}})).cwd == str(tmp_path / expected)
 
 
-def test_numbers_and_truth_values_are_taken_as_their_text(tmp_path: Path) -> None:
+def test_numbers_and_booleans_are_converted_to_text(tmp_path: Path) -> None:
     spec = only(read(tmp_path, {"a": {"command": "node", "args": [1, "x"], "env": {"PORT": 80, "ON": True}}}))
     assert (spec.args, spec.env) == (("1", "x"), {"PORT": "80", "ON": "true"})
 
 
 @pytest.mark.parametrize("switch", [{"disabled": True}, {"enabled": False}])
-def test_a_server_that_is_switched_off_is_left_out_without_a_word(tmp_path: Path, switch: dict[str, bool]) -> None:
+def test_a_disabled_server_is_excluded_without_a_message(tmp_path: Path, switch: dict[str, bool]) -> None:
     for raw in ({"command": "${NO}"}, {}):
         assert read(tmp_path, {"a": raw | switch}).problems == ()
         assert read(tmp_path, {"a": raw | switch}).servers == ()
@@ -175,7 +175,7 @@ def test_these_names_are_allowed(tmp_path: Path, name: str) -> None:
 )
 def test_other_names_are_refused_with_one_that_is_allowed(tmp_path: Path, name: str, instead: str) -> None:
     config = read(tmp_path, {name: {"command": "node"}, "good": {"command": "node"}})
-    assert [one.name for one in config.servers] == ["good"]
+    assert [server.name for server in config.servers] == ["good"]
     assert repr(instead) in config.problems[0].fix
     assert only(read(tmp_path, {instead: {"command": "node"}})).name == instead
 
@@ -195,7 +195,7 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_key_and_the_server_stays(
     tmp_path: Path, key: str, fix: str
 ) -> None:
     config = read(tmp_path, {"a": {"command": "node", key: 1}})
-    assert [one.name for one in config.servers] == ["a"]
+    assert [server.name for server in config.servers] == ["a"]
     [warning] = warnings(config)
     assert errors(config) == []
     assert key in warning.message
@@ -214,7 +214,7 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_key_and_the_server_stays(
 def test_a_key_of_the_other_kind_of_server_is_a_warning(tmp_path: Path, raw: dict[str, object], key: str) -> None:
     config = read(tmp_path, {"a": raw})
     assert len(config.servers) == 1
-    assert [one.message for one in warnings(config)] == [f"{key} has no effect"]
+    assert [problem.message for problem in warnings(config)] == [f"{key} has no effect"]
 
 
 def test_no_problem_ever_shows_a_value(tmp_path: Path) -> None:
@@ -238,6 +238,6 @@ def test_no_problem_ever_shows_a_value(tmp_path: Path) -> None:
         {"command": "x", "includeTools": secret, "disabled": secret, "timeout": secret},
     ]
     config = read(tmp_path, {f"s{number}": raw for number, raw in enumerate(bad)})
-    assert {one.server for one in errors(config)} == {f"s{number}" for number in range(len(bad))}
-    assert secret not in "".join(str(one) for one in config.problems)
+    assert {problem.server for problem in errors(config)} == {f"s{number}" for number in range(len(bad))}
+    assert secret not in "".join(str(problem) for problem in config.problems)
     assert secret not in repr(config.problems)

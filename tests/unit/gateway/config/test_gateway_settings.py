@@ -1,4 +1,4 @@
-"""What a person decides about the gateway: flag beats environment beats default."""
+"""Settings of the gateway: flag beats environment beats default."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from toolscript.gateway.settings import GatewaySettings, gateway_setting_fields,
 
 pytestmark = pytest.mark.requirement("TS-002")
 
-# Each with something other than its default.
+# A non-default value for each.
 GIVEN: dict[str, tuple[str, object]] = {
     "search_limit": ("7", 7),
     "search_threshold": ("0.5", 0.5),
@@ -49,7 +49,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def test_without_anything_the_defaults_hold() -> None:
+def test_without_settings_the_defaults_apply() -> None:
     settings = load_gateway_settings()
     assert settings == GatewaySettings()
     assert (settings.search_limit, settings.search_threshold, settings.search_alpha) == (3, 0.35, 0.7)
@@ -58,7 +58,7 @@ def test_without_anything_the_defaults_hold() -> None:
 
 
 def test_every_setting_is_tried_here() -> None:
-    assert set(GIVEN) == {one.name for one in gateway_setting_fields()}
+    assert set(GIVEN) == {setting.name for setting in gateway_setting_fields()}
     for name, (_, value) in GIVEN.items():
         assert getattr(GatewaySettings(), name) != value
 
@@ -77,14 +77,14 @@ def test_the_environment_beats_the_default_and_a_flag_beats_both(
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_a_variable_that_is_empty_is_not_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_counts_as_unset(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for blank in ("", "  "):
         monkeypatch.setenv(f"TOOLSCRIPT_{name.upper()}", blank)
         assert load_gateway_settings() == GatewaySettings()
 
 
 @pytest.mark.parametrize(("name", "value"), BAD, ids=lambda value: ascii(value)[:20])
-def test_a_value_that_cannot_be_is_told_by_name_and_not_by_value(
+def test_an_invalid_value_is_reported_by_name_without_the_value(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"TOOLSCRIPT_{name.upper()}", value)

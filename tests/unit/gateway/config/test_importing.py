@@ -1,4 +1,4 @@
-"""Servers of other clients into our config file."""
+"""Import of other clients' servers into our config file."""
 
 import json
 import stat
@@ -36,16 +36,16 @@ def found(
 
 
 def actions(plan: ImportPlan) -> list[tuple[str, str]]:
-    return [(one.name, str(one.action)) for one in plan.servers]
+    return [(server.name, str(server.action)) for server in plan.servers]
 
 
-def test_what_is_planned_is_written_and_reads_as_it_was(tmp_path: Path, target: Path) -> None:
+def test_planned_servers_are_written_and_read_back_unchanged(tmp_path: Path, target: Path) -> None:
     raw = {"command": "npx", "args": ["-y"], "env": {"T": "${T}"}}
     plan = plan_import(found(tmp_path, {"a": raw, "b": {"url": "https://h"}}), target)
     assert not target.exists()
     assert apply_import(plan) == ("a", "b")
     assert json.loads(target.read_text()) == {"mcpServers": {"a": raw, "b": {"url": "https://h"}}}
-    assert [one.name for one in read_config([target], {"T": "x"}).servers] == ["a", "b"]
+    assert [server.name for server in read_config([target], {"T": "x"}).servers] == ["a", "b"]
 
 
 def test_a_second_import_finds_all_the_same_and_writes_nothing(tmp_path: Path, target: Path) -> None:
@@ -76,7 +76,7 @@ def test_another_server_of_the_same_name_is_named_after_its_client(tmp_path: Pat
     assert plan == plan_import(servers, target)
 
 
-def test_a_server_that_the_file_has_is_never_changed(tmp_path: Path, target: Path) -> None:
+def test_an_existing_server_is_never_changed(tmp_path: Path, target: Path) -> None:
     write(target, {"mcpServers": {"a": OTHER, "b": NODE}})
     plan = plan_import(found(tmp_path, {"a": NODE, "b": NODE, "c": NODE}), target)
     assert actions(plan) == [("a", "conflict"), ("b", "same"), ("c", "add")]
@@ -84,7 +84,7 @@ def test_a_server_that_the_file_has_is_never_changed(tmp_path: Path, target: Pat
     assert json.loads(target.read_text())["mcpServers"] == {"a": OTHER, "b": NODE, "c": NODE}
 
 
-def test_what_is_skipped_is_not_written_and_says_why(tmp_path: Path, target: Path) -> None:
+def test_a_skipped_server_is_not_written_and_has_a_reason(tmp_path: Path, target: Path) -> None:
     plan = plan_import(found(tmp_path, {"us": {"command": "toolscript", "args": ["mcp"]}, "bad": {}}), target)
     assert actions(plan) == [("us", "skip"), ("bad", "skip")]
     assert apply_import(plan) == ()
@@ -116,7 +116,7 @@ def test_without_a_file_before_there_is_no_backup(tmp_path: Path, target: Path) 
     assert not backup_of(target).exists()
 
 
-def test_only_the_owner_can_read_what_may_hold_secrets(tmp_path: Path, target: Path) -> None:
+def test_only_the_owner_can_read_a_file_with_secrets(tmp_path: Path, target: Path) -> None:
     write(target, {})
     target.chmod(0o644)
     apply_import(plan_import(found(tmp_path, {"a": NODE}), target))
@@ -165,7 +165,7 @@ def test_a_failed_write_leaves_the_file_as_it_was(
     assert sorted(path.name for path in target.parent.iterdir()) == before
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match="cannot write"):
         apply_import(plan_import(found(tmp_path, {"a": NODE}), tmp_path / "absent" / ".toolscript.json"))
 
@@ -178,16 +178,14 @@ def test_a_file_without_servers_gets_them(tmp_path: Path, target: Path, text: st
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}'])
-def test_a_file_that_cannot_be_used_is_refused_before_anything_is_written(
-    tmp_path: Path, target: Path, text: str
-) -> None:
+def test_an_invalid_file_is_refused_before_anything_is_written(tmp_path: Path, target: Path, text: str) -> None:
     write(target, text)
     with pytest.raises(ConfigInvalid):
         plan_import(found(tmp_path, {"a": NODE}), target)
     assert target.read_text() == text
 
 
-def test_lines_end_as_they_did(tmp_path: Path, target: Path) -> None:
+def test_line_endings_are_kept(tmp_path: Path, target: Path) -> None:
     target.parent.mkdir()
     target.write_bytes(b'{\r\n\t"mcpServers": {\r\n\t\t"a": {"command": "x"}\r\n\t}\r\n}\r\n')
     apply_import(plan_import(found(tmp_path, {"b": NODE}), target))
@@ -203,17 +201,17 @@ def test_a_server_of_the_project_means_the_same_in_the_users_file(tmp_path: Path
         tmp_path, {"a": raw, "b": {"command": "x", "cwd": "sub"}, "c": {"url": "http://h"}}, of_project=True
     )
     user = plan_import(servers, tmp_path / ".toolscript.json")
-    assert [one.entry for one in user.servers] == [
+    assert [server.entry for server in user.servers] == [
         {"command": f"{project}/run", "args": ["$${workspaceFolder}", "project"], "cwd": str(project)},
         {"command": "x", "cwd": f"{project}/sub"},
         {"url": "http://h"},
     ]
-    assert [one.entry for one in plan_import(servers, project / ".toolscript.json").servers] == [
-        dict(one.entry) for one in servers
+    assert [server.entry for server in plan_import(servers, project / ".toolscript.json").servers] == [
+        dict(server.entry) for server in servers
     ]
 
 
-def test_a_preview_says_everything_but_secrets(tmp_path: Path, target: Path) -> None:
+def test_a_preview_shows_everything_except_secrets(tmp_path: Path, target: Path) -> None:
     raw = {"command": "npx", "args": ["pkg", "--api-key", "hunter2"], "env": {"TOKEN": "hunter2"}}
     web = {"url": "https://user:hunter2@h.example/p?token=hunter2", "headers": {"Authorization": "Bearer hunter2"}}
     plan = plan_import(found(tmp_path, {"a b": raw, "web": web}), target)
@@ -224,7 +222,7 @@ def test_a_preview_says_everything_but_secrets(tmp_path: Path, target: Path) -> 
     assert "hunter2" not in repr(plan)
 
 
-def test_a_preview_cannot_steer_a_terminal(tmp_path: Path, target: Path) -> None:
+def test_a_preview_has_no_terminal_control_characters(tmp_path: Path, target: Path) -> None:
     plan = plan_import(found(tmp_path, {"a\x1b[2J": {"command": "x\x1b]0;", "odd\x1b[1m": 1}}), target)
     assert all(cell.isprintable() for row in preview_rows(plan) for cell in row)
 
@@ -261,10 +259,12 @@ def test_any_servers_are_imported_once_each_and_the_second_time_nothing_is_new(
     target = tmp_path / "project" / ".toolscript.json"
     target.unlink(missing_ok=True)
     source = [
-        one for name, command, client in servers for one in found(tmp_path, {name: {"command": command}}, client)
+        server
+        for name, command, client in servers
+        for server in found(tmp_path, {name: {"command": command}}, client)
     ]
     written = apply_import(plan_import(source, target))
     assert len(set(written)) == len(written)
     if written:
-        assert [one.name for one in read_config([target], {}).servers] == sorted(written)
-    assert {one.action for one in plan_import(source, target).servers} <= {"same"}
+        assert [server.name for server in read_config([target], {}).servers] == sorted(written)
+    assert {server.action for server in plan_import(source, target).servers} <= {"same"}

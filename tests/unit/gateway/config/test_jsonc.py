@@ -1,4 +1,4 @@
-"""JSON as people write it."""
+"""JSON with comments and trailing commas."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ JSON = st.recursive(
         ('{"a": "/* text */", "b": "a,}", "c": "\\"//"}', {"a": "/* text */", "b": "a,}", "c": '"//'}),
     ],
 )
-def test_comments_and_trailing_commas_are_let_through_and_texts_stay(text: str, value: object) -> None:
+def test_comments_and_trailing_commas_are_accepted_and_texts_are_kept(text: str, value: object) -> None:
     assert parse(text, FILE).value == value
 
 
@@ -47,7 +47,7 @@ def test_comments_and_trailing_commas_are_let_through_and_texts_stay(text: str, 
         ("[1, ]", False),
     ],
 )
-def test_text_that_only_lenient_readers_read_is_told_from_the_rest(text: str, strict: bool) -> None:
+def test_text_with_comments_or_trailing_commas_is_not_strict(text: str, strict: bool) -> None:
     assert is_strict(text) is strict
 
 
@@ -60,13 +60,13 @@ def test_every_json_reads_as_it_is(value: object) -> None:
 
 
 @given(st.text(alphabet='"\\/*,{}[]:a\n 1'))
-def test_any_text_is_json_or_refused_with_its_place(text: str) -> None:
-    told = None
+def test_any_text_is_parsed_or_refused_with_its_position(text: str) -> None:
+    refusal = None
     try:
         parse(text, FILE)
     except ConfigInvalid as error:
-        told = error
-    assert told is None or (str(FILE) in told.message and told.hint)
+        refusal = error
+    assert refusal is None or (str(FILE) in refusal.message and refusal.hint)
 
 
 def test_a_mistake_is_named_by_file_line_and_column_as_they_are_in_the_file() -> None:
@@ -91,7 +91,7 @@ def test_a_mistake_is_named_by_file_line_and_column_as_they_are_in_the_file() ->
     ],
     ids=lambda content: ascii(content[:12]),
 )
-def test_what_is_no_json_is_refused_and_names_the_file(tmp_path: Path, content: bytes) -> None:
+def test_text_other_than_json_is_refused_and_names_the_file(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "c.json"
     file.write_bytes(content)
     with pytest.raises(ConfigInvalid, match=r"c\.json"):
@@ -99,7 +99,7 @@ def test_what_is_no_json_is_refused_and_names_the_file(tmp_path: Path, content: 
 
 
 @pytest.mark.parametrize("text", ["", "\ufeff", " \n\t"])
-def test_an_empty_file_is_no_wish_for_no_servers(tmp_path: Path, text: str) -> None:
+def test_an_empty_file_is_refused_and_stops_no_servers(tmp_path: Path, text: str) -> None:
     file = tmp_path / "c.json"
     file.write_text(text, "utf-8")
     with pytest.raises(ConfigInvalid, match="is empty") as caught:
@@ -148,5 +148,5 @@ def test_a_file_too_large_for_a_config_is_refused(tmp_path: Path) -> None:
         read_document(file)
 
 
-def test_keys_written_twice_are_told() -> None:
+def test_duplicate_keys_are_reported() -> None:
     assert parse('{"a": 1, "b": {"c": 1, "c": 2}, "a": 3}', FILE).repeated == ("c", "a")

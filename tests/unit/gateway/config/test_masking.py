@@ -1,10 +1,10 @@
-"""What looks like a secret, and how a server is shown without it."""
+"""Detection of secrets, and display of a server without them."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.gateway.config.secrets import MASK, count_secrets, looks_secret, secret_words, shown_start
+from toolscript.gateway.config.secrets import MASK, count_secrets, looks_secret, secret_words, start_summary
 
 pytestmark = pytest.mark.requirement("TS-001")
 
@@ -78,7 +78,7 @@ def test_secrets_are_counted_wherever_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "shown"),
+    ("entry", "expected"),
     [
         ({"command": "npx", "args": ["-y", "pkg"]}, "npx -y pkg"),
         ({"command": "npx", "args": ["--api-key", "abc"]}, f"npx --api-key {MASK}"),
@@ -91,13 +91,13 @@ def test_secrets_are_counted_wherever_they_are() -> None:
         ({"url": "http://[oops"}, "a url"),
     ],
 )
-def test_a_server_is_shown_by_how_it_starts(entry: dict[str, object], shown: str) -> None:
-    assert shown_start(entry) == shown
+def test_a_server_is_shown_by_its_command_or_host(entry: dict[str, object], expected: str) -> None:
+    assert start_summary(entry) == expected
 
 
 @given(st.text(), st.lists(st.text(), max_size=6), st.text())
-def test_what_is_shown_is_short_and_cannot_steer_a_terminal(command: str, args: list[str], url: str) -> None:
+def test_the_summary_is_short_and_has_no_control_characters(command: str, args: list[str], url: str) -> None:
     for entry in ({"command": command, "args": args}, {"url": url}):
-        assert shown_start(entry).isprintable()
-        assert len(shown_start(entry)) < 400
+        assert start_summary(entry).isprintable()
+        assert len(start_summary(entry)) < 400
         assert count_secrets(entry) >= 0

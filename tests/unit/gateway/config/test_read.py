@@ -1,4 +1,4 @@
-"""Which config files there are, and what they say together."""
+"""Discovery of config files, and the merged config."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def test_the_user_file_and_the_nearest_project_file_are_read_the_project_last(ho
     assert config_paths(home, home / "work" / "app" / "src", None) == [home / NAME, nearest]
 
 
-def test_without_a_project_file_the_one_that_could_be_made_is_named(home: Path) -> None:
+def test_without_a_project_file_the_path_of_a_future_one_is_returned(home: Path) -> None:
     start = home / "work" / "app"
     assert config_paths(home, start, None) == [home / NAME, start / NAME]
 
@@ -52,7 +52,7 @@ def test_outside_the_home_folder_the_search_goes_up_to_the_root(home: Path, tmp_
     assert config_paths(home, outside, None) == [home / NAME, above]
 
 
-def test_a_file_above_that_another_user_left_is_not_taken(
+def test_a_file_of_another_user_in_a_parent_folder_is_ignored(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside = tmp_path / "shared" / "app"
@@ -83,7 +83,7 @@ def test_an_explicit_file_is_the_only_one(home: Path) -> None:
     assert config_paths(home, home / "work", explicit) == [explicit]
 
 
-def test_an_explicit_file_that_is_missing_is_refused_with_what_to_do(home: Path) -> None:
+def test_a_missing_explicit_file_is_refused_with_a_hint(home: Path) -> None:
     with pytest.raises(ConfigInvalid, match="absent") as caught:
         config_paths(home, home, home / "absent.json")
     assert "--config" in caught.value.hint
@@ -104,7 +104,7 @@ def test_both_files_together_give_all_servers_by_name(home: Path) -> None:
     user = write(home / NAME, {"mcpServers": {"z": NODE, "b": NODE}})
     project = write(home / "work" / NAME, {"mcpServers": {"a": NODE}})
     config = read_config([user, project], {})
-    assert [one.name for one in config.servers] == ["a", "b", "z"]
+    assert [server.name for server in config.servers] == ["a", "b", "z"]
     assert config.files == (user, project)
 
 
@@ -121,12 +121,12 @@ def test_a_project_can_switch_a_server_of_the_user_off(home: Path) -> None:
     assert only(read_config([user, project], {})).name == "b"
 
 
-def test_a_broken_server_of_the_project_is_told_and_the_users_does_not_stand_in(home: Path) -> None:
+def test_a_broken_project_server_is_reported_and_not_replaced_by_the_users(home: Path) -> None:
     user = write(home / NAME, {"mcpServers": {"a": NODE}})
     project = write(home / "work" / NAME, {"mcpServers": {"a": {"command": "${NO}"}}})
     config = read_config([user, project], {})
     assert config.servers == ()
-    assert [one.file for one in config.problems] == [project]
+    assert [problem.file for problem in config.problems] == [project]
 
 
 def test_a_relative_folder_is_that_of_the_file_it_is_written_in(home: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_relative_folder_is_that_of_the_file_it_is_written_in(home: Path) -> N
 def test_the_key_of_vs_code_is_read_too_and_mcp_servers_wins(tmp_path: Path) -> None:
     path = write(tmp_path / NAME, {"servers": {"a": {"command": "x"}, "b": NODE}, "mcpServers": {"a": NODE}})
     config = read_config([path], {})
-    assert [(one.name, one.command) for one in config.servers] == [("a", "node"), ("b", "node")]
+    assert [(server.name, server.command) for server in config.servers] == [("a", "node"), ("b", "node")]
     assert config.problems == ()
 
 
@@ -157,7 +157,7 @@ def test_json_of_another_shape_is_refused_and_names_the_file(tmp_path: Path, val
     assert "mcpServers" in caught.value.hint
 
 
-def test_a_file_with_servers_at_the_wrong_place_says_where_they_go(tmp_path: Path) -> None:
+def test_a_file_with_servers_in_the_wrong_section_gets_a_hint(tmp_path: Path) -> None:
     path = write(tmp_path / NAME, {"github": NODE})
     [warning] = warnings(read_config([path], {}))
     assert (warning.server, warning.file) == ("", path)
@@ -166,13 +166,13 @@ def test_a_file_with_servers_at_the_wrong_place_says_where_they_go(tmp_path: Pat
         assert read_config([write(path, fine)], {}).problems == ()
 
 
-def test_a_server_written_twice_is_told(tmp_path: Path) -> None:
+def test_a_duplicate_server_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / NAME, '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}')
     config = read_config([path], {})
-    assert [one.command for one in config.servers] == ["y"]
-    assert [one.server for one in warnings(config)] == ["a"]
+    assert [server.command for server in config.servers] == ["y"]
+    assert [problem.server for problem in warnings(config)] == ["a"]
     write(path, '{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {}}')
-    assert ["mcpServers" in one.message for one in warnings(read_config([path], {}))] == [True]
+    assert ["mcpServers" in problem.message for problem in warnings(read_config([path], {}))] == [True]
 
 
 def test_comments_and_trailing_commas_are_fine(tmp_path: Path) -> None:
@@ -184,26 +184,26 @@ def test_comments_and_trailing_commas_are_fine(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
 @given(st.dictionaries(st.text(), ENTRIES | JSON, max_size=4))
-def test_any_servers_are_read_or_told_and_a_good_one_is_always_read(
+def test_any_servers_are_read_or_reported_and_a_valid_one_is_always_read(
     tmp_path: Path, servers: dict[str, object]
 ) -> None:
     config = read(tmp_path, {**servers, "good": NODE}, {"A": "a", "HOME": "/h"})
-    assert "good" in [one.name for one in config.servers]
-    assert all(is_server_name(one.name) for one in config.servers)
-    assert all(one.message and one.fix for one in config.problems)
+    assert "good" in [server.name for server in config.servers]
+    assert all(is_server_name(server.name) for server in config.servers)
+    assert all(problem.message and problem.fix for problem in config.problems)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
 @given(JSON | st.dictionaries(st.sampled_from(["mcpServers", "servers"]), JSON))
 def test_any_json_is_read_or_refused(tmp_path: Path, value: object) -> None:
     path = write(tmp_path / NAME, json.dumps(value))
-    told = ""
+    message = ""
     try:
         read_config([path], {})
     except ConfigInvalid as error:
-        told = error.message
+        message = error.message
     is_object = isinstance(value, dict) and all(
         value.get(key) is None or isinstance(value[key], dict) for key in ("mcpServers", "servers")
     )
-    assert (told == "") is is_object
-    assert is_object or str(path) in told
+    assert (message == "") is is_object
+    assert is_object or str(path) in message

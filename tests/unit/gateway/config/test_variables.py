@@ -1,4 +1,4 @@
-"""Variables in texts."""
+"""Variables in texts of a config file."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def test_variables_are_filled_in(text: str, filled: str) -> None:
 
 def test_a_variable_that_is_not_set_is_named_with_a_way_to_set_it() -> None:
     _, findings = fill("x ${GITHUB_TOKEN} ${env:OTHER}", HERE)
-    assert [one.message for one in findings] == [
+    assert [finding.message for finding in findings] == [
         "needs the variable GITHUB_TOKEN, which is not set",
         "needs the variable OTHER, which is not set",
     ]
@@ -57,7 +57,7 @@ def test_a_variable_that_is_not_set_is_named_with_a_way_to_set_it() -> None:
     assert "${GITHUB_TOKEN:-" in findings[0].fix
 
 
-def test_an_input_of_vs_code_is_told_as_something_to_fill_in() -> None:
+def test_an_input_of_vs_code_is_reported_with_a_variable_to_set() -> None:
     _, [finding] = fill("${input:api-key}", HERE)
     assert "'api-key'" in finding.message
     assert "${API_KEY}" in finding.fix
@@ -66,7 +66,7 @@ def test_an_input_of_vs_code_is_told_as_something_to_fill_in() -> None:
 @pytest.mark.parametrize(
     "text", ["${", "a ${A", "${A:-${B}", "${}", "${A B}", "${A-x}", "${config:x}", "${1}", "${:-}${"]
 )
-def test_what_looks_like_a_variable_and_is_none_is_told(text: str) -> None:
+def test_an_invalid_variable_is_reported(text: str) -> None:
     _, findings = fill(text, HERE)
     assert findings
 
@@ -75,10 +75,10 @@ def test_no_message_quotes_the_text_around_a_variable() -> None:
     for text in ("hunter2${oops oops}", "hunter2${A", "${input:hunter2 x}", "hunter2${NO}"):
         _, findings = fill(text, HERE)
         assert findings
-        assert "hunter2" not in "".join(one.message + one.fix for one in findings)
+        assert "hunter2" not in "".join(finding.message + finding.fix for finding in findings)
 
 
-def test_without_a_home_folder_the_home_folder_is_told_to_be_missing() -> None:
+def test_a_missing_home_folder_is_reported() -> None:
     _, [finding] = fill("${userHome}", Surroundings({}, Path("/p")))
     assert "userHome" in finding.message
 
@@ -115,7 +115,7 @@ def test_escaped_text_comes_out_as_it_was(text: str) -> None:
 
 
 @given(st.text(alphabet="${}:-AB_env input"))
-def test_any_text_is_filled_in_or_told(text: str) -> None:
+def test_any_text_is_expanded_or_reported(text: str) -> None:
     filled, findings = fill(text, HERE)
     assert findings or isinstance(filled, str)
     if "${" not in text:

@@ -1,4 +1,4 @@
-"""Changes of config files, on a real file system."""
+"""Watching config files on a real file system."""
 
 import asyncio
 import os
@@ -33,21 +33,21 @@ def file(tmp_path: Path) -> Path:
 
 
 async def soon(changes: AsyncIterator[None]) -> bool:
-    """Whether there is one more change; False at the end."""
+    """Return whether there is another change; False at the end."""
     async with asyncio.timeout(20):
         return await anext(changes, True) is None
 
 
 async def watching(file: Path, stop: asyncio.Event, look: float = NEVER) -> AsyncIterator[None]:
-    """Changes that only the folders can tell: one change has passed, and the folders are watched."""
+    """Watch changes by folder events only, after a first change."""
     changes = config_changes([file], stop, look_seconds=look)
     await asyncio.to_thread(file.write_text, "passed")
     assert await soon(changes)
     return changes
 
 
-async def told_of(changes: AsyncIterator[None], *steps: Callable[[], object]) -> bool:
-    """Whether a change made while the folders are watched is told."""
+async def is_reported(changes: AsyncIterator[None], *steps: Callable[[], object]) -> bool:
+    """Return whether a change is reported while the folders are watched."""
     waiting = asyncio.ensure_future(soon(changes))
     await asyncio.sleep(0)
     for step in steps:
@@ -76,16 +76,16 @@ def removed_and_made(file: Path) -> None:
     ],
     ids=["changed", "removed", "replaced", "removed and made"],
 )
-async def test_the_folder_tells_of_every_kind_of_change(
+async def test_the_folder_reports_every_kind_of_change(
     file: Path, stop: asyncio.Event, change: Callable[[Path], object]
 ) -> None:
-    assert await told_of(await watching(file, stop), lambda: change(file))
+    assert await is_reported(await watching(file, stop), lambda: change(file))
 
 
-async def test_a_file_that_does_not_exist_yet_is_told_when_it_is_made(file: Path, stop: asyncio.Event) -> None:
+async def test_the_creation_of_a_file_is_reported(file: Path, stop: asyncio.Event) -> None:
     changes = await watching(file, stop)
-    assert await told_of(changes, file.unlink)
-    assert await told_of(changes, lambda: file.write_text("made"))
+    assert await is_reported(changes, file.unlink)
+    assert await is_reported(changes, lambda: file.write_text("made"))
 
 
 async def test_a_change_between_the_call_and_the_first_wait_is_not_lost(file: Path, stop: asyncio.Event) -> None:
@@ -94,7 +94,7 @@ async def test_a_change_between_the_call_and_the_first_wait_is_not_lost(file: Pa
     assert await soon(changes)
 
 
-async def test_many_changes_at_once_are_told_a_few_times_at_most(file: Path, stop: asyncio.Event) -> None:
+async def test_many_changes_at_once_are_reported_a_few_times_at_most(file: Path, stop: asyncio.Event) -> None:
     changes = await watching(file, stop)
 
     def burst() -> None:
@@ -103,19 +103,17 @@ async def test_many_changes_at_once_are_told_a_few_times_at_most(file: Path, sto
         file.write_text("end")
 
     began, writing = time.monotonic(), asyncio.ensure_future(asyncio.to_thread(burst))
-    told = 0
+    reports = 0
     while await soon(changes):
-        told += 1
+        reports += 1
         if await asyncio.to_thread(file.read_text) == "end":
             break
     await writing
     # A writer that gets no turn for a moment leaves the file quiet for that moment.
-    assert 1 <= told <= 5 + 10 * (time.monotonic() - began)
+    assert 1 <= reports <= 5 + 10 * (time.monotonic() - began)
 
 
-async def test_other_files_of_the_folder_and_the_same_content_are_not_told(
-    file: Path, stop: asyncio.Event
-) -> None:
+async def test_other_files_and_unchanged_content_are_not_reported(file: Path, stop: asyncio.Event) -> None:
     changes = await watching(file, stop)
 
     def noise() -> None:
@@ -123,38 +121,38 @@ async def test_other_files_of_the_folder_and_the_same_content_are_not_told(
         os.utime(file)
         file.write_text(file.read_text())
 
-    assert await told_of(
+    assert await is_reported(
         changes, noise, lambda: file.with_name("more").write_text("x"), lambda: file.write_text("y")
     )
-    assert not await told_of(changes, noise, stop.set)
+    assert not await is_reported(changes, noise, stop.set)
 
 
-async def test_a_link_to_another_folder_is_looked_through(tmp_path: Path, file: Path, stop: asyncio.Event) -> None:
+async def test_a_link_to_another_folder_is_followed(tmp_path: Path, file: Path, stop: asyncio.Event) -> None:
     link = tmp_path / ".toolscript.json"
     link.symlink_to(file)
     changes = config_changes([link], stop, look_seconds=0.05)
-    assert await told_of(changes, lambda: file.write_text("changed"))
-    assert await told_of(changes, lambda: file.write_text("again"))
+    assert await is_reported(changes, lambda: file.write_text("changed"))
+    assert await is_reported(changes, lambda: file.write_text("again"))
 
 
 async def test_a_folder_that_does_not_exist_yet_is_waited_for(tmp_path: Path, stop: asyncio.Event) -> None:
     path = tmp_path / "later" / ".toolscript.json"
     changes = config_changes([path], stop, look_seconds=AT_ONCE)
-    assert await told_of(changes, path.parent.mkdir, lambda: path.write_text("made"))
-    assert await told_of(changes, lambda: path.write_text("changed"))
+    assert await is_reported(changes, path.parent.mkdir, lambda: path.write_text("made"))
+    assert await is_reported(changes, lambda: path.write_text("changed"))
 
 
 async def test_a_folder_that_is_removed_and_made_again_is_followed(file: Path, stop: asyncio.Event) -> None:
     changes = await watching(file, stop, look=0.05)
-    assert await told_of(changes, file.unlink, file.parent.rmdir)
-    assert await told_of(changes, file.parent.mkdir, lambda: file.write_text("again"))
-    assert await told_of(changes, lambda: file.write_text("changed"))
+    assert await is_reported(changes, file.unlink, file.parent.rmdir)
+    assert await is_reported(changes, file.parent.mkdir, lambda: file.write_text("again"))
+    assert await is_reported(changes, lambda: file.write_text("changed"))
 
 
 @pytest.mark.parametrize(
     "error", [OSError("no space left for watches"), RuntimeError("broken watcher"), ImportError()]
 )
-async def test_where_nothing_can_be_watched_files_are_looked_at(
+async def test_files_are_polled_where_folders_cannot_be_watched(
     file: Path, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -162,8 +160,8 @@ async def test_where_nothing_can_be_watched_files_are_looked_at(
 
     monkeypatch.setattr(watchfiles, "awatch", refuse)
     changes = config_changes([file], stop, look_seconds=AT_ONCE)
-    assert await told_of(changes, lambda: file.write_text("changed"))
-    assert await told_of(changes, file.unlink)
+    assert await is_reported(changes, lambda: file.write_text("changed"))
+    assert await is_reported(changes, file.unlink)
 
 
 async def test_it_ends_when_it_is_stopped_at_any_time(file: Path, stop: asyncio.Event) -> None:
@@ -175,7 +173,7 @@ async def test_it_ends_when_it_is_stopped_at_any_time(file: Path, stop: asyncio.
     assert not await soon(config_changes([file], stop))
 
 
-async def test_who_gives_up_waiting_does_not_stop_the_others(file: Path, stop: asyncio.Event) -> None:
+async def test_a_cancelled_watcher_does_not_stop_the_others(file: Path, stop: asyncio.Event) -> None:
     changes = await watching(file, stop)
     waiting = asyncio.ensure_future(soon(changes))
     await asyncio.sleep(0)
@@ -217,7 +215,7 @@ def read_if_there(path: Path) -> str:
         ("toolscript.gateway.config.watch", ["anyio", "watchfiles"]),
     ],
 )
-def test_what_takes_long_to_load_is_loaded_when_it_is_used(module: str, late: list[str]) -> None:
+def test_the_slow_library_is_imported_on_first_use(module: str, late: list[str]) -> None:
     code = f"import sys, {module}; print([name for name in {late} if name in sys.modules])"
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert shown.strip() == "[]"
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert output.strip() == "[]"

@@ -1,4 +1,4 @@
-"""A gateway over servers in memory, as an app."""
+"""An app of a gateway with in-memory servers."""
 
 from collections.abc import AsyncIterator
 

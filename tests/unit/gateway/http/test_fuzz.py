@@ -1,4 +1,4 @@
-"""Whatever is asked, the answer is documented: nothing is ever our fault."""
+"""Fuzzing: every request gets a documented answer, never an internal error."""
 
 import json
 from urllib.parse import quote
@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 
-from tests.unit.gateway.http.asking import Reply, ask
+from tests.unit.gateway.http.requests import Reply, ask
 
 pytestmark = pytest.mark.requirement("TS-008")
 

@@ -1,11 +1,11 @@
-"""Every route: what it answers, and what it refuses."""
+"""Every route: its answers and its errors."""
 
 import json
 
 import pytest
 from starlette.applications import Starlette
 
-from tests.unit.gateway.http.asking import ask
+from tests.unit.gateway.http.requests import ask
 
 pytestmark = pytest.mark.requirement("TS-008")
 
@@ -21,13 +21,13 @@ async def test_a_search_answers_in_the_documented_shape(app: Starlette) -> None:
     assert reply.json["totalResults"] >= 1
 
 
-async def test_where_a_request_names_none_the_settings_hold(app: Starlette) -> None:
+async def test_a_request_without_parameters_uses_the_settings(app: Starlette) -> None:
     reply = await ask(app, "/search?q=file")
     assert (len(reply.json["results"]), reply.json["threshold"]) == (2, 0.0)
     assert len((await ask(app, "/search?q=file&limit=3")).json["results"]) == 3
 
 
-async def test_an_empty_answer_is_no_error_and_says_what_to_change(app: Starlette) -> None:
+async def test_an_empty_answer_is_not_an_error_and_has_a_hint(app: Starlette) -> None:
     reply = await ask(app, "/search?q=a%20file&threshold=1")
     assert (reply.status, reply.json["results"], reply.json["totalResults"]) == (200, [], 0)
     assert "threshold" in reply.json["hint"]
@@ -42,10 +42,10 @@ async def test_the_verdict_does_not_depend_on_the_threshold(app: Starlette) -> N
         assert (nothing_fits["good_match"], nothing_fits["unmatched_words"]) == (False, ["zzz", "qqq"])
 
 
-async def test_parts_and_schemas_come_when_they_are_asked_for(app: Starlette) -> None:
+async def test_parts_and_schemas_are_returned_on_request(app: Starlette) -> None:
     hit = (await ask(app, "/search?q=read_file&limit=1&explain=true&schemas=1")).json["results"][0]
     assert hit["parts"]["fuzzy"] == 1.0
-    assert hit["parts"]["standing"]["name"] > 0
+    assert hit["parts"]["contributions"]["name"] > 0
     assert hit["inputSchema"]["properties"]["path"]["type"] == "string"
 
 
@@ -92,7 +92,7 @@ async def test_a_parameter_out_of_range_is_refused_by_name(
     assert reply.error["details"].get("field") == field
 
 
-async def test_until_a_server_has_answered_a_search_is_503_and_health_says_starting(starting: Starlette) -> None:
+async def test_until_a_server_has_answered_a_search_is_503_and_health_is_starting(starting: Starlette) -> None:
     reply = await ask(starting, "/search?q=x")
     assert (reply.status, reply.error["code"]) == (503, "UNAVAILABLE")
     health = await ask(starting, "/health")
@@ -128,12 +128,12 @@ async def test_tools_can_be_filtered_and_have_their_schemas(app: Starlette) -> N
 
 
 @pytest.mark.parametrize("query", ["offset=-1", "offset=x", "limit=x", "limit=-3", "offset=1.0"])
-async def test_a_page_that_is_none_is_refused(app: Starlette, query: str) -> None:
+async def test_an_invalid_page_is_refused(app: Starlette, query: str) -> None:
     assert (await ask(app, f"/tools?{query}")).status == 422
 
 
 @pytest.mark.requirement("TS-009")
-async def test_types_are_a_module_of_what_was_asked_for(app: Starlette) -> None:
+async def test_types_are_a_module_of_the_requested_tools(app: Starlette) -> None:
     reply = await ask(app, "/runtime/tools.ts?filter=mail")
     assert (reply.status, reply.headers["content-type"]) == (200, "application/typescript; charset=utf-8")
     text = reply.body.decode()
@@ -146,7 +146,7 @@ async def test_types_are_a_module_of_what_was_asked_for(app: Starlette) -> None:
 
 
 @pytest.mark.requirement("TS-010")
-async def test_a_call_hands_on_the_arguments_and_what_came_back(app: Starlette) -> None:
+async def test_a_call_passes_on_the_arguments_and_the_result(app: Starlette) -> None:
     body = json.dumps({"path": "a", "n": [1, None, {"ü": "💥"}]}).encode()
     reply = await ask(app, "/tools/files__read_file", method="POST", body=body)
     assert reply.status == 200
@@ -195,7 +195,7 @@ async def test_a_call_that_cannot_be_made_says_why(app: Starlette, tool: str, st
     ],
     ids=lambda body: repr(body[:16]),
 )
-async def test_a_body_that_is_no_json_object_is_refused(app: Starlette, body: bytes) -> None:
+async def test_a_body_other_than_a_json_object_is_refused(app: Starlette, body: bytes) -> None:
     reply = await ask(app, "/tools/files__read_file", method="POST", body=body)
     assert (reply.status, reply.error["code"]) == (422, "VALIDATION_ERROR")
 
@@ -223,7 +223,7 @@ async def test_a_body_has_a_limit_however_it_arrives(app: Starlette, length: int
         ("OPTIONS", "/search", 405, "VALIDATION_ERROR"),
     ],
 )
-async def test_the_frameworks_own_errors_have_the_one_shape(
+async def test_errors_of_the_framework_have_the_common_format(
     app: Starlette, method: str, path: str, status: int, code: str
 ) -> None:
     reply = await ask(app, path, method=method)

@@ -1,4 +1,4 @@
-"""Clients of both generations, on a server in this process."""
+"""Clients of both protocol versions, on a server in this process."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ async def call(gateway: Gateway, name: str, arguments: dict[str, Any], mode: str
 
 
 def text_of(result: CallToolResult) -> str:
-    """The words of an answer that is one block of text."""
+    """Return the text of an answer with one text block."""
     (block,) = result.content
     assert isinstance(block, TextContent)
     return block.text

@@ -17,7 +17,7 @@ FOLDER = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT.*")
 
 
 def installed() -> Path:
-    """The folder with the suite in it, installed by whoever comes first."""
+    """Return the folder of the suite, installed by the first process."""
     lock = (PINNED / "package-lock.json").read_bytes() + (PINNED / "package.json").read_bytes()
     folder = Path(tempfile.gettempdir()) / f"toolscript-conformance-{hashlib.sha256(lock).hexdigest()[:16]}"
     with Path(f"{folder}.lock").open("w", encoding="utf-8") as held:
@@ -37,7 +37,7 @@ def _install(folder: Path) -> Path:
 
 
 def required(revision: str) -> set[str]:
-    """The scenarios that a server of this revision has to pass."""
+    """Return the scenarios that a server of this revision must pass."""
     page = _package() / "requirements" / f"{revision}.yaml"
     listed = re.search(r"^server:\n((?:  - .*\n)+)", page.read_text("utf-8"), re.MULTILINE)
     assert listed, "the suite lists its requirements differently now"
@@ -45,7 +45,7 @@ def required(revision: str) -> set[str]:
 
 
 async def failing_checks(url: str, results: Path, *what: str) -> dict[str, list[str]]:
-    """Every scenario that ran, with what each of its failing checks says; an empty list where all passed."""
+    """Return every scenario that ran with the messages of its failing checks; an empty list if all passed."""
     shim = PINNED / "older_node.mjs"
     command = ["node", "--import", str(shim), str(_package() / "dist" / "index.js"), "server", "--url", url]
     with anyio.fail_after(SECONDS):

@@ -1,4 +1,4 @@
-"""What of the conformance suite does not pass, and why. The list is exact: what passes must not be on it."""
+"""Expected failures of the conformance suite, with reasons. The list is exact: it has no passing checks."""
 
 from collections.abc import Iterable
 
@@ -53,7 +53,7 @@ _NOT_TOOLS = _each(
     ),
 )
 
-# At /mcp/{server}, where every name is the server's own.
+# At /mcp/{server}, which proxies the server.
 THROUGH_THE_GATEWAY: dict[str, str] = {**_TASKS}
 
 # At /mcp, with the three tools.
@@ -91,7 +91,7 @@ THREE_TOOLS_2025: dict[str, str] = {
     ),
 }
 
-# At the service's /mcp, which has tools only as well, and none of the suite's.
+# At the service's /mcp, which has only tools, too, and none of the suite's.
 SERVICE_TOOLS = THREE_TOOLS
 SERVICE_TOOLS_OLD: dict[str, dict[str, str]] = {
     "2025-06-18": THREE_TOOLS_2025,

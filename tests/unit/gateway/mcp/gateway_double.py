@@ -1,10 +1,10 @@
-"""A gateway in memory: a few tools, found by the words they contain, that answer what they were told to."""
+"""An in-memory gateway: a few tools, found by the words they contain, with scripted replies."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolscript.core.errors import NotFound, ServerUnavailable
-from toolscript.core.items import Item, ItemKind, JsonObject, is_wanted, tool_id
+from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalQuery, ScoreParts
 
@@ -48,7 +48,7 @@ def _has(word: str) -> Callable[[Item], bool]:
 
 @dataclass
 class GatewayDouble:
-    """`replies` are what calls answer, by tool; an exception among them is raised."""
+    """`replies` are the results of calls by tool; an exception is raised."""
 
     found: Sequence[Item] = ITEMS
     replies: dict[str, CallResult | Exception] = field(default_factory=dict)
@@ -84,11 +84,11 @@ class GatewayDouble:
         words = _words(text)
         matched = [word for word in words if _has(word)(item)]
         share = len(matched) / len(words)
-        parts = ScoreParts(words=share, standing={"words": share, "action": -0.5})
+        parts = ScoreParts(words=share, contributions={"words": share, "action": -0.5})
         return LocalHit(item, share, f"has {', '.join(matched) or 'nothing'}", parts)
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
-        return [item for item in self.found if is_wanted(item.server, item.name, wanted)]
+        return [item for item in self.found if is_allowed(item.server, item.name, wanted)]
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
         names = [tool_id(item.server, item.name) for item in await self.items(wanted)]

@@ -16,7 +16,7 @@ from toolscript.gateway.model import Gateway
 
 @asynccontextmanager
 async def serve_gateway(gateway: Gateway) -> AsyncIterator[str]:
-    """The address of a gateway's own endpoint."""
+    """Return the address of a gateway's own endpoint."""
     app, opened = mcp_asgi(create_mcp_server(gateway, "1.2.3"))
     async with serve([Route("/mcp", app)], opened) as address:
         yield f"{address}/mcp"
@@ -24,7 +24,7 @@ async def serve_gateway(gateway: Gateway) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def serve(routes: Sequence[BaseRoute], *opened: AbstractAsyncContextManager[None]) -> AsyncIterator[str]:
-    """The socket listens from the start, so that nobody has to wait for the server behind it."""
+    """The socket listens from the start, so that clients need not wait for the server."""
     async with AsyncExitStack() as stack:
         listening = stack.enter_context(_listening())
         for one in opened:
@@ -41,7 +41,7 @@ async def serve(routes: Sequence[BaseRoute], *opened: AbstractAsyncContextManage
 
 
 def _listening() -> socket.socket:
-    """Its protocol is named: asyncio sends small packets at once only where it is, and each answer took 40 ms."""
+    """With the protocol named, asyncio sends small packets at once; otherwise each answer took 40 ms."""
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     opened.bind(("127.0.0.1", 0))
     opened.listen(128)

@@ -1,4 +1,4 @@
-"""A gateway on stdin and stdout, with a tool that prints and logs where it should not."""
+"""A gateway on stdin and stdout, with a tool that wrongly prints and logs to stdout."""
 
 import logging
 import sys

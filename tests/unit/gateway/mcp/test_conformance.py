@@ -1,4 +1,4 @@
-"""The MCP project's own conformance suite, at /mcp and at /mcp/{server}, in both generations of the protocol."""
+"""The MCP project's own conformance suite, at /mcp and at /mcp/{server}, in both protocol versions."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def failed(found: dict[str, list[str]]) -> set[str]:
 
 
 @pytest.mark.requirement("TS-010")
-async def test_all_that_2026_07_28_requires_of_a_server_passes_through_the_gateway(tmp_path: Path) -> None:
+async def test_the_gateway_passes_the_required_scenarios_of_2026_07_28(tmp_path: Path) -> None:
     async with serve_everything_through_the_gateway() as url:
         found = await failing_checks(url, tmp_path, *MODERN)
     assert required("2026-07-28") <= found.keys()
@@ -37,6 +37,7 @@ async def test_all_that_2026_07_28_requires_of_a_server_passes_through_the_gatew
     assert failed(found) == expected_failures.THROUGH_THE_GATEWAY.keys()
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("TS-010")
 async def test_all_of_2025_06_18_passes_through_the_gateway(tmp_path: Path) -> None:
     async with serve_everything_through_the_gateway() as url:
@@ -54,6 +55,7 @@ async def test_the_three_tools_fail_exactly_what_is_listed_in_2026_07_28(tmp_pat
     assert len(found["server-stateless"]) == 4, found["server-stateless"]
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("TS-010")
 async def test_the_three_tools_fail_exactly_what_is_listed_in_2025_06_18(tmp_path: Path) -> None:
     async with serve_gateway(GatewayDouble()) as url:

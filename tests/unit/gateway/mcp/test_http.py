@@ -1,4 +1,4 @@
-"""The gateway's endpoint over HTTP: clients of both generations, and what a plain HTTP client sees."""
+"""The gateway's endpoint over HTTP: clients of both protocol versions, and plain HTTP requests."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -34,7 +34,7 @@ def message(method: str, number: int | None = 1, **params: Any) -> dict[str, Any
 
 
 def result_of(answer: httpx2.Response) -> dict[str, Any]:
-    """The answer to a request, whether it came as JSON or as the one event of a stream."""
+    """Return the answer to a request, sent as JSON or as the only event of a stream."""
     assert answer.status_code == 200, answer.text
     if answer.headers["content-type"].startswith("application/json"):
         body: dict[str, Any] = answer.json()
@@ -49,14 +49,14 @@ def result_of(answer: httpx2.Response) -> dict[str, Any]:
 async def test_a_client_searches_and_calls_over_http(url: str, mode: str, protocol: str) -> None:
     async with Client(url, mode=mode) as client:
         assert client.protocol_version == protocol
-        found = await client.call_tool("search_tools", {"query": "read file", "limit": 1})
+        search_result = await client.call_tool("search_tools", {"query": "read file", "limit": 1})
         called = await client.call_tool("call_tool", {"tool": "files__read_file"})
-    assert text_of(found).startswith("files__read_file 1.00")
+    assert text_of(search_result).startswith("files__read_file 1.00")
     assert text_of(called) == "called files__read_file"
 
 
 @pytest.mark.requirement("TS-010")
-async def test_a_client_of_2025_06_18_shakes_hands_lists_and_calls(url: str, http: httpx2.AsyncClient) -> None:
+async def test_a_client_of_2025_06_18_initialises_lists_and_calls(url: str, http: httpx2.AsyncClient) -> None:
     client: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": ME}
     welcome = await http.post(url, headers=ACCEPT, json=message("initialize", **client))
     assert result_of(welcome)["protocolVersion"] == "2025-06-18"
@@ -65,8 +65,8 @@ async def test_a_client_of_2025_06_18_shakes_hands_lists_and_calls(url: str, htt
     assert ready.status_code == 202
     listed = result_of(await http.post(url, headers=OLD, json=message("tools/list", 2)))
     assert [tool["name"] for tool in listed["tools"]] == ["search_tools", "describe_tool", "call_tool"]
-    asked = message("tools/call", 3, name="call_tool", arguments={"tool": "files__read_file"})
-    called = result_of(await http.post(url, headers=OLD, json=asked))
+    request = message("tools/call", 3, name="call_tool", arguments={"tool": "files__read_file"})
+    called = result_of(await http.post(url, headers=OLD, json=request))
     assert called == {"content": [{"type": "text", "text": "called files__read_file"}], "isError": False}
 
 
@@ -78,8 +78,8 @@ async def test_a_session_of_an_earlier_gateway_does_not_lock_a_client_out(
 
 
 async def test_wrong_arguments_are_invalid_params_in_2025_06_18(url: str, http: httpx2.AsyncClient) -> None:
-    asked = message("tools/call", name="search_tools", arguments={"query": " "})
-    refused = result_of(await http.post(url, headers=OLD, json=asked))["error"]
+    request = message("tools/call", name="search_tools", arguments={"query": " "})
+    refused = result_of(await http.post(url, headers=OLD, json=request))["error"]
     assert refused["code"] == -32602
     assert refused["message"] == "the query is blank. say in a few words what the tool should do"
     assert refused["data"]["error"]["code"] == "VALIDATION_ERROR"
@@ -103,7 +103,7 @@ async def test_there_is_no_stream_to_open_and_no_session_to_end(
         ({"Host": "[::1]:1234"}, 200),
     ],
 )
-async def test_only_pages_and_names_of_this_machine_are_let_in(
+async def test_only_pages_and_hosts_of_this_machine_are_accepted(
     url: str, http: httpx2.AsyncClient, headers: dict[str, str], status: int
 ) -> None:
     answer = await http.post(url, headers={**OLD, **headers}, json=message("tools/list"))

@@ -1,4 +1,4 @@
-"""A result of any size reaches a model in pieces that it can take."""
+"""Results of any size reach a model in parts of limited length."""
 
 import re
 from collections.abc import Callable
@@ -21,29 +21,29 @@ def text_of(result: CallResult) -> str:
 
 
 def id_in(result: CallResult) -> str:
-    found = re.search(r'"id":"([0-9a-f]+)"', text_of(result))
-    assert found is not None
-    return found[1]
+    match = re.search(r'"id":"([0-9a-f]+)"', text_of(result))
+    assert match is not None
+    return match[1]
 
 
-def test_what_fits_is_handed_on_as_it_is() -> None:
+def test_a_small_result_is_returned_unchanged() -> None:
     small = CallResult([{"type": "text", "text": "x" * MAX_CHARACTERS}], {"a": [1, None, 2.5]}, is_error=True)
     assert LargeResults().fitting(small) == small
 
 
-def test_a_large_text_is_cut_once_and_says_how_to_read_on() -> None:
-    """Of 6.7 MB and as much again as data, the model gets a piece."""
-    shown = LargeResults().fitting(CallResult([{"type": "text", "text": LINES}], {"result": LINES}))
-    assert shown.structured_content is None
-    assert len(text_of(shown)) < MAX_CHARACTERS + ROOM
-    assert LINES.startswith(text_of(shown)[:MAX_CHARACTERS])
-    assert f"of {len(LINES):,}" in text_of(shown)
+def test_a_large_text_is_truncated_once_and_says_how_to_read_on() -> None:
+    """Of 6.7 MB of text and as much structured data, the model gets a part."""
+    fitted = LargeResults().fitting(CallResult([{"type": "text", "text": LINES}], {"result": LINES}))
+    assert fitted.structured_content is None
+    assert len(text_of(fitted)) < MAX_CHARACTERS + ROOM
+    assert LINES.startswith(text_of(fitted)[:MAX_CHARACTERS])
+    assert f"of {len(LINES):,}" in text_of(fitted)
 
 
-def test_the_pieces_are_the_whole() -> None:
+def test_the_parts_add_up_to_the_whole_text() -> None:
     results = LargeResults()
-    shown = results.fitting(CallResult([{"type": "text", "text": LINES[:250_000]}]))
-    key, read, offset = id_in(shown), text_of(shown)[:MAX_CHARACTERS], MAX_CHARACTERS
+    fitted = results.fitting(CallResult([{"type": "text", "text": LINES[:250_000]}]))
+    key, read, offset = id_in(fitted), text_of(fitted)[:MAX_CHARACTERS], MAX_CHARACTERS
     while offset < 250_000:
         piece = text_of(results.read({"id": key, "offset": offset, "limit": 30_000})).rpartition("\n[")[0]
         read, offset = read + piece, offset + len(piece)
@@ -51,7 +51,7 @@ def test_the_pieces_are_the_whole() -> None:
     assert "ends at character 250,000" in text_of(results.read({"id": key, "offset": 250_000}))
 
 
-def test_a_text_in_it_can_be_jumped_to() -> None:
+def test_reading_can_start_at_a_given_text() -> None:
     results = LargeResults()
     key = id_in(results.fitting(CallResult([{"type": "text", "text": LINES}])))
     assert text_of(results.read({"id": key, "find": "line 654321", "limit": 20})).startswith(
@@ -60,26 +60,26 @@ def test_a_text_in_it_can_be_jumped_to() -> None:
     assert "is not in the rest" in text_of(results.read({"id": key, "find": "nowhere"}))
 
 
-def test_data_without_text_is_cut_as_well() -> None:
-    shown = LargeResults().fitting(CallResult([], {"rows": [LINES[:100_000]]}))
-    assert text_of(shown).startswith('{"rows":["line 0')
-    assert shown.structured_content is None
+def test_structured_data_without_text_is_truncated_too() -> None:
+    fitted = LargeResults().fitting(CallResult([], {"rows": [LINES[:100_000]]}))
+    assert text_of(fitted).startswith('{"rows":["line 0')
+    assert fitted.structured_content is None
 
 
-def test_pictures_stay_and_those_that_no_client_takes_are_named() -> None:
+def test_pictures_are_kept_and_oversized_ones_are_named() -> None:
     picture = {"type": "image", "mimeType": "image/png", "data": "A" * 100_000}
     huge = {"type": "image", "mimeType": "image/png", "data": "A" * 9_000_000}
-    shown = LargeResults().fitting(CallResult([picture, huge, {"type": "text", "text": LINES}]))
-    assert [block["type"] for block in shown.content] == ["text", "image"]
+    fitted = LargeResults().fitting(CallResult([picture, huge, {"type": "text", "text": LINES}]))
+    assert [block["type"] for block in fitted.content] == ["text", "image"]
     assert "image of 6 MiB" in str(LargeResults().fitting(CallResult([huge])).content)
 
 
-def test_a_resource_with_a_large_text_is_cut() -> None:
+def test_a_resource_with_a_large_text_is_truncated() -> None:
     resource = {"type": "resource", "resource": {"uri": "file:///a", "text": LINES}}
     assert len(str(LargeResults().fitting(CallResult([resource])).content)) < MAX_CHARACTERS * 1.2
 
 
-def test_only_the_last_few_are_kept_and_ids_are_not_to_be_guessed() -> None:
+def test_only_the_last_few_results_are_kept_under_random_ids() -> None:
     results = LargeResults()
     keys = [
         id_in(results.fitting(CallResult([{"type": "text", "text": "x" * 50_000}]))) for _ in range(MAX_KEPT + 3)
@@ -94,12 +94,12 @@ def test_only_the_last_few_are_kept_and_ids_are_not_to_be_guessed() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"offset": -1}, {"offset": "1"}, {"limit": True}, {"limit": 0}, {"find": 3}, {"offset": 1.5}]
 )
-def test_arguments_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_read_arguments_are_refused(wrong: dict[str, Any]) -> None:
     results = LargeResults()
     key = id_in(results.fitting(CallResult([{"type": "text", "text": LINES}])))
-    asked: Callable[[], object] = lambda: results.read({"id": key, **wrong})  # noqa: E731
+    read: Callable[[], object] = lambda: results.read({"id": key, **wrong})  # noqa: E731
     with pytest.raises(InvalidRequest):
-        asked()
+        read()
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_arguments_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     ],
     ids=lambda block: str(block["type"]),
 )
-def test_no_kind_of_block_gets_past_the_limit_or_hides_something(block: dict[str, Any]) -> None:
-    shown = LargeResults().fitting(CallResult([{**block, "note\u202e": "a\u200b"}]))
-    said = "".join(map(str, shown.content[0].values()))
-    assert len(said) < MAX_CHARACTERS + ROOM
-    assert "\u202e" not in said
-    assert "\u200b" not in said
+def test_every_kind_of_block_is_limited_and_made_visible(block: dict[str, Any]) -> None:
+    fitted = LargeResults().fitting(CallResult([{**block, "note\u202e": "a\u200b"}]))
+    text = "".join(map(str, fitted.content[0].values()))
+    assert len(text) < MAX_CHARACTERS + ROOM
+    assert "\u202e" not in text
+    assert "\u200b" not in text
 
 
-def test_many_small_blocks_are_as_large_as_their_sum() -> None:
+def test_many_small_blocks_count_by_their_sum() -> None:
     links = [{"type": "resource_link", "uri": f"file:///{number}", "name": "x"} for number in range(5_000)]
     assert len(text_of(LargeResults().fitting(CallResult(links)))) < MAX_CHARACTERS + ROOM

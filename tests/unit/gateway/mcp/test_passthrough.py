@@ -1,4 +1,4 @@
-"""/mcp/{server}: one server as it is, with its own credentials and without the caller's."""
+"""/mcp/{server}: proxies one server, with its own credentials and without the client's."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,13 +26,13 @@ pytestmark = [pytest.mark.requirement("TS-010"), pytest.mark.slow]
 
 @dataclass
 class Upstream:
-    """A server that answers what it is told, and remembers what it was asked."""
+    """A server with scripted answers that records its requests."""
 
     answer: Callable[[Request], Awaitable[Response]]
-    asked: list[tuple[dict[str, str], bytes, str]] = field(default_factory=list)
+    requests: list[tuple[dict[str, str], bytes, str]] = field(default_factory=list)
 
     async def handle(self, request: Request) -> Response:
-        self.asked.append((dict(request.headers), await request.body(), str(request.url.query)))
+        self.requests.append((dict(request.headers), await request.body(), str(request.url.query)))
         return await self.answer(request)
 
 
@@ -64,7 +64,7 @@ async def test_a_client_uses_tools_prompts_and_resources_of_the_server_itself(mo
         assert (await client.read_resource("test://static-text")).contents
 
 
-async def test_the_callers_credentials_stay_and_the_servers_own_are_added() -> None:
+async def test_the_clients_credentials_are_removed_and_the_servers_own_are_added() -> None:
     upstream = answering(content_type="application/json")
     async with in_front_of(upstream) as (client, url):
         principal = {
@@ -77,7 +77,7 @@ async def test_the_callers_credentials_stay_and_the_servers_own_are_added() -> N
             "Mcp-Session-Id": "abc",
         }
         assert (await client.post(f"{url}?q=1", headers=principal, json=PING)).status_code == 200
-    ((headers, body, query),) = upstream.asked
+    ((headers, body, query),) = upstream.requests
     assert json.loads(body) == PING
     assert query == "team=a"
     assert headers["authorization"] == "Bearer the-servers-own"
@@ -87,7 +87,7 @@ async def test_the_callers_credentials_stay_and_the_servers_own_are_added() -> N
     assert headers.keys().isdisjoint({"cookie", "x-other", "origin"})
 
 
-async def test_of_the_servers_headers_only_those_of_the_protocol_come_back() -> None:
+async def test_only_protocol_headers_of_the_server_are_returned() -> None:
     upstream = answering(404, "gone", content_type="text/plain", mcp_session_id="s1", set_cookie="a=b", server="x")
     async with in_front_of(upstream) as (client, url):
         answer = await client.post(url, json=PING)
@@ -102,7 +102,7 @@ async def test_of_the_servers_headers_only_those_of_the_protocol_come_back() -> 
         (answering(307, location="http://elsewhere.example/"), "up has moved"),
     ],
 )
-async def test_what_concerns_only_us_and_the_server_is_not_handed_on(upstream: Upstream, says: str) -> None:
+async def test_errors_between_gateway_and_server_are_not_passed_on(upstream: Upstream, says: str) -> None:
     async with in_front_of(upstream) as (client, url):
         answer = await client.post(url, json=PING)
     assert answer.status_code == 502
@@ -110,7 +110,7 @@ async def test_what_concerns_only_us_and_the_server_is_not_handed_on(upstream: U
     assert answer.headers.keys().isdisjoint({"www-authenticate", "location"})
 
 
-async def test_pieces_of_a_stream_arrive_before_it_ends_and_leaving_it_is_noticed() -> None:
+async def test_chunks_of_a_stream_arrive_early_and_a_disconnect_is_noticed() -> None:
     gone = anyio.Event()
 
     async def pieces() -> AsyncIterator[str]:
@@ -157,9 +157,9 @@ async def test_a_server_that_cannot_be_reached_this_way_is_refused_with_the_reas
     assert answer.json()["error"]["details"]["hint"]
 
 
-async def test_a_page_from_elsewhere_is_not_let_through() -> None:
+async def test_a_page_from_another_origin_is_refused() -> None:
     upstream = answering()
     async with in_front_of(upstream) as (client, url):
         answer = await client.post(url, headers={"Origin": "http://evil.example"}, json=PING)
     assert answer.status_code == 403
-    assert upstream.asked == []
+    assert upstream.requests == []

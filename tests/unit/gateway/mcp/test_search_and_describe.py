@@ -1,4 +1,4 @@
-"""What a model is told about the three tools, and what it reads when it searches and asks for details."""
+"""Definitions of the three tools, and results of search_tools and describe_tool."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ async def test_a_client_sees_three_tools_and_how_to_use_them(mode: str, protocol
     assert [tool.output_schema is not None for tool in tools] == [True, True, False]
 
 
-async def test_what_a_client_sees_does_not_depend_on_the_catalog() -> None:
+async def test_the_tool_list_does_not_depend_on_the_catalog() -> None:
     seen = []
     for items in (ITEMS, ITEMS[:1], ()):
         async with connected(GatewayDouble(items)) as client:
@@ -42,7 +42,7 @@ async def test_what_a_client_sees_does_not_depend_on_the_catalog() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "asked"),
+    ("tool", "arguments"),
     [
         *(("search_tools", {"query": "read file", "detail": detail}) for detail in ("compact", "types", "schema")),
         ("search_tools", {"query": "oven bread file", "detail": "schema"}),
@@ -50,17 +50,17 @@ async def test_what_a_client_sees_does_not_depend_on_the_catalog() -> None:
         ("describe_tool", {"tools": ["files__read_file", "files__read_fil"]}),
     ],
 )
-async def test_what_is_answered_is_what_the_output_schema_says(tool: str, asked: dict[str, object]) -> None:
+async def test_every_result_matches_the_output_schema(tool: str, arguments: dict[str, object]) -> None:
     async with connected(GatewayDouble()) as client:
-        schemas = {one.name: one.output_schema for one in (await client.list_tools()).tools}
-    answer = await call(GatewayDouble(), tool, asked)
+        schemas = {tool_.name: tool_.output_schema for tool_ in (await client.list_tools()).tools}
+    answer = await call(GatewayDouble(), tool, arguments)
     jsonschema.validate(answer.structured_content, closed(schemas[tool]))
 
 
 def closed(schema: Any) -> Any:
-    """Nothing is answered that the schema does not tell of."""
+    """Close every object of a schema, so that undeclared fields fail."""
     if isinstance(schema, list):
-        return [closed(one) for one in schema]
+        return [closed(member) for member in schema]
     if not isinstance(schema, dict):
         return schema
     inner = {key: closed(value) for key, value in schema.items()}
@@ -70,19 +70,19 @@ def closed(schema: Any) -> Any:
 @pytest.mark.requirement("TS-003")
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_search_answers_in_one_line_for_each_tool(mode: str) -> None:
-    found = await call(GatewayDouble(), "search_tools", {"query": "read file"}, mode)
-    assert text_of(found).splitlines() == [
+    result = await call(GatewayDouble(), "search_tools", {"query": "read file"}, mode)
+    assert text_of(result).splitlines() == [
         "files__read_file 1.00: Read the contents of a file. (has read, file)",
         "files__write_file 0.50: Write text to a file. (has file)",
         "database__query_rows 0.50: " + one_line(ITEMS[3].description) + " (has read)",
     ]
-    assert found.structured_content is not None
-    assert found.structured_content["total"] == 3
-    assert found.structured_content["semantic"] is True
-    assert found.structured_content["hint"] == ""
-    assert found.structured_content["good_match"] is True
-    assert "unmatched_words" not in found.structured_content
-    assert found.structured_content["results"][0] == {
+    assert result.structured_content is not None
+    assert result.structured_content["total"] == 3
+    assert result.structured_content["semantic"] is True
+    assert result.structured_content["hint"] == ""
+    assert result.structured_content["good_match"] is True
+    assert "unmatched_words" not in result.structured_content
+    assert result.structured_content["results"][0] == {
         "tool": "files__read_file",
         "confidence": 1.0,
         "description": "Read the contents of a file.",
@@ -91,97 +91,97 @@ async def test_a_search_answers_in_one_line_for_each_tool(mode: str) -> None:
 
 
 async def test_a_long_description_is_cut_at_a_word() -> None:
-    found = await call(GatewayDouble(), "search_tools", {"query": "rows database"})
-    assert found.structured_content is not None
-    said = found.structured_content["results"][0]["description"]
-    assert said.endswith(" …")
-    assert len(said) <= MAX_DESCRIPTION + 2
-    assert one_line(ITEMS[3].description) == said
-    assert ITEMS[3].description.startswith(said.removesuffix(" …"))
+    result = await call(GatewayDouble(), "search_tools", {"query": "rows database"})
+    assert result.structured_content is not None
+    description = result.structured_content["results"][0]["description"]
+    assert description.endswith(" …")
+    assert len(description) <= MAX_DESCRIPTION + 2
+    assert one_line(ITEMS[3].description) == description
+    assert ITEMS[3].description.startswith(description.removesuffix(" …"))
 
 
 async def test_limit_and_threshold_reach_the_gateway_and_the_rest_is_counted() -> None:
     gateway = GatewayDouble()
-    found = await call(gateway, "search_tools", {"query": "read file", "limit": 1, "threshold": 0.2})
+    result = await call(gateway, "search_tools", {"query": "read file", "limit": 1, "threshold": 0.2})
     assert (gateway.queries[0].limit, gateway.queries[0].threshold) == (1, 0.2)
-    assert text_of(found).splitlines()[-1] == "1 of 3 shown; limit up to 10."
+    assert text_of(result).splitlines()[-1] == "1 of 3 shown; limit up to 10."
 
 
-async def test_a_search_without_limits_asks_for_five_at_the_usual_threshold() -> None:
+async def test_a_search_without_limits_requests_five_at_the_default_threshold() -> None:
     gateway = GatewayDouble()
     await call(gateway, "search_tools", {"query": "read file"})
     assert (gateway.queries[0].limit, gateway.queries[0].threshold) == (5, 0.35)
 
 
 @pytest.mark.requirement("TS-003")
-async def test_when_nothing_fits_the_near_misses_and_what_to_do_are_said() -> None:
-    found = await call(GatewayDouble(), "search_tools", {"query": "oven bread file"})
-    assert not found.is_error
-    assert text_of(found).splitlines() == [
+async def test_without_a_match_the_near_misses_and_a_hint_are_returned() -> None:
+    result = await call(GatewayDouble(), "search_tools", {"query": "oven bread file"})
+    assert not result.is_error
+    assert text_of(result).splitlines() == [
         "No good match. Matched nothing: oven, bread.",
         "Near misses:",
         "files__read_file 0.33: Read the contents of a file.",
         "files__write_file 0.33: Write text to a file.",
         "Say it in other words.",
     ]
-    data = found.structured_content
+    data = result.structured_content
     assert data is not None
     assert (data["good_match"], data["unmatched_words"], data["results"]) == (False, ["oven", "bread"], [])
     assert len(data["near_misses"]) == 2
 
 
 async def test_a_result_of_a_low_threshold_that_does_not_fit_is_called_a_guess() -> None:
-    asked = {"query": "oven bread file", "threshold": 0.1, "limit": 1}
-    found = await call(GatewayDouble(), "search_tools", asked)
-    assert text_of(found).splitlines() == [
+    arguments = {"query": "oven bread file", "threshold": 0.1, "limit": 1}
+    result = await call(GatewayDouble(), "search_tools", arguments)
+    assert text_of(result).splitlines() == [
         "No good match, the first is a guess. Matched nothing: oven, bread.",
         "files__read_file 0.33: Read the contents of a file. (has file)",
         "1 of 2 shown; limit up to 10.",
     ]
-    assert found.structured_content is not None
-    assert found.structured_content["good_match"] is False
+    assert result.structured_content is not None
+    assert result.structured_content["good_match"] is False
 
 
 async def test_a_good_match_below_the_threshold_is_not_called_a_bad_one() -> None:
-    found = await call(GatewayDouble(), "search_tools", {"query": "read file zzz", "threshold": 0.9})
-    assert text_of(found).splitlines()[:2] == ["Nothing reaches the threshold.", "Near misses:"]
-    assert found.structured_content is not None
-    assert found.structured_content["good_match"] is True
+    result = await call(GatewayDouble(), "search_tools", {"query": "read file zzz", "threshold": 0.9})
+    assert text_of(result).splitlines()[:2] == ["Nothing reaches the threshold.", "Near misses:"]
+    assert result.structured_content is not None
+    assert result.structured_content["good_match"] is True
 
 
-async def test_of_many_words_that_matched_nothing_the_text_names_some() -> None:
-    asked = {"query": " ".join(f"q{number}" for number in range(12))}
-    found = await call(GatewayDouble(), "search_tools", asked)
-    assert text_of(found).splitlines()[0] == "No good match. Matched nothing: q0, q1, q2, q3, q4, q5, q6, q7, …."
-    assert found.structured_content is not None
-    assert len(found.structured_content["unmatched_words"]) == 12
+async def test_the_text_names_some_of_many_unmatched_words() -> None:
+    arguments = {"query": " ".join(f"q{number}" for number in range(12))}
+    result = await call(GatewayDouble(), "search_tools", arguments)
+    assert text_of(result).splitlines()[0] == "No good match. Matched nothing: q0, q1, q2, q3, q4, q5, q6, q7, …."
+    assert result.structured_content is not None
+    assert len(result.structured_content["unmatched_words"]) == 12
 
 
 @pytest.mark.requirement("TS-006")
-async def test_an_answer_by_words_alone_says_so() -> None:
-    found = await call(GatewayDouble(semantic=False), "search_tools", {"query": "read file"})
-    assert found.structured_content is not None
-    assert found.structured_content["semantic"] is False
+async def test_a_keyword_only_answer_says_so() -> None:
+    result = await call(GatewayDouble(semantic=False), "search_tools", {"query": "read file"})
+    assert result.structured_content is not None
+    assert result.structured_content["semantic"] is False
 
 
-async def test_schemas_come_with_a_search_when_they_are_asked_for() -> None:
-    found = await call(GatewayDouble(), "search_tools", {"query": "create issue", "limit": 1, "detail": "schema"})
-    assert found.structured_content is not None
-    assert found.structured_content["results"][0]["input_schema"] == ITEMS[2].input_schema
-    assert json.loads(text_of(found).splitlines()[1]) == ITEMS[2].input_schema
+async def test_a_search_returns_schemas_on_request() -> None:
+    result = await call(GatewayDouble(), "search_tools", {"query": "create issue", "limit": 1, "detail": "schema"})
+    assert result.structured_content is not None
+    assert result.structured_content["results"][0]["input_schema"] == ITEMS[2].input_schema
+    assert json.loads(text_of(result).splitlines()[1]) == ITEMS[2].input_schema
 
 
 @pytest.mark.requirement("TS-009")
-async def test_types_of_exactly_the_found_tools_come_with_a_search_when_they_are_asked_for() -> None:
-    found = await call(GatewayDouble(), "search_tools", {"query": "create issue", "limit": 1, "detail": "types"})
-    assert found.structured_content is not None
-    assert found.structured_content["types"] == "function github__create_issue(): unknown"
-    assert text_of(found).endswith("\nfunction github__create_issue(): unknown")
+async def test_a_search_returns_the_types_of_its_hits_on_request() -> None:
+    result = await call(GatewayDouble(), "search_tools", {"query": "create issue", "limit": 1, "detail": "types"})
+    assert result.structured_content is not None
+    assert result.structured_content["types"] == "function github__create_issue(): unknown"
+    assert text_of(result).endswith("\nfunction github__create_issue(): unknown")
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_tool_is_described_in_full_and_no_word_twice(mode: str) -> None:
-    shown = await call(GatewayDouble(), "describe_tool", {"tool": "mcp__toolscript__github__create_issue"}, mode)
+    result = await call(GatewayDouble(), "describe_tool", {"tool": "mcp__toolscript__github__create_issue"}, mode)
     expected = {
         "tool": "github__create_issue",
         "description": "Create an issue in a repository.",
@@ -189,53 +189,53 @@ async def test_a_tool_is_described_in_full_and_no_word_twice(mode: str) -> None:
         "output_schema": ITEMS[2].output_schema,
         "annotations": ITEMS[2].annotations,
     }
-    assert shown.structured_content == {"tools": [expected]}
-    assert text_of(shown) == json.dumps(expected, separators=(",", ":"))
+    assert result.structured_content == {"tools": [expected]}
+    assert text_of(result) == json.dumps(expected, separators=(",", ":"))
 
 
 async def test_several_tools_are_described_in_the_order_they_were_named() -> None:
     names = ["files__write_file", "files__read_file", "files__write_file"]
-    shown = await call(GatewayDouble(), "describe_tool", {"tools": names})
-    assert shown.structured_content is not None
-    assert [tool["tool"] for tool in shown.structured_content["tools"]] == names[:2]
+    result = await call(GatewayDouble(), "describe_tool", {"tools": names})
+    assert result.structured_content is not None
+    assert [tool["tool"] for tool in result.structured_content["tools"]] == names[:2]
 
 
 @pytest.mark.requirement("TS-009")
 async def test_a_tool_is_described_as_types_without_its_schema() -> None:
-    shown = await call(GatewayDouble(), "describe_tool", {"tool": "files__read_file", "format": "types"})
-    assert text_of(shown) == "function files__read_file(): unknown"
-    assert shown.structured_content is not None
-    assert "input_schema" not in shown.structured_content["tools"][0]
+    result = await call(GatewayDouble(), "describe_tool", {"tool": "files__read_file", "format": "types"})
+    assert text_of(result) == "function files__read_file(): unknown"
+    assert result.structured_content is not None
+    assert "input_schema" not in result.structured_content["tools"][0]
 
 
 async def test_a_name_that_is_a_little_wrong_gets_the_nearest_ones() -> None:
     names = ["files__read_file", "files__reed_file"]
-    shown = await call(GatewayDouble(), "describe_tool", {"tools": names})
-    assert not shown.is_error
-    assert shown.structured_content is not None
-    (unknown,) = shown.structured_content["unknown"]
+    result = await call(GatewayDouble(), "describe_tool", {"tools": names})
+    assert not result.is_error
+    assert result.structured_content is not None
+    (unknown,) = result.structured_content["unknown"]
     assert unknown["tool"] == "files__reed_file"
     assert "files__read_file" in unknown["nearest"]
 
 
-async def test_a_prompt_is_no_tool() -> None:
-    shown = await call(GatewayDouble(), "describe_tool", {"tool": "files__summary"})
-    assert shown.is_error
-    assert text_of(shown).startswith("There is no tool 'files__summary'. Nearest: ")
+async def test_a_prompt_is_not_a_tool() -> None:
+    result = await call(GatewayDouble(), "describe_tool", {"tool": "files__summary"})
+    assert result.is_error
+    assert text_of(result).startswith("There is no tool 'files__summary'. Nearest: ")
 
 
 @pytest.mark.requirement("TS-008")
 @pytest.mark.parametrize("name", ["search_tools", "describe_tool"])
-async def test_a_gateway_that_is_not_ready_is_an_answer_that_says_what_to_do(name: str) -> None:
+async def test_a_gateway_that_is_not_ready_returns_an_error_with_a_hint(name: str) -> None:
     gateway = GatewayDouble(found=(), broken=NotReady("no server is connected yet", hint="wait a moment"))
     arguments = {"query": "read file"} if name == "search_tools" else {"tool": "files__read_file"}
-    said = await call(gateway, name, arguments)
-    assert said.is_error
+    result = await call(gateway, name, arguments)
+    assert result.is_error
     expected = {
         "search_tools": "no server is connected yet. wait a moment",
         "describe_tool": "There is no tool 'files__read_file'. search_tools finds the ones there are.",
     }
-    assert text_of(said) == expected[name]
+    assert text_of(result) == expected[name]
 
 
 WRONG = [
@@ -260,14 +260,14 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments", "said"), WRONG)
-async def test_wrong_arguments_are_answered_so_that_a_model_can_put_them_right(
-    name: str, arguments: dict[str, object], said: str
+@pytest.mark.parametrize(("name", "arguments", "message"), WRONG)
+async def test_invalid_arguments_get_a_message_that_a_model_can_act_on(
+    name: str, arguments: dict[str, object], message: str
 ) -> None:
     gateway = GatewayDouble()
     answer = await call(gateway, name, arguments)
     assert answer.is_error
-    assert text_of(answer).startswith(said)
+    assert text_of(answer).startswith(message)
     assert (gateway.queries, gateway.calls) == ([], [])
 
 
@@ -279,7 +279,7 @@ async def test_a_tool_that_is_not_one_of_the_three_is_an_error_of_the_protocol(m
     assert refused.value.code == INVALID_PARAMS
 
 
-async def test_a_tools_own_name_will_do_where_one_server_alone_has_it() -> None:
+async def test_a_name_without_a_server_works_if_only_one_server_has_it() -> None:
     gateway = GatewayDouble()
     assert "github__create_issue" in text_of(await call(gateway, "describe_tool", {"tool": "create_issue"}))
     await call(gateway, "call_tool", {"tool": "create_issue", "arguments": {"title": "x"}})

@@ -1,4 +1,4 @@
-"""The gateway as a process of its own, spoken to over stdin and stdout."""
+"""The gateway as a separate process, over stdin and stdout."""
 
 import asyncio
 import json
@@ -29,9 +29,9 @@ async def test_a_client_searches_and_calls_over_stdio(mode: str, protocol: str) 
     with anyio.fail_after(SECONDS):
         async with Client(stdio_client(process), mode=mode) as client:
             assert client.protocol_version == protocol
-            found = await client.call_tool("search_tools", {"query": "read file", "limit": 1})
+            search_result = await client.call_tool("search_tools", {"query": "read file", "limit": 1})
             called = await client.call_tool("call_tool", {"tool": "files__read_file"})
-    assert text_of(found).startswith("files__read_file 1.00")
+    assert text_of(search_result).startswith("files__read_file 1.00")
     assert text_of(called) == "called files__read_file"
 
 
@@ -40,7 +40,7 @@ def request(number: int, method: str, **params: Any) -> dict[str, Any]:
 
 
 async def exchange(messages: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """What the process answers until the last request has its answer, and what it wrote to stderr meanwhile."""
+    """Return the answers until the last request is answered, and stderr."""
     waiting = {message["id"] for message in messages if "id" in message}
     async with await anyio.open_process(COMMAND, cwd=ROOT) as process:
         assert process.stdin is not None
@@ -57,7 +57,7 @@ async def exchange(messages: Sequence[dict[str, Any]]) -> tuple[list[dict[str, A
     return answers, noise.decode()
 
 
-async def test_a_client_of_2025_06_18_shakes_hands_and_only_messages_are_on_stdout() -> None:
+async def test_a_client_of_2025_06_18_initialises_and_stdout_has_only_messages() -> None:
     client: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": ME}
     messages = [
         request(1, "initialize", **client),
@@ -70,7 +70,7 @@ async def test_a_client_of_2025_06_18_shakes_hands_and_only_messages_are_on_stdo
     assert by_id[1]["protocolVersion"] == "2025-06-18"
     assert by_id[1]["serverInfo"]["version"] == "1.2.3"
     assert by_id[2]["content"] == [{"type": "text", "text": "called files__read_file"}]
-    assert all(said in noise for said in ("printed", "from a child", "logged"))
+    assert all(text in noise for text in ("printed", "from a child", "logged"))
 
 
 async def test_ctrl_c_ends_it_though_its_input_stays_open() -> None:
@@ -85,7 +85,7 @@ async def test_ctrl_c_ends_it_though_its_input_stays_open() -> None:
             assert await process.wait() != 0
 
 
-async def test_letters_that_are_cut_in_two_and_a_last_line_without_an_end_arrive_whole() -> None:
+async def test_split_characters_and_a_last_line_without_newline_arrive_complete() -> None:
     reading, writing = os.pipe()
     lines = InputLines(reading)
     os.write(writing, "größ".encode()[:-1])

@@ -1,4 +1,4 @@
-"""The server of everything by itself, and the same one behind a gateway."""
+"""The conformance server itself, and behind a gateway."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -27,7 +27,7 @@ async def serve_everything() -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
-    """The address that `/mcp/{server}` comes after."""
+    """Return the base address of `/mcp/{server}`."""
     async with (
         httpx2.AsyncClient(trust_env=False, verify=False) as client,
         serve([Route("/mcp/{server}", passthrough_asgi(find, client))]) as address,
@@ -37,7 +37,7 @@ async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def serve_everything_through_the_gateway() -> AsyncIterator[str]:
-    """A gateway as people run it, with the server of everything in its config file."""
+    """Run a gateway with the conformance server in its config file."""
     async with serve_everything() as upstream:
         with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
             yield f"{address}/mcp/everything"
@@ -46,7 +46,7 @@ async def serve_everything_through_the_gateway() -> AsyncIterator[str]:
 @contextmanager
 def _gateway(home: Path, servers: dict[str, object]) -> Iterator[str]:
     (home / ".toolscript.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
-    # A folder without a model: none is needed to hand requests on.
+    # A folder without a model: none is needed to proxy requests.
     own = {"HOME": str(home), "TOOLSCRIPT_SEARCH_MODEL": str(home)}
     process = Popen(
         command("gateway", "start", "--port", "0", "--json"),

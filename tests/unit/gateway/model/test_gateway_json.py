@@ -1,4 +1,4 @@
-"""A gateway's values over the wire: what comes back is what was sent."""
+"""JSON conversion of the gateway's values, there and back."""
 
 import json
 from typing import Any, TypeVar
@@ -43,7 +43,7 @@ Json = st.recursive(
 )
 Objects = st.dictionaries(Words, Json, max_size=3)
 Items = st.builds(
-    lambda **given: item_from_json(given),
+    lambda **fields: item_from_json(fields),
     type=st.sampled_from(ItemKind),
     server=Names,
     name=Names,
@@ -59,7 +59,7 @@ Parts = st.builds(
     fuzzy=Share,
     boost=Share,
     matched=st.lists(st.builds(WordMatch, Words, Words), max_size=3).map(tuple),
-    standing=st.dictionaries(Words, st.floats(-9, 9), max_size=3),
+    contributions=st.dictionaries(Words, st.floats(-9, 9), max_size=3),
 )
 PlainItems = st.builds(
     lambda kind, server, name, text: item_from_json(
@@ -106,7 +106,7 @@ Healths = st.builds(
 
 
 def sent(data: T) -> T:
-    """As another process reads it."""
+    """Serialise and parse, as another process does."""
     carried: T = json.loads(json.dumps(data, ensure_ascii=False, allow_nan=False).encode())
     return carried
 
@@ -135,7 +135,7 @@ def test_an_item_has_the_fields_of_its_schema_and_no_others(item: Item, schemas:
 
 @settings(deadline=None)
 @given(Answers)
-def test_without_the_parts_the_rest_comes_back(answer: LocalAnswer) -> None:
+def test_an_unexplained_answer_comes_back_without_its_parts(answer: LocalAnswer) -> None:
     data = sent(answer_to_json(answer))
     assert all("parts" not in hit for hit in data["results"])
     back = answer_from_json(data)
@@ -167,7 +167,7 @@ def test_an_item_without_its_schemas_has_none(item: Item) -> None:
 
 
 @given(st.lists(Objects, max_size=3), Json, st.booleans())
-def test_a_call_comes_back_with_all_it_said(
+def test_a_call_result_comes_back_complete(
     content: list[dict[str, Any]], structured: object, failed: bool
 ) -> None:
     result = CallResult(content, structured, failed)
@@ -199,7 +199,7 @@ FAILED = ServerState("b", Transport.STDIO, ServerStatus.FAILED)
         (False, True, (READY,), "starting"),
     ],
 )
-def test_the_status_tells_at_a_glance(
+def test_the_status_is_ok_degraded_or_starting(
     ready: bool, semantic: bool, servers: tuple[ServerState, ...], status: str
 ) -> None:
     health = GatewayHealth("1", ready, semantic, "m", 3, servers)

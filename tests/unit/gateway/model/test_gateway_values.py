@@ -1,4 +1,4 @@
-"""What a gateway is asked: a query that makes no sense cannot exist."""
+"""Queries of a gateway: an invalid query cannot exist."""
 
 import math
 
@@ -14,7 +14,7 @@ from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD, LocalQuer
 pytestmark = pytest.mark.requirement("TS-002", "TS-008")
 
 
-def test_what_is_not_said_is_the_default() -> None:
+def test_missing_parameters_have_defaults() -> None:
     query = LocalQuery("read")
     assert (query.limit, query.threshold, query.kind) == (DEFAULT_LIMIT, DEFAULT_THRESHOLD, ItemKind.TOOL)
     assert (DEFAULT_LIMIT, DEFAULT_THRESHOLD) == (3, 0.35)
@@ -26,7 +26,7 @@ def test_a_blank_query_is_refused(text: str) -> None:
         LocalQuery(text)
 
 
-def test_a_query_may_be_as_long_as_it_may_be() -> None:
+def test_a_query_of_the_maximum_length_is_accepted() -> None:
     assert len(LocalQuery("x" * MAX_QUERY).text) == MAX_QUERY
     with pytest.raises(InvalidRequest) as refused:
         LocalQuery("x" * (MAX_QUERY + 1))

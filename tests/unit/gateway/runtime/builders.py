@@ -1,4 +1,4 @@
-"""A gateway over servers in memory, whose model comes and whose embedding goes on when a test says so."""
+"""A gateway with in-memory servers; the test controls when the model loads and embedding continues."""
 
 import asyncio
 import threading
@@ -30,7 +30,7 @@ def spec(name: str) -> ServerSpec:
 
 
 def tool(server: str, name: str, description: str = "", **more: object) -> Item:
-    """As an MCP server's tools are read."""
+    """Build a tool as read from an MCP server."""
     return item_from_json({"server": server, "name": name, "description": description, **more})
 
 
@@ -46,7 +46,7 @@ MAIL = (tool("mail", "send_mail", "Send an electronic letter"),)
 
 
 class GatedEmbedder(HashEmbedder):
-    """Remembers each text it embeds. With `permits`, a batch takes one, and waits while there is none."""
+    """Records each embedded text. With `permits`, each batch acquires one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,10 +58,10 @@ class GatedEmbedder(HashEmbedder):
 
     @property
     def items_embedded(self) -> list[str]:
-        """The text of each item; its name and its server's, which are embedded beside it, have no full stop."""
+        """The text of each item; the names, which are embedded too, have no full stop."""
         return [text for text in self.texts if "." in text]
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
         self.waiting.set()
         if self.permits is not None:
             await self.permits.acquire()
@@ -70,11 +70,11 @@ class GatedEmbedder(HashEmbedder):
         if self.refused and any(self.refused in text for text in texts):
             raise EmbedderRejected(f"{self.refused} is refused")
         self.texts += texts
-        return await super().embed_passages(texts)
+        return await super().embed_texts(texts)
 
 
 class WatchedSearch(LocalSearch):
-    """Lets a test wait for an index that is as it says."""
+    """Lets a test wait for a condition on the index."""
 
     def __init__(self) -> None:
         self._news = asyncio.Event()
@@ -91,7 +91,7 @@ class WatchedSearch(LocalSearch):
             await asyncio.wait_for(self._news.wait(), 10)
 
     async def until_names(self, *expected: str) -> None:
-        await self.until(lambda search: sorted(one.name for one in search.index.items) == sorted(expected))
+        await self.until(lambda search: sorted(item.name for item in search.index.items) == sorted(expected))
 
 
 class World:
@@ -138,7 +138,7 @@ async def open_world(
     answer: Answer = echo,
     begin: Callable[[World], None] = lambda _: None,
 ) -> AsyncIterator[World]:
-    """Indexing at work, after `begin`. Without `model` it comes when `model_may_come` is set."""
+    """Run the indexing, after `begin`. Without `model`, it loads when `model_may_come` is set."""
     world = World(cache, answer)
     begin(world)
     if model:

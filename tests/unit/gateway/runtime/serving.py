@@ -1,4 +1,4 @@
-"""A gateway's HTTP on a free port of this machine, with a client that talks to it."""
+"""A gateway's HTTP API on a free port, with a client."""
 
 import asyncio
 import socket
@@ -15,14 +15,14 @@ from toolscript.gateway.model import Gateway
 
 
 def open_app(gateway: Gateway, *, limit: int = 3, threshold: float = 0.0, token: str = "") -> Starlette:
-    """Without a token everybody counts as the person it runs for."""
+    """Without a token every client counts as the gateway's user."""
     same_person = None if token else lambda *_: True
     return create_gateway_app(gateway, limit=limit, threshold=threshold, token=token, is_same_person=same_person)
 
 
 @asynccontextmanager
 async def serving(app: ASGIApp) -> AsyncIterator[str]:
-    """The socket listens from the start, so that nobody has to wait for the server behind it."""
+    """The socket listens from the start, so that clients need not wait for the server."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)

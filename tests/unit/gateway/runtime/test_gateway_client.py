@@ -1,4 +1,4 @@
-"""A gateway in another process that is not there, is no gateway, or wants a token."""
+"""Client of a gateway that is down, is another server, or requires a token."""
 
 import asyncio
 import socket
@@ -35,7 +35,7 @@ ASK: list[Callable[[Gateway], Awaitable[object]]] = [
 ]
 
 
-def stranger(body: bytes, status: int = 200) -> Starlette:
+def other_server(body: bytes, status: int = 200) -> Starlette:
     async def answer(_: Request) -> Response:
         return Response(body, status)
 
@@ -46,7 +46,7 @@ def stranger(body: bytes, status: int = 200) -> Starlette:
     "url",
     ["", "localhost", "127.0.0.1:7355", "ftp://localhost", "http://", "http://localhost:99999", "http://[::1"],
 )
-def test_what_is_no_address_is_refused_at_once(url: str) -> None:
+def test_an_invalid_address_is_refused_at_once(url: str) -> None:
     with pytest.raises(InvalidRequest, match="not the address of a gateway"):
         GatewayClient(url)
 
@@ -69,10 +69,10 @@ def test_what_is_no_address_is_refused_at_once(url: str) -> None:
     ],
     ids=lambda body: repr(body[:20]),
 )
-async def test_what_is_no_gateway_is_told_from_one(body: bytes) -> None:
-    async with serving(stranger(body)) as url:
+async def test_a_server_that_is_not_a_gateway_is_recognised(body: bytes) -> None:
+    async with serving(other_server(body)) as url:
         for ask in ASK:
-            with pytest.raises(Unavailable, match="is no gateway") as refused:
+            with pytest.raises(Unavailable, match="is not a gateway") as refused:
                 await ask(GatewayClient(url))
             assert refused.value.hint
 
@@ -81,13 +81,15 @@ async def test_what_is_no_gateway_is_told_from_one(body: bytes) -> None:
     ("status", "kind"),
     [(403, Forbidden), (404, NotFound), (500, Unavailable), (502, ServerRejected), (418, Unavailable)],
 )
-async def test_an_error_in_another_shape_is_told_by_its_status(status: int, kind: type[ToolscriptError]) -> None:
-    async with serving(stranger(b"<html>no</html>", status)) as url:
+async def test_an_error_in_another_format_is_mapped_by_its_status(
+    status: int, kind: type[ToolscriptError]
+) -> None:
+    async with serving(other_server(b"<html>no</html>", status)) as url:
         with pytest.raises(kind, match=f"the gateway answered {status}"):
             await GatewayClient(url).health()
 
 
-async def test_nobody_there_is_unavailable_and_no_password_is_told() -> None:
+async def test_a_refused_connection_is_unavailable_and_the_message_has_no_password() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -97,7 +99,7 @@ async def test_nobody_there_is_unavailable_and_no_password_is_told() -> None:
     assert "hunter2" not in refused.value.message
 
 
-async def test_one_that_never_answers_is_waited_for_no_longer_than_that() -> None:
+async def test_a_silent_server_is_waited_for_no_longer_than_the_timeout() -> None:
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
@@ -108,7 +110,7 @@ async def test_one_that_never_answers_is_waited_for_no_longer_than_that() -> Non
             await client.call("a__b", {})
 
 
-async def test_one_that_hangs_up_is_unavailable() -> None:
+async def test_a_server_that_closes_the_connection_is_unavailable() -> None:
     async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
@@ -126,18 +128,18 @@ async def test_the_token_opens_and_another_does_not() -> None:
                 await GatewayClient(f"http://{client._address.place}", token=wrong).health()
 
 
-async def test_a_gateway_may_live_below_a_path() -> None:
+async def test_a_gateway_may_be_served_below_a_path() -> None:
     async with client_of(GatewayDouble()) as client:
         with pytest.raises(ToolscriptError, match="/below/health"):
             await GatewayClient(f"http://{client._address.place}/below/").health()
 
 
-async def test_a_gateway_that_was_started_anew_elsewhere_is_found_again() -> None:
+async def test_a_gateway_restarted_at_another_address_is_found() -> None:
     addresses: list[str] = []
-    async with serving(stranger(b"{}")) as gone:
+    async with serving(other_server(b"{}")) as gone:
         client = GatewayClient(gone, find_again=lambda: (addresses[0], "") if addresses else None)
     with pytest.raises(Unavailable):
         await client.typescript()
-    async with serving(stranger(b"// types")) as anew:
-        addresses.append(anew)
+    async with serving(other_server(b"// types")) as restarted:
+        addresses.append(restarted)
         assert await client.typescript() == "// types"

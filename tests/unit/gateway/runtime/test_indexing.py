@@ -1,4 +1,4 @@
-"""The index follows the servers and the model, whichever moves, and whenever."""
+"""The index follows every change of the servers and the model."""
 
 import asyncio
 import threading
@@ -43,7 +43,7 @@ async def test_a_server_that_appears_is_found(world: World) -> None:
     assert (await world.names("send a letter"))[0] == "send_mail"
 
 
-async def test_a_server_that_changes_is_found_as_it_is_now(world: World) -> None:
+async def test_a_changed_server_is_found_with_its_new_tools(world: World) -> None:
     world.use("files")
     world.servers.put("files", *FILES)
     await world.settled()
@@ -71,7 +71,7 @@ async def test_a_server_that_leaves_the_config_leaves_the_index(world: World) ->
     await world.search.until_names("send_mail")
 
 
-async def test_a_server_that_never_answers_does_not_hold_up_the_others() -> None:
+async def test_a_silent_server_does_not_delay_the_others() -> None:
     async with open_world(begin=lambda world: world.use("files", "mute")) as world:
         with pytest.raises(NotReady):
             await world.gateway.search(LocalQuery("file"))
@@ -88,21 +88,21 @@ async def test_with_no_servers_at_all_a_search_is_answered(world: World) -> None
 
 
 @pytest.mark.requirement("TS-006")
-async def test_until_a_late_model_comes_words_answer(without_model: World) -> None:
+async def test_keyword_search_answers_until_the_model_is_loaded(without_model: World) -> None:
     world = without_model
     world.use("files")
     world.servers.put("files", *FILES)
     await world.search.until_names("read_file", "write_file")
     before = await world.gateway.search(LocalQuery("read a file"))
     assert (before.hits[0].item.name, before.semantic) == ("read_file", False)
-    assert before.hint == "words alone: the embedding model is still loading"
+    assert before.hint == "keyword search only: the embedding model is still loading"
     world.model_may_come.set()
     await world.settled()
     after = await world.gateway.search(LocalQuery("read a file"))
     assert (after.hits[0].item.name, after.semantic, after.hint) == ("read_file", True, "")
 
 
-async def test_a_literal_search_waits_for_the_model_and_says_where_it_does_not_come(
+async def test_a_literal_search_waits_for_the_model_and_reports_its_absence(
     without_model: World,
 ) -> None:
     world, query = without_model, LocalQuery("read a file", search_type=SearchType.SEMANTIC)
@@ -111,18 +111,18 @@ async def test_a_literal_search_waits_for_the_model_and_says_where_it_does_not_c
     await world.search.until_names("read_file", "write_file")
     at_once = await world.gateway.search(query)
     assert (at_once.hits[0].item.name, at_once.semantic) == ("read_file", False)
-    assert at_once.hint == "words alone: the embedding model is still loading"
+    assert at_once.hint == "keyword search only: the embedding model is still loading"
     patient = LocalGateway(world.servers, world.search, world.indexing, "hash", patience=30)
-    asked = asyncio.create_task(patient.search(query))
+    searching = asyncio.create_task(patient.search(query))
     await asyncio.sleep(0.05)
-    assert not asked.done()
+    assert not searching.done()
     world.model_may_come.set()
-    answer = await asked
+    answer = await searching
     assert (answer.hits[0].item.name, answer.semantic, answer.hint) == ("read_file", True, "")
 
 
 @pytest.mark.requirement("TS-006")
-async def test_a_model_that_never_comes_leaves_it_to_words_and_says_why(without_model: World) -> None:
+async def test_keyword_search_answers_and_says_why_when_the_model_fails(without_model: World) -> None:
     world = without_model
     world.model_failure = ModelNotFound("no such model", hint="give a folder")
     world.model_may_come.set()
@@ -131,15 +131,15 @@ async def test_a_model_that_never_comes_leaves_it_to_words_and_says_why(without_
     await world.settled()
     answer = await world.gateway.search(LocalQuery("read a file"))
     assert (answer.hits[0].item.name, answer.semantic) == ("read_file", False)
-    assert answer.hint == "words alone: no such model (give a folder)"
+    assert answer.hint == "keyword search only: no such model (give a folder)"
     assert world.indexing.model_error is world.model_failure
     assert not (await world.gateway.health()).semantic
 
 
-async def test_a_model_that_comes_while_an_index_is_built_is_used(
+async def test_a_model_loaded_during_an_index_build_is_used(
     without_model: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The index being built knows nothing of the model; what follows must not take it for one that does."""
+    """The index being built has no vectors; the next round must not treat it as if it had."""
     world, going_on = without_model, threading.Event()
 
     def slow(item: Item) -> Analysed:
@@ -158,7 +158,7 @@ async def test_a_model_that_comes_while_an_index_is_built_is_used(
 
 
 @pytest.mark.requirement("TS-007")
-async def test_only_what_changed_is_embedded_again(world: World) -> None:
+async def test_only_changed_tools_are_embedded_again(world: World) -> None:
     world.use("files", "mail")
     world.servers.put("files", *FILES)
     world.servers.put("mail", *MAIL)
@@ -169,7 +169,7 @@ async def test_only_what_changed_is_embedded_again(world: World) -> None:
     assert world.embedder.items_embedded[3:] == ["write file. Write other text"]
 
 
-async def test_embedding_goes_on_where_a_change_in_the_middle_found_it(world: World) -> None:
+async def test_embedding_resumes_after_a_change(world: World) -> None:
     world.use("many", "mail")
     world.servers.put("mail")
     world.servers.put("many")
@@ -191,7 +191,7 @@ async def test_embedding_goes_on_where_a_change_in_the_middle_found_it(world: Wo
     assert (hit.item.name, hit.parts.semantic is not None) == ("send_mail", True)
 
 
-async def test_one_tool_that_cannot_be_embedded_does_not_take_the_others_with_it(world: World) -> None:
+async def test_one_tool_that_fails_to_embed_does_not_affect_the_others(world: World) -> None:
     world.embedder.refused = "Poison"
     world.use("many")
     world.servers.put("many", *tools("many", BATCH), tool("many", "bad", "Poison"))
@@ -203,21 +203,21 @@ async def test_one_tool_that_cannot_be_embedded_does_not_take_the_others_with_it
 
 
 @pytest.mark.requirement("TS-006")
-async def test_when_embedding_fails_words_answer_and_say_why(world: World) -> None:
+async def test_keyword_search_answers_and_says_why_when_embedding_fails(world: World) -> None:
     world.embedder.failure = EmbedderUnavailable("the model ran out of memory")
     world.use("files")
     world.servers.put("files", *FILES)
     await world.settled()
     answer = await world.gateway.search(LocalQuery("read a file"))
     assert (answer.hits[0].item.name, answer.semantic) == ("read_file", False)
-    assert answer.hint == "words alone: the model ran out of memory"
+    assert answer.hint == "keyword search only: the model ran out of memory"
     world.embedder.failure = None
     world.servers.put("files", *FILES)
     await world.settled()
     assert (await world.gateway.search(LocalQuery("read a file"))).hint == ""
 
 
-async def test_what_is_remembered_is_shown_until_the_server_answers() -> None:
+async def test_a_cached_offer_is_used_until_the_server_answers() -> None:
     old = Offer("files", (tool("files", "old_file", "As it was last time"),))
     async with open_world(begin=lambda world: world.use("files", "mail", remembered=[old])) as world:
         await world.indexing.has_begun()
@@ -230,7 +230,7 @@ async def test_what_is_remembered_is_shown_until_the_server_answers() -> None:
         await world.search.until_names("send_mail")
 
 
-async def test_what_is_remembered_is_dropped_when_the_server_fails() -> None:
+async def test_a_cached_offer_is_dropped_when_the_server_fails() -> None:
     old = Offer("files", FILES)
     async with open_world(begin=lambda world: world.use("files", remembered=[old])) as world:
         await world.indexing.has_begun()
@@ -239,16 +239,16 @@ async def test_what_is_remembered_is_dropped_when_the_server_fails() -> None:
         await world.search.until_names()
 
 
-async def test_what_is_remembered_of_a_server_nobody_starts_stays(world: World) -> None:
+async def test_a_cached_offer_stays_while_its_server_is_not_started(world: World) -> None:
     world.indexing.use([], [Offer("files", FILES)])
     await world.settled()
     assert world.found == ["read_file", "write_file"]
 
 
-async def test_progress_tells_of_servers_and_of_embedding(world: World) -> None:
+async def test_progress_reports_servers_and_embedding(world: World) -> None:
     world.use("files", "mute")
     world.servers.put("files", *FILES)
     await world.search.until(lambda search: search.index.model_is_used)
-    said = {(one.task, one.done, one.total) for one in world.progress}
-    assert ("starting servers", 1, 2) in said
-    assert ("embedding tools", 2, 2) in said
+    reported = {(progress.task, progress.done, progress.total) for progress in world.progress}
+    assert ("starting servers", 1, 2) in reported
+    assert ("embedding tools", 2, 2) in reported

@@ -1,4 +1,4 @@
-"""What a gateway keeps on disk, and what a second start need not do again."""
+"""Cache files of a gateway, and the work they save at the next start."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ async def test_a_second_start_embeds_only_what_changed(tmp_path: Path) -> None:
         assert world.embedder.items_embedded == ["write file. Something new"]
 
 
-async def test_a_server_more_or_less_costs_the_others_nothing(tmp_path: Path) -> None:
+async def test_adding_or_removing_a_server_embeds_no_other_again(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         world.use("files")
         world.servers.put("files", *FILES)
@@ -47,7 +47,7 @@ async def test_a_server_more_or_less_costs_the_others_nothing(tmp_path: Path) ->
     assert len(list((tmp_path / "embeddings").glob("*.json"))) == 2
 
 
-async def test_without_a_cache_a_server_more_costs_the_others_nothing_either() -> None:
+async def test_without_a_cache_adding_a_server_embeds_no_other_again() -> None:
     async with open_world(None) as world:
         world.use("files")
         world.servers.put("files", *FILES)
@@ -58,7 +58,7 @@ async def test_without_a_cache_a_server_more_costs_the_others_nothing_either() -
         assert len(world.embedder.items_embedded) == 3
 
 
-async def test_a_server_that_falls_and_comes_back_costs_nothing(tmp_path: Path) -> None:
+async def test_a_server_that_restarts_is_not_embedded_again(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         world.use("files", "mail")
         world.servers.put("files", *FILES)
@@ -72,7 +72,7 @@ async def test_a_server_that_falls_and_comes_back_costs_nothing(tmp_path: Path) 
         assert world.search.index.model_is_used
 
 
-async def test_vectors_of_tools_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+async def test_vectors_of_removed_tools_are_dropped(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:
         world.use("files")
         world.servers.put("files", *FILES)
@@ -83,7 +83,7 @@ async def test_vectors_of_tools_that_are_gone_are_forgotten(tmp_path: Path) -> N
     assert sorted(json.loads(file.read_text("utf-8"))["tools"]) == ["files__new", "files__read_file"]
 
 
-async def test_offers_are_remembered_once_every_server_has_said_something(tmp_path: Path) -> None:
+async def test_offers_are_cached_once_every_server_has_answered(tmp_path: Path) -> None:
     specs = [spec("files"), spec("mail")]
     async with open_world(tmp_path) as world:
         world.use("files", "mail")
@@ -96,7 +96,7 @@ async def test_offers_are_remembered_once_every_server_has_said_something(tmp_pa
     assert [offer.items for offer in remembered.offers] == [FILES]
 
 
-async def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+async def test_an_unwritable_cache_is_not_fatal(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where a folder should be")
     async with open_world(tmp_path / "cache") as world:
         world.use("files")

@@ -1,4 +1,4 @@
-"""LocalGateway beyond the port's contract: what it says of servers that are missing."""
+"""LocalGateway beyond the port's contract: messages about missing servers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ def failed(name: str, error: str) -> ServerState:
 
 
 @pytest.mark.requirement("TS-011")
-async def test_a_search_says_which_servers_it_did_not_search(world: World) -> None:
+async def test_a_search_names_the_servers_it_did_not_search(world: World) -> None:
     world.servers.fall("mail", "it fell " + "far " * 100)
     await world.settled()
     answer = await world.gateway.search(LocalQuery("read_file"))
@@ -41,14 +41,14 @@ async def test_of_many_failed_servers_a_few_are_named_and_the_rest_counted(world
     assert hint == "not searched: broken0, broken1, broken2, and 2 more (why)"
 
 
-async def test_servers_that_were_left_out_stand_among_the_others(world: World) -> None:
+async def test_excluded_servers_are_listed_with_the_others(world: World) -> None:
     world.gateway.left_out = [failed("m_broken", "no command")]
-    assert [one.name for one in await world.gateway.servers()] == ["files", "m_broken", "mail"]
+    assert [server.name for server in await world.gateway.servers()] == ["files", "m_broken", "mail"]
     with pytest.raises(ServerUnavailable, match="m_broken is failed: no command"):
         await world.gateway.call("m_broken__anything", {})
 
 
-async def test_a_note_stands_in_every_answer(world: World) -> None:
+async def test_every_answer_contains_the_note(world: World) -> None:
     world.gateway.note = "tools as they were a moment ago"
     assert (await world.gateway.search(LocalQuery("read_file"))).hint == "tools as they were a moment ago"
 
@@ -64,7 +64,7 @@ async def test_a_call_waits_for_a_server_that_is_starting(world: World) -> None:
 
 
 @pytest.mark.requirement("TS-010")
-async def test_a_call_of_a_server_that_fails_while_starting_says_so(world: World) -> None:
+async def test_a_call_of_a_server_that_fails_to_start_reports_it(world: World) -> None:
     world.use("files", "mail", "late")
     calling = asyncio.create_task(world.gateway.call("late__hello", {}))
     world.servers.fall("late", "exit code 1")
@@ -73,7 +73,7 @@ async def test_a_call_of_a_server_that_fails_while_starting_says_so(world: World
     assert details_of(refused) == {"server": "late"}
 
 
-async def test_a_tool_nobody_has_is_answered_with_the_nearest(world: World) -> None:
+async def test_an_unknown_tool_gets_the_nearest_names(world: World) -> None:
     with pytest.raises(NotFound, match="no tool files__read_fil") as refused:
         await world.gateway.call("files__read_fil", {})
     nearest = details_of(refused)["nearest"]
@@ -82,7 +82,7 @@ async def test_a_tool_nobody_has_is_answered_with_the_nearest(world: World) -> N
     assert refused.value.hint.startswith("did you mean files__read_file")
 
 
-async def test_a_prompt_cannot_be_called_and_is_no_type(world: World) -> None:
+async def test_a_prompt_cannot_be_called_and_has_no_type(world: World) -> None:
     world.servers.put("files", *FILES, tool("files", "sum_up", "Sum up", type="prompt"))
     await world.settled()
     assert "sum_up" in world.found
@@ -92,7 +92,7 @@ async def test_a_prompt_cannot_be_called_and_is_no_type(world: World) -> None:
         await world.gateway.typescript(("files__sum_up",))
 
 
-async def test_health_tells_what_can_be_searched_and_how(world: World) -> None:
+async def test_health_reports_items_servers_and_search_mode(world: World) -> None:
     health = await world.gateway.health()
     assert (health.ready, health.semantic, health.items, health.model, health.note) == (True, True, 3, "hash", "")
-    assert [(one.name, one.tools) for one in health.servers] == [("files", 2), ("mail", 1)]
+    assert [(server.name, server.tools) for server in health.servers] == [("files", 2), ("mail", 1)]

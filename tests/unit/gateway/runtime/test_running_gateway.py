@@ -1,4 +1,4 @@
-"""Which gateway runs: written down by it, believed only while it lives."""
+"""The record of a running gateway, valid only while its process lives."""
 
 import json
 import os
@@ -29,12 +29,12 @@ with RunningFile(Path(sys.argv[1]), [Path("a.json")]).held("http://127.0.0.1:1",
 
 
 def file_in(folder: Path, *configs: str) -> RunningFile:
-    return RunningFile(folder / "run", [Path(one) for one in configs or ("a.json",)])
+    return RunningFile(folder / "run", [Path(name) for name in configs or ("a.json",)])
 
 
 @contextmanager
 def another(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A gateway in a process of its own."""
+    """Run a gateway in a separate process."""
     command = [sys.executable, "-c", GATEWAY, str(folder / "run")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -45,7 +45,7 @@ def another(folder: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_a_gateway_that_lives_is_known_with_all_it_wrote(tmp_path: Path) -> None:
+def test_a_running_gateway_is_read_with_all_its_fields(tmp_path: Path) -> None:
     with file_in(tmp_path).held(URL, VERSION, CHOICES):
         running = file_in(tmp_path).read()
         assert running is not None
@@ -55,18 +55,18 @@ def test_a_gateway_that_lives_is_known_with_all_it_wrote(tmp_path: Path) -> None
     assert not file_in(tmp_path).path.exists()
 
 
-def test_nothing_runs_where_nothing_is_written(tmp_path: Path) -> None:
+def test_without_a_record_no_gateway_runs(tmp_path: Path) -> None:
     assert file_in(tmp_path).read() is None
 
 
-def test_a_gateway_of_another_process_is_known(tmp_path: Path) -> None:
+def test_a_gateway_of_another_process_is_found(tmp_path: Path) -> None:
     with another(tmp_path) as process:
         running = file_in(tmp_path).read()
         assert running is not None
         assert running.pid == process.pid
 
 
-def test_a_gateway_that_was_killed_does_not_run_and_another_may(tmp_path: Path) -> None:
+def test_a_killed_gateway_is_not_running_and_another_may_start(tmp_path: Path) -> None:
     with another(tmp_path) as process:
         process.send_signal(signal.SIGKILL)
         process.wait(30)
@@ -76,7 +76,7 @@ def test_a_gateway_that_was_killed_does_not_run_and_another_may(tmp_path: Path) 
         assert file_in(tmp_path).read() is not None
 
 
-def test_a_number_that_is_a_strangers_process_by_now_is_not_believed(tmp_path: Path) -> None:
+def test_a_reused_pid_is_not_taken_for_the_gateway(tmp_path: Path) -> None:
     with file_in(tmp_path).held(URL, VERSION, CHOICES):
         written = file_in(tmp_path).path.read_text("utf-8")
     file_in(tmp_path).path.write_text(written)
@@ -93,10 +93,8 @@ def test_a_second_gateway_is_refused(tmp_path: Path) -> None:
         assert running.pid == process.pid
 
 
-def test_whoever_only_looks_keeps_no_gateway_from_starting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To look is to have the lock for a moment."""
+def test_a_reader_of_the_record_does_not_prevent_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader holds the lock for a moment."""
     take, tries = discovery._take, iter([False, False])
     monkeypatch.setattr(discovery, "_take", lambda lock, **how: next(tries, True) and take(lock, **how))
     with file_in(tmp_path).held(URL, VERSION, CHOICES):
@@ -110,8 +108,8 @@ def test_other_config_files_have_another_gateway(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pid", [0, -1, pytest.param(-os.getpid(), id="own group"), "x", None, [], float("inf")])
-def test_what_is_no_process_is_never_believed(tmp_path: Path, pid: object) -> None:
-    """0 and -1 mean whole groups of processes to whoever ends them."""
+def test_a_pid_of_a_process_group_is_rejected(tmp_path: Path, pid: object) -> None:
+    """0 and -1 mean process groups in a call of kill."""
     file = file_in(tmp_path)
     with file.held(URL, VERSION, CHOICES):
         data = json.loads(file.path.read_text("utf-8"))
@@ -119,7 +117,7 @@ def test_what_is_no_process_is_never_believed(tmp_path: Path, pid: object) -> No
         assert file.read() is None
 
 
-def test_a_file_cut_short_anywhere_is_as_good_as_none(tmp_path: Path) -> None:
+def test_a_truncated_file_is_ignored(tmp_path: Path) -> None:
     file = file_in(tmp_path)
     with file.held(URL, VERSION, CHOICES):
         whole = file.path.read_bytes()
@@ -129,14 +127,14 @@ def test_a_file_cut_short_anywhere_is_as_good_as_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["[]", "3", "null", "{}", "[" * 99_999, "\x00"])
-def test_whatever_is_in_the_file_it_is_not_fatal(tmp_path: Path, content: str) -> None:
+def test_any_content_of_the_file_is_not_fatal(tmp_path: Path, content: str) -> None:
     file = file_in(tmp_path)
     with file.held(URL, VERSION, CHOICES):
         file.path.write_text(content)
         assert file.read() is None
 
 
-def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file where the folder should be")
     with (
         pytest.raises(SetupError, match="cannot be written") as refused,

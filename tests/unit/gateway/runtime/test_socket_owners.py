@@ -1,4 +1,4 @@
-"""Whose a connection is, by the system's own table: real sockets, and a real second user."""
+"""Owners of connections from the system's table: real sockets, and a real second user."""
 
 import os
 import shutil
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolscript.gateway.socket_owners import comes_from_this_user, owner_of, system_tells_owners
+from toolscript.gateway.socket_owners import comes_from_this_user, owner_of, system_exposes_owners
 
 pytestmark = [
     pytest.mark.requirement("TS-008"),
-    pytest.mark.skipif(not system_tells_owners(), reason="only Linux tells"),
+    pytest.mark.skipif(not system_exposes_owners(), reason="only Linux tells"),
 ]
 NOBODY = 65534
 CLIENT = """
@@ -34,7 +34,7 @@ def listener() -> Iterator[socket.socket]:
         yield listener
 
 
-def test_a_connection_of_this_user_is_known_by_both_its_ends(listener: socket.socket) -> None:
+def test_a_connection_of_this_user_is_recognised_by_both_ends(listener: socket.socket) -> None:
     with socket.create_connection(listener.getsockname()) as client:
         assert owner_of(client.getsockname(), client.getpeername()) == os.getuid()
         assert comes_from_this_user(client.getsockname(), client.getpeername())
@@ -43,7 +43,7 @@ def test_a_connection_of_this_user_is_known_by_both_its_ends(listener: socket.so
         assert owner_of(elsewhere, client.getpeername()) is None
 
 
-def test_a_connection_that_speaks_ipv6_to_the_same_address_is_known_as_well(listener: socket.socket) -> None:
+def test_an_ipv6_connection_to_the_same_address_is_recognised(listener: socket.socket) -> None:
     with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as client:
         client.connect(("::ffff:127.0.0.1", listener.getsockname()[1]))
         accepted, peer = listener.accept()
@@ -53,20 +53,20 @@ def test_a_connection_that_speaks_ipv6_to_the_same_address_is_known_as_well(list
 
 @needs_root
 @pytest.mark.parametrize("then", ["stay", "close"])
-def test_a_connection_of_another_user_is_theirs_and_one_they_left_is_nobodys(
+def test_a_connection_of_another_user_has_their_id_and_a_closed_one_none(
     listener: socket.socket, then: str
 ) -> None:
-    """A socket without a process is listed as root's: whoever runs this as root must not take it for their own."""
+    """A socket without a process is listed as root's: a gateway of root must not accept it."""
     command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     program = [*command, sys.executable, "-c", CLIENT, str(listener.getsockname()[1]), then]
-    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as stranger:
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other_user:
         accepted, peer = listener.accept()
-        assert stranger.stdout is not None
-        assert stranger.stdout.readline().strip() == str(peer[1])
+        assert other_user.stdout is not None
+        assert other_user.stdout.readline().strip() == str(peer[1])
         with accepted:
             if then == "close":
                 assert accepted.recv(1) == b""
                 time.sleep(0.05)
             assert owner_of(peer, accepted.getsockname()) == (NOBODY if then == "stay" else None)
             assert not comes_from_this_user(peer, accepted.getsockname())
-        stranger.kill()
+        other_user.kill()

@@ -1,4 +1,4 @@
-"""A few tools of a person's own machine, and indexes of them, with and without vectors."""
+"""A few tools, and indexes of them with and without vectors."""
 
 from collections.abc import Sequence
 
@@ -41,14 +41,14 @@ ITEMS = (READ_FILE, WRITE_FILE, SEND_MAIL, FORECAST, BASH, CALENDAR, SUMMARY, LO
 
 
 def index_of(items: Sequence[Item] = ITEMS, vectors: Matrix | None = None) -> LocalIndex:
-    return LocalIndex(items, [analyse(one) for one in items], vectors)
+    return LocalIndex(items, [analyse(item_) for item_ in items], vectors)
 
 
 def vectors_of(items: Sequence[Item]) -> Matrix:
-    """As items are embedded: their views, mixed."""
+    """Embed items as the gateway does: the weighted sum of their views."""
     embed = HashEmbedder()._embed
-    mixed = [sum(share * embed(text) for share, text in embedded_views(one)) for one in items]
-    return np.stack([np.asarray(one / np.linalg.norm(one), dtype=np.float32) for one in mixed])
+    mixed = [sum(share * embed(text) for share, text in embedded_views(item_)) for item_ in items]
+    return np.stack([np.asarray(vector / np.linalg.norm(vector), dtype=np.float32) for vector in mixed])
 
 
 def embedded_index(items: Sequence[Item] = ITEMS) -> LocalIndex:
@@ -64,7 +64,7 @@ def search_over(
     return search
 
 
-async def found(
+async def search_all(
     text: str,
     items: Sequence[Item] = ITEMS,
     *,
@@ -72,7 +72,7 @@ async def found(
     threshold: float = 0.0,
     weights: RankingWeights = DEFAULT_WEIGHTS,
 ) -> LocalAnswer:
-    """All that reaches the threshold, best first."""
+    """Search all kinds, without a limit."""
     query = LocalQuery(text, limit=100, threshold=threshold, kind=None)
     return await search_over(items, model=model, weights=weights).search(query)
 
@@ -82,6 +82,6 @@ def names(answer: LocalAnswer) -> list[str]:
 
 
 def direction(*parts: float) -> Vector:
-    """A unit vector, as few dimensions as are given."""
+    """Return a unit vector of these components."""
     vector = np.array(parts, dtype=np.float32)
     return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)

@@ -1,11 +1,11 @@
-"""How sure a search says it is, with a real model and by words alone: nonsense is no match, a plain wish is."""
+"""Confidence with a real model and in keyword search: nonsense is no match, a plain request is."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.gateway.search.builders import ITEMS, found, index_of, names, search_over
+from tests.unit.gateway.search.builders import ITEMS, index_of, names, search_all, search_over
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, Calibration, RankingWeights
@@ -23,8 +23,8 @@ PLAIN = [
 
 
 @pytest.fixture(scope="module")
-async def by_meaning(model_folder: str) -> AsyncIterator[LocalSearch]:
-    """How near nonsense comes to something is the model's own; a double would make it up."""
+async def hybrid(model_folder: str) -> AsyncIterator[LocalSearch]:
+    """Uses a real model: a double cannot reproduce its similarities for nonsense."""
     model = LocalEmbedder(model_folder, threads=1)
     search = search_over(model=False)
     search.index, search.embedder = index_of(ITEMS, await embed_items(model, ITEMS)), model
@@ -32,44 +32,44 @@ async def by_meaning(model_folder: str) -> AsyncIterator[LocalSearch]:
     model.close()
 
 
-async def answers(text: str, by_meaning: LocalSearch) -> list[LocalAnswer]:
+async def answers(text: str, hybrid: LocalSearch) -> list[LocalAnswer]:
     query = LocalQuery(text, kind=None)
-    return [await one.search(query) for one in (by_meaning, search_over(model=False))]
+    return [await search.search(query) for search in (hybrid, search_over(model=False))]
 
 
 @pytest.mark.parametrize("text", NONSENSE)
-async def test_nonsense_stays_under_the_usual_threshold(text: str, by_meaning: LocalSearch) -> None:
-    for answer in await answers(text, by_meaning):
+async def test_nonsense_stays_under_the_usual_threshold(text: str, hybrid: LocalSearch) -> None:
+    for answer in await answers(text, hybrid):
         assert answer.hits == ()
         assert answer.unmatched
-    assert not (await found(text, model=False)).good_match
+    assert not (await search_all(text, model=False)).good_match
 
 
 @pytest.mark.parametrize(("text", "name"), PLAIN)
-async def test_what_is_plainly_asked_for_is_a_good_match(text: str, name: str, by_meaning: LocalSearch) -> None:
-    for answer in await answers(text, by_meaning):
+async def test_a_plain_request_is_a_good_match(text: str, name: str, hybrid: LocalSearch) -> None:
+    for answer in await answers(text, hybrid):
         assert names(answer)[0] == name
         assert answer.hits[0].confidence >= DEFAULT_THRESHOLD
         assert (answer.good_match, answer.unmatched) == (True, ())
 
 
 def minimum(good_match: float) -> RankingWeights:
-    return replace(DEFAULT_WEIGHTS, calibration=Calibration(good_match=good_match))
+    return replace(DEFAULT_WEIGHTS, calibration=Calibration(good_match_threshold=good_match))
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0])
-async def test_the_verdict_is_on_the_best_whatever_the_threshold(threshold: float) -> None:
-    best = (await found("read a file")).hits[0].confidence
+async def test_the_verdict_is_about_the_best_hit_whatever_the_threshold(threshold: float) -> None:
+    best = (await search_all("read a file")).hits[0].confidence
     for good_match, expected in ((best - 0.001, True), (best + 0.001, False)):
-        answer = await found("read a file", threshold=threshold, weights=minimum(good_match))
+        answer = await search_all("read a file", threshold=threshold, weights=minimum(good_match))
         assert answer.good_match is expected
 
 
-async def test_a_name_to_the_letter_is_a_good_match_however_much_is_asked_for() -> None:
-    assert (await found("read_file", weights=minimum(0.98))).good_match
+async def test_an_exact_name_is_a_good_match_at_any_threshold() -> None:
+    assert (await search_all("read_file", weights=minimum(0.98))).good_match
 
 
 @pytest.mark.parametrize("model", [True, False], ids=["meaning", "words"])
-async def test_the_words_that_nobody_has_are_told_as_they_were_typed(model: bool) -> None:
-    assert (await found("read the giraffe fiel", model=model)).unmatched == ("giraffe",)
-    assert (await found("read the file", model=model)).unmatched == ()
+async def test_unmatched_words_are_returned_as_typed(model: bool) -> None:
+    assert (await search_all("read the giraffe fiel", model=model)).unmatched == ("giraffe",)
+    assert (await search_all("read the file", model=model)).unmatched == ()

@@ -1,4 +1,4 @@
-"""Why a tool was found: each wording, and the fields its words stand in."""
+"""Reasons of hits: each wording, and the fields that contain the words."""
 
 import pytest
 
@@ -17,28 +17,28 @@ PLAIN = item("acme", "frobnicate", "Frobnicates the whatsit of a gadget", depth=
 INDEX = index_of((PLAIN, READ_FILE, SEND_MAIL))
 
 
-def asked(text: str) -> Request:
+def request_of(text: str) -> Request:
     return parse_query(text, corrections(text, INDEX))
 
 
-def said(parts: ScoreParts, text: str = "x", of: Item = PLAIN, inferred: Inferred | None = None) -> str:
-    return reason(parts, inferred, asked(text), domain_of(item_words(of)))
+def reason_of(parts: ScoreParts, text: str = "x", of: Item = PLAIN, inferred: Inferred | None = None) -> str:
+    return reason(parts, inferred, request_of(text), domain_of(item_words(of)))
 
 
 def words(*pairs: tuple[str, str]) -> tuple[WordMatch, ...]:
     return tuple(WordMatch(word, field) for word, field in pairs)
 
 
-def test_an_exact_name_is_all_that_is_said() -> None:
-    assert said(ScoreParts(semantic=0.9, words=1.0, fuzzy=1.0, matched=words(("a", "name")))) == "Exact name"
-    assert said(ScoreParts(fuzzy=0.995)) == "Exact name"
+def test_an_exact_name_is_the_only_reason() -> None:
+    assert reason_of(ScoreParts(semantic=0.9, words=1.0, fuzzy=1.0, matched=words(("a", "name")))) == "Exact name"
+    assert reason_of(ScoreParts(fuzzy=0.995)) == "Exact name"
 
 
-def test_what_a_general_tool_can_do() -> None:
-    assert said(ScoreParts(semantic=0.9), inferred=Inferred(0.6, "shell", "git operations")) == (
+def test_a_capability_of_a_general_tool_is_the_reason() -> None:
+    assert reason_of(ScoreParts(semantic=0.9), inferred=Inferred(0.6, "shell", "git operations")) == (
         "Capability inference (shell → git operations)"
     )
-    exact = said(ScoreParts(fuzzy=1.0), inferred=Inferred(0.6, "shell", "git operations"))
+    exact = reason_of(ScoreParts(fuzzy=1.0), inferred=Inferred(0.6, "shell", "git operations"))
     assert exact == "Exact name"
 
 
@@ -60,18 +60,19 @@ def test_what_a_general_tool_can_do() -> None:
         ),
     ],
 )
-def test_each_piece_of_evidence_has_its_words(parts: ScoreParts, text: str) -> None:
-    assert said(parts) == text
+def test_each_kind_of_evidence_has_its_wording(parts: ScoreParts, text: str) -> None:
+    assert reason_of(parts) == text
 
 
-def test_a_corrected_word_says_what_it_was_read_as() -> None:
+def test_a_corrected_word_names_its_correction() -> None:
     parts = ScoreParts(matched=words(("gadgte", "description")))
-    assert said(parts, "gadgte") == "Words gadgte as gadget"
+    assert reason_of(parts, "gadgte") == "Words gadgte as gadget"
 
 
 def test_the_domain_is_named_when_there_is_one() -> None:
     assert (
-        said(ScoreParts(semantic=0.5), of=CALENDAR) == f"Semantic similarity ({domain_of(item_words(CALENDAR))})"
+        reason_of(ScoreParts(semantic=0.5), of=CALENDAR)
+        == f"Semantic similarity ({domain_of(item_words(CALENDAR))})"
     )
 
 
@@ -84,7 +85,7 @@ def test_a_domain_needs_more_than_a_passing_word() -> None:
 
 def test_a_word_is_matched_in_the_field_that_counts_most() -> None:
     def matched(text: str) -> tuple[WordMatch, ...]:
-        return matched_words(item_words(PLAIN), asked(text))
+        return matched_words(item_words(PLAIN), request_of(text))
 
     assert matched("frobnicate") == words(("frobnicate", "name"))
     assert matched("acme") == words(("acme", "server"))
@@ -98,4 +99,4 @@ def test_a_word_is_matched_in_the_field_that_counts_most() -> None:
 
 
 def test_a_misspelt_word_is_matched_as_it_was_typed() -> None:
-    assert matched_words(item_words(PLAIN), asked("whatsti")) == words(("whatsti", "description"))
+    assert matched_words(item_words(PLAIN), request_of("whatsti")) == words(("whatsti", "description"))

@@ -1,4 +1,4 @@
-"""Misspelt words are read as known ones; names are found however they are written."""
+"""Misspelt words are corrected to known ones; names are found in any spelling."""
 
 import pytest
 from hypothesis import given, settings
@@ -26,13 +26,13 @@ INDEX = index_of()
         ("giraffe", None),
     ],
 )
-def test_a_word_nobody_knows_is_read_as_the_nearest_known_one(typed: str, meant: str | None) -> None:
+def test_an_unknown_word_is_corrected_to_the_nearest_known_one(typed: str, meant: str | None) -> None:
     assert corrections(typed, INDEX) == ({typed: meant} if meant else {})
 
 
-@pytest.mark.parametrize("known", ["file", "files", "reading", "mail", "calendar", "weather"])
-def test_a_word_somebody_knows_is_left_alone(known: str) -> None:
-    assert corrections(known, INDEX) == {}
+@pytest.mark.parametrize("word", ["file", "files", "reading", "mail", "calendar", "weather"])
+def test_a_known_word_is_not_corrected(word: str) -> None:
+    assert corrections(word, INDEX) == {}
 
 
 @pytest.mark.parametrize("typed", ["2032", "123456", "fil", "gti", "xyz"])
@@ -60,26 +60,26 @@ def test_only_the_first_few_unknown_words_are_corrected() -> None:
 @settings(max_examples=80, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_can_be_spelt_and_compared(text: str) -> None:
-    known = {word for words in INDEX.words_by_length.values() for word in words}
+    vocabulary = {word for words in INDEX.words_by_length.values() for word in words}
     meant = corrections(text, INDEX)
-    assert set(meant.values()) <= known
-    assert not set(meant) & known
+    assert set(meant.values()) <= vocabulary
+    assert not set(meant) & vocabulary
     likeness = name_likeness(text, INDEX, INDEX.rows(None))
     assert ((likeness >= 0) & (likeness <= 1)).all()
 
 
 def likeness(text: str) -> dict[str, float]:
-    found = name_likeness(text, INDEX, INDEX.rows(None))
-    return {one.name: float(value) for one, value in zip(ITEMS, found, strict=True)}
+    scores = name_likeness(text, INDEX, INDEX.rows(None))
+    return {item_.name: float(value) for item_, value in zip(ITEMS, scores, strict=True)}
 
 
 @pytest.mark.parametrize("text", ["read_file", "files__read_file", " read_file ", "please use read_file on a.txt"])
-def test_a_name_to_the_letter_is_the_most_alike(text: str) -> None:
+def test_an_exact_name_has_the_highest_similarity(text: str) -> None:
     assert likeness(text)[READ_FILE.name] == 1.0
 
 
 @pytest.mark.parametrize("text", ["READ_FILE", "Read_File", "Files__Read_File", "try Read_File now"])
-def test_a_name_in_another_case_is_all_but_exact(text: str) -> None:
+def test_a_name_in_another_case_is_almost_exact(text: str) -> None:
     assert likeness(text)[READ_FILE.name] == EXACT_BUT_FOR_CASE
 
 
@@ -95,18 +95,18 @@ def test_near_names_are_ordered_by_how_near_they_are() -> None:
 
 
 def test_a_name_that_lacks_a_letter_is_nearest_to_its_own() -> None:
-    found = likeness("read_fil")
-    assert max(found, key=lambda name: found[name]) == READ_FILE.name
-    assert found[READ_FILE.name] > 0.9
-    assert found[FORECAST.name] == 0.0
+    scores = likeness("read_fil")
+    assert max(scores, key=lambda name: scores[name]) == READ_FILE.name
+    assert scores[READ_FILE.name] > 0.9
+    assert scores[FORECAST.name] == 0.0
 
 
-def test_words_of_a_sentence_are_no_names() -> None:
-    """`bash` within a sentence may be anything; a name that can be nothing else has more than one part."""
+def test_words_of_a_sentence_are_not_names() -> None:
+    """`bash` within a sentence may be any word; an unmistakable name has more than one part."""
     assert likeness("i would like to bash my head on it")["bash"] == 0.0
     assert likeness("bash")["bash"] == 1.0
 
 
-def test_only_the_rows_that_were_asked_for_are_compared() -> None:
+def test_only_the_requested_rows_are_compared() -> None:
     rows = INDEX.rows(None)[[ITEMS.index(WRITE_FILE)]]
     assert name_likeness("write_file", INDEX, rows).tolist() == [1.0]

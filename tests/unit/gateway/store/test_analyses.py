@@ -1,4 +1,4 @@
-"""Items taken apart, on disk: as good as taken apart again, or nothing."""
+"""Cached text analyses: equal to a new analysis, or ignored."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def recalled(folder: Path) -> dict[str, Analysed]:
     return AnalysisFile(folder, ["a"]).recall()
 
 
-def test_what_was_taken_apart_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_cached_analyses_are_read_back_unchanged(tmp_path: Path) -> None:
     kept(tmp_path)
     for item in ITEMS:
         once, again = analyse(item), recalled(tmp_path)[item.fingerprint]
@@ -39,23 +39,23 @@ def test_what_was_taken_apart_comes_back_as_it_was(tmp_path: Path) -> None:
         assert sorted(again.words) == sorted(once.words)
 
 
-def test_an_index_of_it_is_the_same_index(tmp_path: Path) -> None:
+def test_an_index_of_cached_analyses_is_the_same(tmp_path: Path) -> None:
     kept(tmp_path)
-    found = recalled(tmp_path)
+    cached = recalled(tmp_path)
     once = LocalIndex(ITEMS, [analyse(item) for item in ITEMS])
-    again = LocalIndex(ITEMS, [found[item.fingerprint] for item in ITEMS])
-    asked = {int(term): 1.0 for term in analyse(ITEMS[0]).terms}
-    np.testing.assert_array_equal(once.word_scores(asked), again.word_scores(asked))
+    again = LocalIndex(ITEMS, [cached[item.fingerprint] for item in ITEMS])
+    query = {int(term): 1.0 for term in analyse(ITEMS[0]).terms}
+    np.testing.assert_array_equal(once.word_scores(query), again.word_scores(query))
     assert once.words_by_length == again.words_by_length
 
 
-def test_of_another_version_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_version_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept(tmp_path)
     monkeypatch.setattr(embeddings, "VERSION", [99])
     assert recalled(tmp_path) == {}
 
 
-def test_a_file_cut_short_anywhere_is_as_good_as_none(tmp_path: Path) -> None:
+def test_a_truncated_file_is_ignored(tmp_path: Path) -> None:
     path = kept(tmp_path)
     whole = path.read_bytes()
     for length in range(0, len(whole) - 1, 13):
@@ -64,7 +64,7 @@ def test_a_file_cut_short_anywhere_is_as_good_as_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["[]", "3", "null", "{}", "[" * 99_999, '{"version": null, "items": {}}'])
-def test_whatever_is_in_the_file_it_is_not_fatal(tmp_path: Path, content: str) -> None:
+def test_any_content_of_the_file_is_not_fatal(tmp_path: Path, content: str) -> None:
     kept(tmp_path).write_text(content)
     assert recalled(tmp_path) == {}
 
@@ -72,7 +72,7 @@ def test_whatever_is_in_the_file_it_is_not_fatal(tmp_path: Path, content: str) -
 @pytest.mark.parametrize(
     "entry", [3, [], ["QQ==", "", ""], ["", "AAAAAA==", ""], ["!", "!", ""], [None, None, ""]]
 )
-def test_an_entry_that_is_none_is_not_fatal(tmp_path: Path, entry: object) -> None:
+def test_an_invalid_entry_is_not_fatal(tmp_path: Path, entry: object) -> None:
     path = kept(tmp_path)
     data = json.loads(path.read_text("utf-8"))
     data["items"][ITEMS[0].fingerprint] = entry
@@ -80,7 +80,7 @@ def test_an_entry_that_is_none_is_not_fatal(tmp_path: Path, entry: object) -> No
     assert recalled(tmp_path) == {}
 
 
-def test_a_folder_that_cannot_be_written_is_not_fatal(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_not_fatal(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     AnalysisFile(tmp_path / "taken", ["a"]).remember({})
     assert recalled(tmp_path / "taken") == {}

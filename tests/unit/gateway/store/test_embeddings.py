@@ -1,4 +1,4 @@
-"""Embeddings on disk: whatever has happened to the file, no vector is wrong and nothing is fatal."""
+"""Cached embeddings: whatever happens to the file, no vector is wrong and no error is fatal."""
 
 import base64
 import json
@@ -55,14 +55,14 @@ def kept(tmp_path: Path) -> Path:
     return file.path
 
 
-def test_what_was_kept_comes_back_to_the_bit(kept: Path) -> None:
-    found = recalled(kept.parent)
-    assert set(found) == set(HASHES)
+def test_cached_vectors_are_read_back_bit_by_bit(kept: Path) -> None:
+    vectors = recalled(kept.parent)
+    assert set(vectors) == set(HASHES)
     for key, vector in TOOLS.values():
-        assert found[key].tobytes() == vector.tobytes()
+        assert vectors[key].tobytes() == vector.tobytes()
 
 
-def test_the_file_is_named_after_the_sorted_servers_and_says_what_made_it(kept: Path) -> None:
+def test_the_file_is_named_after_the_sorted_servers_and_records_its_model(kept: Path) -> None:
     assert kept.name == f"embeddings-{server_list_hash(['files', 'mail'])}.json"
     assert file_in(kept.parent, ["files", "mail"]).path == kept
     assert file_in(kept.parent, ["files"]).path != kept
@@ -76,7 +76,7 @@ def test_two_lists_of_servers_never_share_a_file() -> None:
     assert server_list_hash(["a", "b"]) == server_list_hash(["b", "a"])
 
 
-def test_a_file_cut_short_anywhere_is_set_aside_and_replaced(kept: Path) -> None:
+def test_a_truncated_file_is_set_aside_and_replaced(kept: Path) -> None:
     whole = kept.read_bytes()
     for length in range(0, len(whole) - 1, 7):
         kept.write_bytes(whole[:length])
@@ -106,7 +106,7 @@ def test_a_file_cut_short_anywhere_is_set_aside_and_replaced(kept: Path) -> None
     ],
     ids=lambda content: repr(content[:20]),
 )
-def test_whatever_is_in_the_file_it_is_not_fatal(kept: Path, content: bytes) -> None:
+def test_any_content_of_the_file_is_not_fatal(kept: Path, content: bytes) -> None:
     kept.write_bytes(content)
     assert recalled(kept.parent) == {}
     assert not kept.exists()
@@ -132,7 +132,7 @@ def test_whatever_is_in_the_file_it_is_not_fatal(kept: Path, content: bytes) -> 
     ],
     ids=str,
 )
-def test_a_vector_that_cannot_be_is_never_trusted_nor_are_those_beside_it(kept: Path, vector: object) -> None:
+def test_an_invalid_vector_invalidates_the_whole_file(kept: Path, vector: object) -> None:
     rewritten(kept, lambda data: data["tools"]["mail__send"].update(vector=vector))
     assert recalled(kept.parent) == {}
     assert recalled(kept.parent, servers=["another"]) == {}, "not by way of a sibling either"
@@ -140,7 +140,7 @@ def test_a_vector_that_cannot_be_is_never_trusted_nor_are_those_beside_it(kept: 
 
 
 @pytest.mark.parametrize("entry", [3, None, [], {}, {"hash": 3}, {"vector": packed(1, 0, 0, 0)}])
-def test_an_entry_that_is_none_has_the_file_set_aside(kept: Path, entry: object) -> None:
+def test_an_invalid_entry_sets_the_file_aside(kept: Path, entry: object) -> None:
     rewritten(kept, lambda data: data["tools"].update(mail__send=entry))
     assert recalled(kept.parent) == {}
 
@@ -156,18 +156,18 @@ def test_the_file_of_another_model_is_set_aside_and_found_again_by_it(kept: Path
 
 
 @pytest.mark.parametrize("model", ["../../evil", "a/b", "", None, 3, "x" * 500, "nul\0", "日本", {"a": 1}])
-def test_a_file_that_names_its_model_strangely_is_set_aside_all_the_same(kept: Path, model: object) -> None:
+def test_a_file_with_a_malformed_model_name_is_set_aside(kept: Path, model: object) -> None:
     rewritten(kept, lambda data: data.update(model=model))
     assert recalled(kept.parent) == {}
     assert not kept.exists()
     assert [path.name for path in kept.parent.iterdir()] == [f"{kept.name}.of-unknown"]
 
 
-def test_what_this_file_lacks_its_siblings_may_have(kept: Path) -> None:
+def test_missing_vectors_are_read_from_sibling_files(kept: Path) -> None:
     sibling = file_in(kept.parent, ["files"])
     sibling.remember({"files__new": ("hash-c", unit(0, 1, 0, 0))})
-    found = file_in(kept.parent).recall([*HASHES, "hash-c", "hash-d"])
-    assert set(found) == {*HASHES, "hash-c"}
+    vectors = file_in(kept.parent).recall([*HASHES, "hash-c", "hash-d"])
+    assert set(vectors) == {*HASHES, "hash-c"}
     assert kept.exists()
 
 
@@ -182,16 +182,16 @@ def test_a_sibling_of_another_model_is_not_trusted(kept: Path) -> None:
     assert kept.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_not_fatal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unwritable_folder_is_not_fatal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "taken").write_text("a file where the folder should be")
     file = file_in(tmp_path / "taken")
     assert file.recall(HASHES) == {}
     file.remember(TOOLS)
     assert set(file.recall(HASHES)) == set(HASHES), "as long as this process lives it is remembered"
-    assert "cannot be kept" in caplog.text
+    assert "cannot be cached" in caplog.text
 
 
-def test_a_file_that_cannot_be_read_is_not_fatal(kept: Path) -> None:
+def test_an_unreadable_file_is_not_fatal(kept: Path) -> None:
     kept.unlink()
     kept.mkdir()
     file = file_in(kept.parent)

@@ -1,4 +1,4 @@
-"""What servers offered last: recalled as it was, while it is true, and never fatal."""
+"""Cached offers: recalled unchanged while valid; errors are never fatal."""
 
 import json
 from collections.abc import Callable
@@ -59,24 +59,24 @@ def names(remembered: CachedOffers) -> list[str]:
 
 
 def test_items_come_back_with_all_their_fields(kept: Path) -> None:
-    offers = {one.server: one for one in OfferFile(kept.parent, SPECS).recall(60).offers}
+    offers = {offer.server: offer for offer in OfferFile(kept.parent, SPECS).recall(60).offers}
     assert offers == {"files": Offer("files", (FULL, PLAIN)), "mail": Offer("mail", (SEND,))}
 
 
-def test_nothing_is_known_before_anything_was_kept(tmp_path: Path) -> None:
+def test_an_empty_cache_returns_nothing(tmp_path: Path) -> None:
     assert OfferFile(tmp_path / "absent", SPECS).recall(60) == CachedOffers()
 
 
 CHANGES: list[Callable[[ServerSpec], ServerSpec]] = [
-    lambda one: replace(one, command="other"),
-    lambda one: replace(one, args=("--b",)),
-    lambda one: replace(one, cwd="there"),
-    lambda one: replace(one, env={"OTHER": "1"}),
-    lambda one: replace(one, url="http://other"),
-    lambda one: replace(one, headers={"X": "1"}),
-    lambda one: replace(one, transport=Transport.SSE),
-    lambda one: replace(one, include_tools=("read*",)),
-    lambda one: replace(one, exclude_tools=("read*",)),
+    lambda spec_: replace(spec_, command="other"),
+    lambda spec_: replace(spec_, args=("--b",)),
+    lambda spec_: replace(spec_, cwd="there"),
+    lambda spec_: replace(spec_, env={"OTHER": "1"}),
+    lambda spec_: replace(spec_, url="http://other"),
+    lambda spec_: replace(spec_, headers={"X": "1"}),
+    lambda spec_: replace(spec_, transport=Transport.SSE),
+    lambda spec_: replace(spec_, include_tools=("read*",)),
+    lambda spec_: replace(spec_, exclude_tools=("read*",)),
 ]
 
 
@@ -87,7 +87,7 @@ def test_a_server_whose_entry_changed_is_not_recalled(
     assert names(OfferFile(kept.parent, [change(FILES), MAIL]).recall(60)) == ["mail"]
 
 
-def test_a_secret_that_changed_or_another_patience_is_no_other_server(kept: Path) -> None:
+def test_a_changed_secret_or_timeout_keeps_the_cached_offer(kept: Path) -> None:
     same = [replace(FILES, env={"KEY": "2"}, start_seconds=1.0, call_seconds=2.0), MAIL]
     assert names(OfferFile(kept.parent, same).recall(60)) == ["files", "mail"]
 
@@ -98,7 +98,7 @@ def test_no_secret_is_written(kept: Path) -> None:
     assert "hunter" not in kept.read_text("utf-8")
 
 
-def test_what_is_too_old_is_not_recalled(clock: Clock, kept: Path) -> None:
+def test_an_expired_offer_is_not_recalled(clock: Clock, kept: Path) -> None:
     clock.now += 59
     remembered = OfferFile(kept.parent, SPECS).recall(60)
     assert names(remembered) == ["files", "mail"]
@@ -108,20 +108,20 @@ def test_what_is_too_old_is_not_recalled(clock: Clock, kept: Path) -> None:
     assert OfferFile(kept.parent, SPECS).recall(0) == CachedOffers()
 
 
-def test_what_is_from_the_future_is_not_recalled(clock: Clock, kept: Path) -> None:
+def test_an_offer_from_the_future_is_not_recalled(clock: Clock, kept: Path) -> None:
     clock.now -= 3600
     assert OfferFile(kept.parent, SPECS).recall(1e9) == CachedOffers()
 
 
-def test_what_is_told_later_replaces_what_was_told_of_the_same_server(clock: Clock, kept: Path) -> None:
+def test_a_later_offer_replaces_the_earlier_one_of_its_server(clock: Clock, kept: Path) -> None:
     clock.now += 10
     OfferFile(kept.parent, SPECS).remember([Offer("files", ())])
     remembered = OfferFile(kept.parent, SPECS).recall(60)
-    assert {one.server: one.items for one in remembered.offers} == {"files": (), "mail": (SEND,)}
+    assert {offer.server: offer.items for offer in remembered.offers} == {"files": (), "mail": (SEND,)}
     assert remembered.age == 10, "of the oldest of them"
 
 
-def test_no_offers_are_no_news(kept: Path) -> None:
+def test_an_empty_list_of_offers_is_not_a_change(kept: Path) -> None:
     OfferFile(kept.parent, SPECS).remember([])
     assert names(OfferFile(kept.parent, SPECS).recall(60)) == ["files", "mail"]
 
@@ -137,12 +137,12 @@ def test_the_same_offers_are_written_once(tmp_path: Path) -> None:
     assert path.exists()
 
 
-def test_servers_nobody_knows_are_not_kept(tmp_path: Path) -> None:
-    OfferFile(tmp_path, SPECS).remember([Offer("stranger", (SEND,))])
+def test_offers_of_unknown_servers_are_not_cached(tmp_path: Path) -> None:
+    OfferFile(tmp_path, SPECS).remember([Offer("unknown", (SEND,))])
     assert OfferFile(tmp_path, SPECS).recall(60) == CachedOffers()
 
 
-def test_a_file_cut_short_anywhere_is_as_good_as_none(kept: Path) -> None:
+def test_a_truncated_file_is_ignored(kept: Path) -> None:
     whole = kept.read_bytes()
     for length in range(0, len(whole) - 1, 11):
         kept.write_bytes(whole[:length])
@@ -154,7 +154,7 @@ def test_a_file_cut_short_anywhere_is_as_good_as_none(kept: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["[]", "3", "null", "{}", '{"format":1}', '{"format":1,"servers":[1]}', "[" * 99_999]
 )
-def test_whatever_is_in_the_file_it_is_not_fatal(kept: Path, content: str) -> None:
+def test_any_content_of_the_file_is_not_fatal(kept: Path, content: str) -> None:
     kept.write_text(content)
     assert OfferFile(kept.parent, SPECS).recall(60) == CachedOffers()
 
@@ -174,14 +174,14 @@ def test_whatever_is_in_the_file_it_is_not_fatal(kept: Path, content: str) -> No
     ],
     ids=str,
 )
-def test_an_entry_that_is_none_is_not_fatal(kept: Path, change: dict[str, object]) -> None:
+def test_an_invalid_entry_is_not_fatal(kept: Path, change: dict[str, object]) -> None:
     data = json.loads(kept.read_text("utf-8"))
     data["servers"]["files"].update(change)
     kept.write_text(json.dumps(data))
     assert "files" not in names(OfferFile(kept.parent, SPECS).recall(60))
 
 
-def test_a_folder_that_cannot_be_written_is_not_fatal(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_not_fatal(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     OfferFile(tmp_path / "taken", SPECS).remember([Offer("mail", (SEND,))])
     assert OfferFile(tmp_path / "taken", SPECS).recall(60) == CachedOffers()

@@ -13,7 +13,7 @@ from tests.unit.gateway.typescript.compiling import errors_by_module
 from tests.unit.gateway.typescript.tools import catalog_tools, tool
 from toolscript.gateway.typescript.module import typescript_module
 
-# True for the same type only: each can be given for the other is too little, as `{}` fits what is all optional.
+# True only for identical types: mutual assignability is too weak, as `{}` fits an object of optional properties.
 SAME = "type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false;"
 
 
@@ -29,41 +29,41 @@ KNOWN = ("string", "number", "integer", "boolean", "null", "object", "array")
 SAYS_A_TYPE = {"type", "properties", "items", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "not"}
 
 
-def said_our_way(schema: object) -> object:
-    """A schema for them that has the meaning we give to ours, where the two differ by habit:
+def adapt_schema(schema: object) -> object:
+    """Adapt a schema to the other program, where conventions differ:
 
-    a title is the name of a type with them, and nothing with us, as names are made from the tool's;
-    an object that names no property is `{}` with them, and open with us, as JSON Schema has it;
-    a schema without a type is an object with them, and unknown with us, as JSON Schema has it;
-    a type that JSON Schema does not have, such as `str`, is an object with them, and with us what it means.
+    they name a type after its title; we ignore it, as names derive from the tool's;
+    an object without properties is `{}` for them, and open for us, as in JSON Schema;
+    a schema without a type is an object for them, and unknown for us, as in JSON Schema;
+    an unknown type, such as `str`, is an object for them, and the intended type for us.
     """
     if not isinstance(schema, dict):
         return schema
-    said = {word: _part(word, one) for word, one in schema.items() if word != "title"}
-    kind = said.get("type")
+    adapted = {word: _part(word, value) for word, value in schema.items() if word != "title"}
+    kind = adapted.get("type")
     if isinstance(kind, str):
-        said["type"] = SPELLED.get(kind.lower(), kind.lower())
-    is_other = "type" in said and not isinstance(kind, list) and said["type"] not in KNOWN
-    if is_other or not SAYS_A_TYPE & said.keys():
+        adapted["type"] = SPELLED.get(kind.lower(), kind.lower())
+    is_other = "type" in adapted and not isinstance(kind, list) and adapted["type"] not in KNOWN
+    if is_other or not SAYS_A_TYPE & adapted.keys():
         return {"tsType": "unknown"}
-    if said.get("type") == "object" and not said.get("properties") and "additionalProperties" not in said:
-        said["additionalProperties"] = True
-    return said
+    if adapted.get("type") == "object" and not adapted.get("properties") and "additionalProperties" not in adapted:
+        adapted["additionalProperties"] = True
+    return adapted
 
 
-def _part(word: str, one: object) -> object:
-    if word in {"properties", "$defs", "patternProperties"} and isinstance(one, dict):
-        return {name: said_our_way(schema) for name, schema in one.items()}
-    if word in {"anyOf", "oneOf", "allOf"} and isinstance(one, list):
-        return [said_our_way(schema) for schema in one]
-    return said_our_way(one) if word in {"items", "additionalProperties"} else one
+def _part(word: str, value: object) -> object:
+    if word in {"properties", "$defs", "patternProperties"} and isinstance(value, dict):
+        return {name: adapt_schema(schema) for name, schema in value.items()}
+    if word in {"anyOf", "oneOf", "allOf"} and isinstance(value, list):
+        return [adapt_schema(schema) for schema in value]
+    return adapt_schema(value) if word in {"items", "additionalProperties"} else value
 
 
 def disagreements(schemas: Mapping[str, object]) -> list[str]:
-    """The names of the schemas of which ours and theirs make different types."""
-    given = {name: said_our_way(schema) for name, schema in schemas.items()}
+    """Return the names of the schemas with different types."""
+    adapted = {name: adapt_schema(schema) for name, schema in schemas.items()}
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
-        json.dump(given, file)
+        json.dump(adapted, file)
         file.flush()
         theirs: dict[str, str] = json.loads(run_check("their_types.mjs", file.name))
     modules = dict[str, str]()
@@ -74,18 +74,18 @@ def disagreements(schemas: Mapping[str, object]) -> list[str]:
             f'import type {{ Theirs }} from "./{name}_theirs";\n'
             f"{SAME}\nexport const same: Same<Ours, Theirs> = true;\n"
         )
-    found = errors_by_module(modules)
-    broken = [line for name, lines in found.items() if not name.endswith("_same") for line in lines]
+    errors = errors_by_module(modules)
+    broken = [line for name, lines in errors.items() if not name.endswith("_same") for line in lines]
     if broken:
         raise RuntimeError(f"does not compile: {broken[0]}")
-    return [name for name in schemas if found[f"{name}_same"]]
+    return [name for name in schemas if errors[f"{name}_same"]]
 
 
 def sampled(path: Path, count: int, seed: int) -> dict[str, object]:
-    """Real schemas by the number of their line, of those that name a property."""
+    """Return real schemas with properties, by line number."""
     items = list(catalog_tools(path))
-    telling = [line for line, one in enumerate(items) if (one.input_schema or {}).get("properties")]
-    lines = sorted(random.Random(seed).sample(telling, count))
+    with_properties = [line for line, item in enumerate(items) if (item.input_schema or {}).get("properties")]
+    lines = sorted(random.Random(seed).sample(with_properties, count))
     return {f"line{line + 1}": items[line].input_schema for line in lines}
 
 
@@ -94,15 +94,15 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=9)
-    given = parser.parse_args()
-    schemas = sampled(given.file, given.count, given.seed)
-    found = disagreements(schemas)
-    for name in found[:20]:
+    arguments = parser.parse_args()
+    schemas = sampled(arguments.file, arguments.count, arguments.seed)
+    differing = disagreements(schemas)
+    for name in differing[:20]:
         sys.stdout.write(f"{name}: {json.dumps(schemas[name])[:600]}\n")
     sys.stdout.write(
-        f"{len(schemas) - len(found)} of {len(schemas)} schemas have the same type, seed {given.seed}\n"
+        f"{len(schemas) - len(differing)} of {len(schemas)} schemas have the same type, seed {arguments.seed}\n"
     )
-    return 1 if found else 0
+    return 1 if differing else 0
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Checked:
 
 
 def check(items: Sequence[Item], so_far: Checked) -> list[str]:
-    """What the compiler objects to in the full and in the compact client of the tools."""
+    """Return the compile errors of the full and the compact client of the tools."""
     began = time.monotonic()
     modules = dict[str, str]()
     for start in range(0, len(items), TOOLS_PER_MODULE):
@@ -48,8 +48,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--limit", type=int, default=None, help="stop after this many tools")
-    given = parser.parse_args()
-    tools = islice(catalog_tools(given.file), given.limit)
+    arguments = parser.parse_args()
+    tools = islice(catalog_tools(arguments.file), arguments.limit)
     checked, errors = Checked(), list[str]()
     while some := list(islice(tools, TOOLS_PER_RUN)):
         errors += check(some, checked)

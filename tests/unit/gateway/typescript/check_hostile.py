@@ -1,4 +1,4 @@
-"""Compile clients of hostile tools, and prove that nothing in them is theirs.
+"""Compile clients of hostile tools, and prove that they contain no injected code.
 
 `python -m tests.unit.gateway.typescript.check_hostile`
 """
@@ -22,7 +22,7 @@ TOOLS_PER_MODULE = 50
 
 @dataclass(frozen=True)
 class Module:
-    """A client, and the tools it should call and nothing else."""
+    """A client, and the only tools it should call."""
 
     name: str
     text: str
@@ -30,7 +30,7 @@ class Module:
 
 
 def hostile_modules(tools: int, seed: int) -> list[Module]:
-    """Full and compact in turn."""
+    """Yield full and compact clients in turn."""
     hostile, modules = Hostile(seed), list[Module]()
     for number in range(0, tools, TOOLS_PER_MODULE):
         items = [hostile.item() for _ in range(min(TOOLS_PER_MODULE, tools - number))]
@@ -40,9 +40,9 @@ def hostile_modules(tools: int, seed: int) -> list[Module]:
 
 
 def _tools(items: list[Item]) -> tuple[tuple[str, str], ...]:
-    """Each tool once, spelled as an address can spell it: without halves of characters."""
-    given = dict.fromkeys((one.server, one.name) for one in items)
-    return tuple((_whole(server), _whole(name)) for server, name in given)
+    """Return each tool once, without lone surrogates, as in an address."""
+    names = dict.fromkeys((item.server, item.name) for item in items)
+    return tuple((_whole(server), _whole(name)) for server, name in names)
 
 
 def _whole(text: str) -> str:
@@ -50,29 +50,30 @@ def _whole(text: str) -> str:
 
 
 def structure_errors(modules: list[Module]) -> list[str]:
-    given = {
+    request = {
         "runtime": CALL_TOOL,
-        "modules": [{"name": one.name, "text": one.text, "tools": one.tools} for one in modules],
+        "modules": [{"name": module.name, "text": module.text, "tools": module.tools} for module in modules],
     }
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
-        json.dump(given, file)
+        json.dump(request, file)
         file.flush()
-        found: list[str] = json.loads(run_check("structure.mjs", str(Path(file.name))))
-    return found
+        errors: list[str] = json.loads(run_check("structure.mjs", str(Path(file.name))))
+    return errors
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tools", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=9)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     began = time.monotonic()
-    modules = hostile_modules(given.tools, given.seed)
-    errors = [*errors_of({one.name: one.text for one in modules}), *structure_errors(modules)]
+    modules = hostile_modules(arguments.tools, arguments.seed)
+    errors = [*errors_of({module.name: module.text for module in modules}), *structure_errors(modules)]
     sys.stdout.write("".join(f"{line}\n" for line in errors[:50]))
+    characters = sum(len(module.text) for module in modules)
     sys.stdout.write(
-        f"{given.tools:,} hostile tools in {len(modules)} modules of {sum(len(one.text) for one in modules):,} "
-        f"characters, seed {given.seed}: {len(errors)} errors, {time.monotonic() - began:.1f} s\n"
+        f"{arguments.tools:,} hostile tools in {len(modules)} modules of {characters:,} "
+        f"characters, seed {arguments.seed}: {len(errors)} errors, {time.monotonic() - began:.1f} s\n"
     )
     return 1 if errors else 0
 

@@ -1,4 +1,4 @@
-"""What the TypeScript compiler says about modules."""
+"""Runs the TypeScript compiler on modules."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ ERROR = re.compile(r"(?P<file>[\w.-]+)\.ts\(\d+,\d+\): error ")
 
 
 def errors_of(modules: Mapping[str, str]) -> list[str]:
-    """The lines of `tsc --noEmit --strict` on these modules, each of which can import the others by name."""
+    """Return the output lines of `tsc --noEmit --strict`; the modules can import each other by name."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in modules.items():
             (Path(folder) / f"{name}.ts").write_text(text, "utf-8")
@@ -27,10 +27,10 @@ def errors_of(modules: Mapping[str, str]) -> list[str]:
 
 
 def errors_by_module(modules: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {name: [] for name in modules}
+    errors: dict[str, list[str]] = {name: [] for name in modules}
     for line in errors_of(modules):
         match = ERROR.match(line)
         if not match:
             raise RuntimeError(f"tsc says something else: {line}")
-        found[match["file"]].append(line)
-    return found
+        errors[match["file"]].append(line)
+    return errors

@@ -1,4 +1,4 @@
-"""A client run for real. The gateway it calls may be any that answers at the address."""
+"""Runs a client against any gateway at the address."""
 
 import os
 import subprocess
@@ -10,9 +10,9 @@ from tests.support.npm_tools import npm_tools
 
 
 def run_client_under_deno(url: str, module_text: str, script: str, token: str = "", *, check: bool = True) -> str:
-    """What a script prints that has `tools` of the module, with no more rights than it needs.
+    """Return the output of a script that uses the module's `tools`, with minimal permissions.
 
-    Types are checked first, by the compiler that Deno brings: that takes far longer than to run it.
+    Deno's compiler checks the types first, which takes far longer than the run.
     """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "client.ts").write_text(module_text, "utf-8")
@@ -25,7 +25,7 @@ def run_client_under_deno(url: str, module_text: str, script: str, token: str = 
 
 
 def run_client_under_node(url: str, module_text: str, script: str, token: str = "") -> str:
-    """The same without types: the compiler takes them out."""
+    """The same without types, which the compiler removes."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "client.ts").write_text(module_text, "utf-8")
         (Path(folder) / "package.json").write_text('{ "type": "module" }', "utf-8")

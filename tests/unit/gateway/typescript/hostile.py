@@ -1,4 +1,4 @@
-"""Tools from a server that wants to get its own code into the client, drawn from a seed."""
+"""Random tools of a server that tries to inject code into the client."""
 
 import random
 
@@ -103,7 +103,7 @@ class Hostile:
         return tool(schema, server=self.text(2), name=self.text(3), description=self.text(12), output=output)
 
     def _document(self) -> dict[str, object]:
-        """A schema with others to refer to, under names that are hard to refer to."""
+        """Return a schema with definitions under names that are hard to reference."""
         definitions = {name: self.schema(2) for name in ("A", "B", self.text(2))}
         body = self.schema(4)
         document = body if isinstance(body, dict) else {"anyOf": [body]}

@@ -1,4 +1,4 @@
-"""What each word of JSON Schema means for the client: values it takes and values it refuses."""
+"""Cases of each JSON Schema keyword: values that the client accepts and refuses."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ def obj(required: tuple[str, ...] = (), /, **properties: object) -> dict[str, ob
 
 @dataclass(frozen=True)
 class Case:
-    """`schema` is that of the property `v`, which is required; the values are TypeScript."""
+    """`schema` is the schema of the required property `v`; the values are TypeScript."""
 
     sentence: str
     schema: object

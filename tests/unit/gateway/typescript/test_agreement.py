@@ -1,4 +1,4 @@
-"""Another program makes the same types of the same schemas.
+"""json-schema-to-typescript makes the same types of the same schemas.
 
 More real schemas: `python -m tests.unit.gateway.typescript.check_agreement FILE --count 8000`.
 """
@@ -46,12 +46,12 @@ def test_a_hundred_real_schemas_have_the_same_type_as_with_another_program() -> 
     assert disagreements(sampled(CATALOG, 100, seed=9)) == []
 
 
-def test_the_words_of_json_schema_have_the_same_type_but_for_these() -> None:
-    found = {CASES[int(name.removeprefix("case"))].sentence for name in disagreements(DOCUMENTS)}
-    assert found == set(DIFFERENT)
+def test_the_keywords_of_json_schema_have_the_same_type_except_these() -> None:
+    differing = {CASES[int(name.removeprefix("case"))].sentence for name in disagreements(DOCUMENTS)}
+    assert differing == set(DIFFERENT)
 
 
 def test_a_difference_in_a_single_question_mark_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     optional, required = obj(a=TEXT), obj(("a",), a=TEXT)
-    monkeypatch.setattr("tests.unit.gateway.typescript.check_agreement.said_our_way", lambda _: optional)
+    monkeypatch.setattr("tests.unit.gateway.typescript.check_agreement.adapt_schema", lambda _: optional)
     assert disagreements({"one": required, "other": optional}) == ["one"]

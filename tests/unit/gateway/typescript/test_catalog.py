@@ -18,7 +18,7 @@ def test_clients_of_real_tools_compile_and_are_less_than_half_as_long_when_compa
     assert checked.compact_bytes < checked.full_bytes / 2
 
 
-def test_the_check_says_what_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_reports_compile_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = "export const tools: string = 1;"
     monkeypatch.setattr("tests.unit.gateway.typescript.check_all.typescript_module", lambda *_, **__: broken)
     assert len(check([tool()], Checked())) == 2

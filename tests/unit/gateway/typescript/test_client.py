@@ -1,4 +1,4 @@
-"""A client calls its tools, under Deno and under Node, through a gateway that answers as ours does."""
+"""A client calls its tools, under Deno and under Node, through a gateway with answers like ours."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -22,26 +22,26 @@ Run = Callable[[str, str, str, str], str]
 PROBLEM = {"error": {"code": "NOT_FOUND", "message": "no tool is called missing", "details": {}}}
 
 
-def said(*texts: str, **more: object) -> dict[str, object]:
+def text_result(*texts: str, **more: object) -> dict[str, object]:
     return {"content": [{"type": "text", "text": text} for text in texts], "isError": False, **more}
 
 
 ANSWERS: dict[str, tuple[int, object]] = {
-    "files__read": (200, said("hello", structuredContent={"content": "hello"})),
-    "files__plain": (200, said("hello")),
-    "files__json": (200, said('{"lines": 3}')),
-    "files__list": (200, said("[1, 2]")),
-    "files__two": (200, said("{}", "{}")),
-    "files__fails": (200, said("disk is full", isError=True)),
+    "files__read": (200, text_result("hello", structuredContent={"content": "hello"})),
+    "files__plain": (200, text_result("hello")),
+    "files__json": (200, text_result('{"lines": 3}')),
+    "files__list": (200, text_result("[1, 2]")),
+    "files__two": (200, text_result("{}", "{}")),
+    "files__fails": (200, text_result("disk is full", isError=True)),
     "files__missing": (404, PROBLEM),
     "files__broken": (502, "not an envelope"),
-    "my files/ü__odd name": (200, said("", structuredContent={"ok": True})),
+    "my files/ü__odd name": (200, text_result("", structuredContent={"ok": True})),
 }
 
 
 @dataclass
 class Gateway:
-    """What was asked of it, in order: path, body and headers."""
+    """Records its requests in order: path, body and headers."""
 
     url: str = ""
     requests: list[tuple[str, Any, dict[str, str]]] = field(default_factory=list)
@@ -67,12 +67,12 @@ def handler(gateway: Gateway) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    asked = Gateway()
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler(asked)) as server:
-        asked.url = f"http://127.0.0.1:{server.server_port}"
+    recorder = Gateway()
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler(recorder)) as server:
+        recorder.url = f"http://127.0.0.1:{server.server_port}"
         thread = Thread(target=server.serve_forever)
         thread.start()
-        yield asked
+        yield recorder
         server.shutdown()
         thread.join()
 
@@ -101,7 +101,7 @@ TYPED = CALL_ALL.replace('"broken"]', '"broken"] as const').replace("(error)", "
     ],
     ids=["deno", "deno-compact", "node"],
 )
-def test_a_client_gives_what_the_tool_returned_and_throws_what_went_wrong(
+def test_a_client_returns_the_tools_result_and_throws_its_error(
     run: Run, script: str, compact: bool, gateway: Gateway
 ) -> None:
     printed = run(gateway.url, typescript_module(ITEMS, compact=compact), script, "")
@@ -131,7 +131,7 @@ def test_a_client_sends_the_token_it_is_given_and_none_otherwise(gateway: Gatewa
     assert {headers["content-type"] for _, _, headers in gateway.requests} == {"application/json"}
 
 
-def test_a_client_that_is_not_told_where_the_gateway_is_says_so() -> None:
+def test_a_client_without_the_gateways_address_throws() -> None:
     script = 'await tools.files.read({ path: "a" });'
     with pytest.raises(RuntimeError, match="TOOLSCRIPT_GATEWAY_URL not set"):
         run_client_under_deno("", typescript_module(ITEMS), script, check=False)

@@ -1,4 +1,4 @@
-"""Nothing that a server says becomes code of the client, and the proof of that can fail.
+"""No text of a server becomes code of the client, and the proof can fail.
 
 `TOOLSCRIPT_TEST_HOSTILE_TOOLS`: how many tools; 5,000 by `python -m tests.unit.gateway.typescript.check_hostile`.
 """
@@ -28,7 +28,7 @@ def modules() -> list[Module]:
 
 
 def test_clients_of_hostile_tools_compile(modules: list[Module]) -> None:
-    assert errors_of({one.name: one.text for one in modules}) == []
+    assert errors_of({module.name: module.text for module in modules}) == []
 
 
 def test_clients_of_hostile_tools_declare_types_and_call_tools_and_nothing_else(modules: list[Module]) -> None:
@@ -69,14 +69,14 @@ BREAKS = {
 
 
 def broken(number: int) -> Module:
-    found, put = list(BREAKS.values())[number]
-    assert found in PLAIN.text
-    return dataclasses.replace(PLAIN, name=f"broken{number}", text=PLAIN.text.replace(found, put, 1))
+    pattern, put = list(BREAKS.values())[number]
+    assert pattern in PLAIN.text
+    return dataclasses.replace(PLAIN, name=f"broken{number}", text=PLAIN.text.replace(pattern, put, 1))
 
 
 @pytest.fixture(scope="module")
 def proof() -> list[str]:
-    """What the proof says of a client as it is, and of one for each way to break it."""
+    """Return the proof's findings for an unbroken client, and for each way to break it."""
     return structure_errors([PLAIN, *map(broken, range(len(BREAKS)))])
 
 
@@ -85,5 +85,5 @@ def test_the_proof_finds(number: int, proof: list[str]) -> None:
     assert [line for line in proof if line.startswith(f"broken{number}: ")] != []
 
 
-def test_the_proof_finds_nothing_in_a_client_as_it_is(proof: list[str]) -> None:
+def test_the_proof_finds_nothing_in_an_unbroken_client(proof: list[str]) -> None:
     assert len(proof) == len(BREAKS)

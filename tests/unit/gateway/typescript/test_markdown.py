@@ -1,4 +1,4 @@
-"""The answer to a search as Markdown: a table that stays a table, code that stays in its fence."""
+"""A search answer as Markdown: no text breaks out of the table or the code fence."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_the_table_has_a_row_for_each_tool() -> None:
     assert search_preamble(ROWS) == PREAMBLE
 
 
-def test_a_cell_stays_in_its_cell() -> None:
+def test_text_cannot_break_out_of_its_cell() -> None:
     lines = search_preamble([("a|b`c", 1.0, "x\n\n```\n# evil <b>\u2028[l](u) \\| *\0")]).splitlines()
     assert lines[4:] == ["| a\\|b\\`c | 1.00 | x \\`\\`\\` # evil \\<b\\> \\[l\\](u) \\\\\\| \\* |"]
 

@@ -1,4 +1,4 @@
-"""The form of the client: what things are called in it, what it says and what it leaves out."""
+"""The form of the client: its names, comments and omissions."""
 
 import dataclasses
 import re
@@ -83,16 +83,16 @@ export const tools = {
 
 
 def routes(module: str) -> dict[str, str]:
-    """The path that each `server.tool` of a full client calls."""
-    found, server = {}, ""
+    """Return the path that each `server.tool` of a full client calls."""
+    paths, server = {}, ""
     for line in module.splitlines():
         if group := re.fullmatch(r"  (\w+): \{", line):
             server = group[1]
         elif method := re.match(r"    async (.+)\(params: ", line):
             name = f"{server}.{method[1]}"
         elif call := re.match(r"      return callTool\((.+), params\);", line):
-            found[name] = call[1]
-    return found
+            paths[name] = call[1]
+    return paths
 
 
 def types(module: str) -> list[str]:
@@ -180,7 +180,7 @@ def test_named_parts_of_a_schema_do_not_take_the_name_of_a_tool() -> None:
     assert errors_of({"module": module}) == []
 
 
-def test_a_tool_that_is_given_twice_is_there_once() -> None:
+def test_a_duplicate_tool_is_included_once() -> None:
     module = typescript_module([tool(description="first"), tool(description="second")])
     assert list(routes(module)) == ["s.t"]
     assert "first" in module
@@ -244,16 +244,16 @@ def test_a_compact_module_has_no_comments_on_properties_and_one_line_on_tools() 
 
 
 def test_a_compact_module_is_less_than_half_as_long() -> None:
-    """Beyond what calls the gateway, which is the same in both."""
+    """Not counting the code that calls the gateway, which is the same in both."""
     items = [tool(DESCRIBED, server="server-name", name=f"tool_{n}", description="It does.") for n in range(20)]
     full, compact = (typescript_module(items, compact=compact) for compact in (False, True))
     assert len(compact) < len(full) / 2
 
 
-def test_text_that_cannot_be_seen_is_escaped_in_strings_and_blank_in_comments() -> None:
+def test_invisible_characters_are_escaped_in_strings_and_blank_in_comments() -> None:
     module = typescript_module(
         [tool(obj(v={"enum": ["a\u202eb", "\ud800", "\u2028"]}), description="a\u202eb\ud800c\0d")]
     )
     assert r'"a\u202eb" | "\ud800" | "\u2028"' in module
     assert "* a b c d\n" in module
-    assert all(one.isprintable() for one in module.replace("\n", ""))
+    assert all(char.isprintable() for char in module.replace("\n", ""))

@@ -1,4 +1,4 @@
-"""What a schema means, as the compiler sees it. All cases are compiled in one run."""
+"""Types of schemas, checked by the compiler. All cases are compiled in one run."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.requirement("TS-009"), pytest.mark.slow]
 
 
 def uses(module: str, case: Case) -> str:
-    """A module that is right exactly when the client takes and refuses what the case says."""
+    """Return a module that compiles only if the client accepts and refuses the values of the case."""
     lines = [f'import {{ tools }} from "./{module}";']
     lines += [f"tools.s.t({{ v: {value} }});" for value in case.takes]
     lines += [f"// @ts-expect-error\ntools.s.t({{ v: {value} }});" for value in case.refuses]
@@ -32,7 +32,9 @@ def compiled() -> Mapping[str, list[str]]:
 
 @pytest.mark.parametrize("form", ["full", "compact"])
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.sentence for case in CASES])
-def test_a_schema_means_what_it_says(number: int, form: str, compiled: Mapping[str, list[str]]) -> None:
+def test_a_schema_accepts_and_refuses_the_values_of_its_case(
+    number: int, form: str, compiled: Mapping[str, list[str]]
+) -> None:
     assert compiled[f"{form}{number}"] + compiled[f"{form}{number}_used"] == []
 
 
@@ -57,7 +59,7 @@ def nested(depth: int) -> object:
 
 
 def heavy(side: str) -> dict[str, object]:
-    """Many properties that all lead back to it."""
+    """Return a schema with many properties that all reference it."""
     return obj(**{f"p{n}": {"$ref": f"#/$defs/{side}"} for n in range(300)})
 
 
@@ -113,7 +115,7 @@ def test_a_schema_of_any_size_gives_a_module_of_its_own_size(extremes: Mapping[s
 
 
 def test_the_compiler_refuses_what_does_not_multiply_out() -> None:
-    """Why wide intersections are given up: without that, one server could stop the whole module from compiling."""
+    """The reason to give up wide intersections: one server could make the whole module fail to compile."""
     left, right = (" | ".join(f"{{ {side}{n}: string }}" for n in range(400)) for side in "ab")
-    found = errors_by_module({"wide": f"export type Wide = ({left}) & ({right});\n"})
-    assert "TS2590" in "".join(found["wide"])
+    errors = errors_by_module({"wide": f"export type Wide = ({left}) & ({right});\n"})
+    assert "TS2590" in "".join(errors["wide"])

@@ -17,8 +17,8 @@ def tool(
     description: str = "",
     output: object = None,
 ) -> Item:
-    """A tool as a server could send it: a schema may be anything that JSON can say."""
-    given = schema if isinstance(schema, Mapping) or schema is None else {"allOf": [schema]}
+    """Return a tool as a server could send it: a schema may be any JSON value."""
+    document = schema if isinstance(schema, Mapping) or schema is None else {"allOf": [schema]}
     returned = output if isinstance(output, Mapping) or output is None else {"allOf": [output]}
     return Item(
         key=f"{server} {name}",
@@ -26,7 +26,7 @@ def tool(
         server=server,
         name=name,
         description=description,
-        input_schema=given,
+        input_schema=document,
         output_schema=returned,
     )
 

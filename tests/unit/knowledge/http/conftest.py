@@ -1,4 +1,4 @@
-"""The routes of a small library, for a public that may read it."""
+"""The routes of a small library that anonymous clients may read."""
 
 from collections.abc import AsyncIterator
 from typing import Any, cast

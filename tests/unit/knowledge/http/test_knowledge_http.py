@@ -1,4 +1,4 @@
-"""POST /search_knowledge and what leads on from its results."""
+"""POST /search_knowledge, and the routes that lead on from its results."""
 
 import pytest
 
@@ -13,8 +13,8 @@ pytestmark = [pytest.mark.requirement("KN-003"), pytest.mark.slow]
 BEES = source_id("Keeping bees")
 
 
-async def search(api: Client, expected: int = 200, **asked: object) -> Json:
-    return dict((await api.ask("POST", "/search_knowledge", expected, asked)).json())
+async def search(api: Client, expected: int = 200, **request: object) -> Json:
+    return dict((await api.ask("POST", "/search_knowledge", expected, request)).json())
 
 
 @pytest.mark.requirement("KN-001")
@@ -34,16 +34,20 @@ async def test_an_answer_has_results_with_their_sources_and_metadata(api: Client
         "authors": ["Ann"],
         "position": {"chapter": "One", "section": "Part 0", "page": 1, "line": None, "start": 0, "end": 0},
     }
-    told = answer["metadata"]
-    assert (told["query"], told["sources_cited"][0], told["result_count"]) == ("damp hives", "Keeping bees", 2)
-    assert (told["search_type"], told["degraded"]) == ("hybrid", [])
-    assert told["took_ms"] > 0
+    metadata = answer["metadata"]
+    assert (metadata["query"], metadata["sources_cited"][0], metadata["result_count"]) == (
+        "damp hives",
+        "Keeping bees",
+        2,
+    )
+    assert (metadata["search_type"], metadata["degraded"]) == ("hybrid", [])
+    assert metadata["took_ms"] > 0
     around = (await api.ask("GET", f"/passages/{chunk}?after=2&before=0")).json()
-    assert [one["number"] for one in around["chunks"]] == [0, 1, 2]
+    assert [chunk["number"] for chunk in around["chunks"]] == [0, 1, 2]
     assert around["source"]["source_id"] == BEES
 
 
-async def test_the_query_string_asks_the_same(api: Client) -> None:
+async def test_the_query_string_and_the_body_give_the_same_response(api: Client) -> None:
     body = await search(api, query="spring", limit=3, type=["chunk"], topics="steel", source_id=[])
     path = "/search_knowledge?query=spring&limit=3&type=chunk&topics=steel"
     string = (await api.ask("POST", path)).json()
@@ -53,10 +57,10 @@ async def test_the_query_string_asks_the_same(api: Client) -> None:
     assert len(body["results"]) == 2
 
 
-async def test_lists_in_a_query_string_are_said_again_and_again(api: Client) -> None:
+async def test_a_list_in_a_query_string_is_a_repeated_name(api: Client) -> None:
     path = "/search_knowledge?query=sugar+hive&type=method&type=warning"
     answer = (await api.ask("POST", path)).json()
-    assert {one["extraction_type"] for one in answer["results"]} == {"method", "warning"}
+    assert {result["extraction_type"] for result in answer["results"]} == {"method", "warning"}
 
 
 @pytest.mark.states("S4-110")
@@ -75,23 +79,23 @@ async def test_lists_in_a_query_string_are_said_again_and_again(api: Client) -> 
         ("/search_knowledge", {"query": "a", "search_type": "magic"}, 422),
     ],
 )
-async def test_what_cannot_be_understood_is_refused_in_the_one_shape(
+async def test_an_invalid_request_is_refused_in_the_error_schema(
     api: Client, path: str, body: Json | None, status: int
 ) -> None:
     error = (await api.ask("POST", path, status, body)).json()["error"]
     assert (error["code"], bool(error["message"])) == ("VALIDATION_ERROR", True)
 
 
-async def test_sources_are_listed_and_shown_without_where_they_lie(api: Client) -> None:
+async def test_sources_are_listed_and_shown_without_their_paths(api: Client) -> None:
     listed = (await api.ask("GET", "/sources?limit=1")).json()
     rest = (await api.ask("GET", f"/sources?after={listed['next_after']}")).json()
-    ids = [one["source_id"] for one in (*listed["sources"], *rest["sources"])]
+    ids = [source["source_id"] for source in (*listed["sources"], *rest["sources"])]
     assert len(ids) == 2
     assert rest["next_after"] == ""
     source = (await api.ask("GET", f"/sources/{BEES}")).json()
     assert (source["title"], source["status"]) == ("Keeping bees", "ready")
     assert "path" not in source
-    assert [one["title"] for one in (await api.ask("GET", "/sources?topics=bees")).json()["sources"]] == [
+    assert [source["title"] for source in (await api.ask("GET", "/sources?topics=bees")).json()["sources"]] == [
         "Keeping bees"
     ]
     for path in ("/sources/" + "0" * 24, "/passages/" + "0" * 24):
@@ -100,7 +104,7 @@ async def test_sources_are_listed_and_shown_without_where_they_lie(api: Client) 
 
 
 @pytest.mark.requirement("KN-002")
-async def test_no_credentials_are_needed_and_one_address_may_ask_so_often(memory_shelf: Shelf) -> None:
+async def test_anonymous_clients_may_search_within_a_rate_limit_per_address(memory_shelf: Shelf) -> None:
     async with client_of(app_of(memory_shelf, a_minute=2), "") as api:
         for left in (1, 0):
             answer = await api.ask("POST", "/search_knowledge", json={"query": "spring"})
@@ -110,7 +114,7 @@ async def test_no_credentials_are_needed_and_one_address_may_ask_so_often(memory
         assert refused.headers["Retry-After"] == "30"
 
 
-async def test_where_the_public_may_not_read_a_token_with_the_scope_is_needed(memory_shelf: Shelf) -> None:
+async def test_without_anonymous_access_a_token_with_the_scope_is_required(memory_shelf: Shelf) -> None:
     async with client_of(app_of(memory_shelf, public=frozenset({Scope.TOOLS_READ})), "") as api:
         await api.ask("GET", "/sources", 401)
         await api.ask("GET", "/sources", 401, authorization="Bearer unknown")
@@ -119,18 +123,18 @@ async def test_where_the_public_may_not_read_a_token_with_the_scope_is_needed(me
         await api.ask("GET", "/sources", 200, authorization="Bearer reader")
 
 
-async def test_a_wrong_token_is_refused_although_none_is_needed(api: Client) -> None:
+async def test_an_invalid_token_is_refused_although_none_is_required(api: Client) -> None:
     await api.ask("GET", "/sources", 401, authorization="Bearer unknown")
 
 
-async def test_without_a_library_every_route_says_so_and_what_to_set() -> None:
+async def test_without_a_library_every_route_reports_the_missing_setting() -> None:
     async with client_of(app_of(None), "") as api:
         for method, path in (("POST", "/search_knowledge?query=a"), ("GET", "/sources")):
             error = (await api.ask(method, path, 503)).json()["error"]
             assert "TOOLSCRIPT_MONGO_URL" in error["details"]["hint"]
 
 
-async def test_a_library_that_is_down_is_said_to_be(memory_shelf: Shelf) -> None:
+async def test_a_library_that_is_down_gives_an_error(memory_shelf: Shelf) -> None:
     memory_shelf.breaks("library", "chunks", LibraryUnavailable("down"))
     async with client_of(app_of(memory_shelf), "") as api:
         assert (await search(api, 503, query="spring"))["error"]["code"] == "UNAVAILABLE"
@@ -143,20 +147,20 @@ async def test_no_route_of_the_library_writes(api: Client) -> None:
             await api.ask(method, path, 405)
 
 
-async def test_topics_and_types_are_asked_for_however_they_are_written(api: Client) -> None:
+async def test_topics_and_types_are_normalised(api: Client) -> None:
     answer = await search(api, query="sugar hive", type=["Method"], topics=[" Food "])
-    assert [one["extraction_type"] for one in answer["results"]] == ["method"]
+    assert [result["extraction_type"] for result in answer["results"]] == ["method"]
     assert (await search(api, 422, query="sugar", topics=["!!"]))["error"]["details"]["field"] == "topics"
 
 
-async def test_nobody_hears_where_the_library_is(memory_shelf: Shelf) -> None:
+async def test_an_error_does_not_reveal_the_address_of_the_library(memory_shelf: Shelf) -> None:
     memory_shelf.breaks("library", "chunks", LibraryUnavailable("MongoDB: 10.1.2.3:27017 refused"))
     async with client_of(app_of(memory_shelf), "") as api:
         refused = await api.ask("POST", "/search_knowledge", 503, {"query": "spring"})
         assert "10.1.2.3" not in refused.text
 
 
-async def test_a_service_of_this_machine_is_not_asked_by_another_name(memory_shelf: Shelf) -> None:
+async def test_a_local_service_refuses_other_host_names(memory_shelf: Shelf) -> None:
     async with client_of(app_of(memory_shelf, hosts=("search.example",)), "") as api:
         for host in ("127.0.0.1:8080", "localhost", "search.example", "search.example:443"):
             await api.ask("GET", "/sources", 200, host=host)
@@ -164,7 +168,7 @@ async def test_a_service_of_this_machine_is_not_asked_by_another_name(memory_she
             assert "TOOLSCRIPT_PUBLIC_URL" in (await api.ask("GET", "/sources", 403, host=host)).text
 
 
-async def test_a_catalog_that_is_not_public_is_for_tokens_with_the_scope(
+async def test_a_private_catalog_requires_a_token_with_the_scope(
     memory_shelf: Shelf,
 ) -> None:
     app = app_of(memory_shelf, public=frozenset({Scope.KNOWLEDGE_READ}))

@@ -1,4 +1,4 @@
-"""Ingesting on doubles: files in memory, a language model with a script, and a process that dies at any call."""
+"""Ingest on doubles: files in memory, a scripted language model, and a process that is killed at any call."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ from toolscript.core.llm.model import TextUsage
 from toolscript.core.retrieval.model import IndexCard, Matrix, Vector
 from toolscript.knowledge.ingest.extraction import Extractor
 from toolscript.knowledge.ingest.file import FileIngest, FileInspection, FoundFile
-from toolscript.knowledge.ingest.indexes import LibraryIndexes, mark_read, prepare_indexes, require_live
+from toolscript.knowledge.ingest.indexes import LibraryIndexes, parse_mark, prepare_indexes, require_live
 from toolscript.knowledge.ingest.reindex import LibraryReindex, Reindexed
-from toolscript.knowledge.ingest.report import AS_THEY_SAY, Described, IngestProgress, IngestReport
+from toolscript.knowledge.ingest.report import NO_OVERRIDES, Described, IngestProgress, IngestReport
 from toolscript.knowledge.ingest.run import IngestRun
-from toolscript.knowledge.ingest.sources import LibraryWriteContext, RemovedSources, only_said, removing
+from toolscript.knowledge.ingest.sources import LibraryWriteContext, RemovedSources, removing, report_removal
 from toolscript.knowledge.model.ingest import Block, BlockKind, KnownSource, Reading
 from toolscript.testing import HashEmbedder, MemoryIndexes, MemoryLibrary
 
@@ -32,7 +32,7 @@ def text_of(title: str, *paragraphs: str) -> str:
 
 @dataclass
 class FilesInMemory:
-    """By path. None: cannot be read."""
+    """Texts by path. None: cannot be read."""
 
     texts: dict[str, str | None] = field(default_factory=dict)
     read_paths: list[str] = field(default_factory=list)
@@ -43,13 +43,13 @@ class FilesInMemory:
     async def read(self, path: str) -> Reading:
         self.read_paths.append(path)
         title, *paragraphs = self._text(path).split("\n\n")
-        # A section each: none is joined with another.
+        # Each paragraph is a section, so that chunking joins none.
         blocks = [
             block
-            for at, text in enumerate(paragraphs)
+            for number, text in enumerate(paragraphs)
             for block in (
-                Block(BlockKind.HEADING, " ".join(text.split()[:2]), level=2, start=at),
-                Block(BlockKind.TEXT, text, start=at),
+                Block(BlockKind.HEADING, " ".join(text.split()[:2]), level=2, start=number),
+                Block(BlockKind.TEXT, text, start=number),
             )
         ]
         return Reading(await self.content_hash(path), title.lstrip("# "), blocks, topics=("Shelf",))
@@ -62,33 +62,33 @@ class FilesInMemory:
 
 
 class CountingEmbedder(HashEmbedder):
-    """Remembers every text it has embedded, and how often."""
+    """Counts how often it embedded each text."""
 
     def __init__(self, name: str = "hash") -> None:
         super().__init__(name, dimensions=8)
-        # Hundreds of them embed the same few words.
+        # Shared, because hundreds of embedders embed the same few words.
         self._directions = _DIRECTIONS.setdefault(name, self._directions)
         self.texts: Counter[str] = Counter()
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
         self.texts.update(texts)
-        return await super().embed_passages(texts)
+        return await super().embed_texts(texts)
 
 
 Answer = Callable[[Mapping[str, Any]], object]
 
 
-def says_it_warns(passage: Mapping[str, Any]) -> object:
-    """One warning a passage, in its words."""
+def one_warning(passage: Mapping[str, Any]) -> object:
+    """Return one warning per chunk, in its words."""
     text = f"Mind that {passage['text'][:200]}"
-    one = {"type": "warning", "title": passage["text"][:20], "text": text, "topics": ["Care", "care"]}
-    return {"passage": passage["passage"], "extractions": [one]}
+    warning = {"type": "warning", "title": passage["text"][:20], "text": text, "topics": ["Care", "care"]}
+    return {"passage": passage["passage"], "extractions": [warning]}
 
 
 class ScriptedText:
-    """Answers each passage by the script; counts what it was asked about."""
+    """Replies to each chunk by the script; counts the requested chunks."""
 
-    def __init__(self, answer: Answer = says_it_warns, name: str = "scripted") -> None:
+    def __init__(self, answer: Answer = one_warning, name: str = "scripted") -> None:
         self.answer = answer
         self.name = name
         self.asked: Counter[str] = Counter()
@@ -98,21 +98,21 @@ class ScriptedText:
 
     async def reply(self, instructions: str, data: str, schema: JsonObject) -> JsonObject:
         passages = [json.loads(line) for line in data.splitlines()]
-        self.asked.update(one["text"] for one in passages)
+        self.asked.update(passage["text"] for passage in passages)
         self.data.append(data)
         self.usage += TextUsage(1, int(self.failure is not None), 100, 20)
         if self.failure is not None:
             raise self.failure
-        return {"passages": [self.answer(one) for one in passages]}
+        return {"passages": [self.answer(passage) for passage in passages]}
 
 
 class Killed(BaseException):
-    """As if the process were gone: nothing catches it, and nothing it does afterwards has any effect."""
+    """Simulates a killed process: nothing catches it, and later calls have no effect."""
 
 
 @dataclass
 class Death:
-    """Comes with the n-th call of any port: before it has an effect, or after."""
+    """Kills the process at the n-th call of any port: before its effect, or after."""
 
     at_call: int = 10**9
     after: bool = False
@@ -137,10 +137,10 @@ class _Mortal:
         self._death = death
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._port, name)
-        if name in {"card", "model", "usage"} or not callable(found):
-            return found
-        return lambda *given, **named: self._death.meet(lambda: found(*given, **named))
+        attribute = getattr(self._port, name)
+        if name in {"card", "model", "usage"} or not callable(attribute):
+            return attribute
+        return lambda *arguments, **options: self._death.meet(lambda: attribute(*arguments, **options))
 
 
 @dataclass
@@ -153,7 +153,7 @@ class Clock:
 
 @dataclass
 class Place:
-    """A library, its indexes and a clock. A copy is another place where all is the same."""
+    """A library, its indexes and a clock."""
 
     embedder: CountingEmbedder = field(default_factory=CountingEmbedder)
     text: ScriptedText | None = None
@@ -188,7 +188,7 @@ class Place:
         only: Iterable[str] | None = None,
         death: Death | None = None,
         prune: bool = True,
-        described: Described = AS_THEY_SAY,
+        described: Described = NO_OVERRIDES,
         at_once: int = 2,
         batch: int = 2,
         dry: bool = False,
@@ -197,30 +197,32 @@ class Place:
     ) -> IngestReport:
         death = death or Death()
         write_context = await self.write_context(death)
-        telling = IngestProgress()
+        progress = IngestProgress()
         extractor = self._extractor(death, token_budget)
         extraction = extractor.recipe if extractor else ""
-        look = FileInspection(files, write_context.fingerprint, described, extraction=extraction)
+        inspection = FileInspection(files, write_context.fingerprint, described, extraction=extraction)
         ingest = FileIngest(
             write_context,
-            look,
+            inspection,
             extractor=extractor,
             lease_seconds=lease,
             batch=batch,
-            on_chunks=telling.count_chunks,
+            on_chunks=progress.count_chunks,
         )
         run = IngestRun(
-            look if dry else ingest, write_context.writer, telling, lease_seconds=lease, at_once=at_once
+            inspection if dry else ingest, write_context.writer, progress, lease_seconds=lease, at_once=at_once
         )
         names = sorted(files.texts) if only is None else only
         await run.run([FoundFile(name, name) for name in names])
         if prune:
-            remove = only_said if dry else removing(write_context, lease, lambda path: path not in files.texts)
-            gone = RemovedSources(write_context.writer, lambda path: path not in files.texts, telling, remove)
+            remove = (
+                report_removal if dry else removing(write_context, lease, lambda path: path not in files.texts)
+            )
+            gone = RemovedSources(write_context.writer, lambda path: path not in files.texts, progress, remove)
             await gone.prune([FOLDER])
         if extractor:
-            telling.report.unextracted, telling.report.problem = extractor.left, extractor.problem
-        return telling.report
+            progress.report.unextracted, progress.report.problem = extractor.left, extractor.problem
+        return progress.report
 
     async def reindex(self, embedder: CountingEmbedder, death: Death | None = None) -> Reindexed:
         death = death or Death()
@@ -240,17 +242,19 @@ class Place:
         return await LibraryReindex(write_context, indexes, lease_seconds=LEASE).run()
 
     async def state(self) -> dict[str, object]:
-        """All that is there, but for times."""
+        """Return the whole state without times."""
         library = self.library
         return {
-            "sources": {id_: _timeless(known) for id_, known in library._sources.items()},
-            "claims": {id_: one for id_, one in library._claims.items() if one.until > self.clock()},
+            "sources": {id_: _timeless(source) for id_, source in library._sources.items()},
+            "claims": {id_: claim for id_, claim in library._claims.items() if claim.until > self.clock()},
             "chunks": dict(library._chunks),
             "marks": {
-                id_: (mark_read(one.indexed).chunk, mark_read(one.indexed).extractions, one.extracted)
-                for id_, one in library._marks.items()
+                id_: (parse_mark(mark.indexed).chunk, parse_mark(mark.indexed).extractions, mark.extracted)
+                for id_, mark in library._marks.items()
             },
-            "extractions": {id_: replace(one, extracted_at="") for id_, one in library._extractions.items()},
+            "extractions": {
+                id_: replace(extraction, extracted_at="") for id_, extraction in library._extractions.items()
+            },
             "chunk points": await self._points(self.indexes.chunks),
             "extraction points": await self._points(self.indexes.extractions),
         }
@@ -262,7 +266,7 @@ class Place:
         """Texts of chunks that are marked as indexed."""
         marks = self.library._marks
         return {
-            chunk.content for chunk in self.library._chunks.values() if mark_read(marks[chunk.id].indexed).chunk
+            chunk.content for chunk in self.library._chunks.values() if parse_mark(marks[chunk.id].indexed).chunk
         }
 
     def _extractor(self, death: Death, token_budget: int | None) -> Extractor | None:
@@ -278,5 +282,5 @@ class Place:
         }
 
 
-def _timeless(known: KnownSource) -> KnownSource:
-    return replace(known, source=replace(known.source, ingested_at=""))
+def _timeless(stored: KnownSource) -> KnownSource:
+    return replace(stored, source=replace(stored.source, ingested_at=""))

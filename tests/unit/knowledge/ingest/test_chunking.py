@@ -1,4 +1,4 @@
-"""Blocks become chunks: nothing is lost, nothing is said twice, each is about one thing and fits into a vector."""
+"""Chunking loses nothing, repeats nothing, and gives chunks about one subject that fit one vector."""
 
 import pytest
 from hypothesis import given, settings
@@ -34,25 +34,25 @@ def heading(text: str, level: int = 1) -> Block:
     return Block(BlockKind.HEADING, text, level)
 
 
-def text(said: str, kind: BlockKind = BlockKind.TEXT) -> Block:
-    return Block(kind, said)
+def text(content: str, kind: BlockKind = BlockKind.TEXT) -> Block:
+    return Block(kind, content)
 
 
 def cut(*blocks: Block) -> list[Chunk]:
-    """A word is a token."""
+    """Chunk the blocks; a word counts as a token."""
     return cut_into_chunks(SOURCE, "Title", blocks, words)
 
 
 def contents(*blocks: Block) -> list[str]:
-    return [one.content for one in cut(*blocks)]
+    return [chunk.content for chunk in cut(*blocks)]
 
 
-def without_spaces(said: str) -> str:
-    return "".join(said.split())
+def without_spaces(content: str) -> str:
+    return "".join(content.split())
 
 
 LETTERS = [*"abcde", " ", " ", "\n", ". ", "! ", "。", "語", "e\u0301", "-"]
-said = st.builds(
+any_text = st.builds(
     lambda parts, times: "".join(parts) * times,
     st.lists(st.sampled_from(LETTERS), max_size=12),
     st.integers(1, 120),
@@ -61,7 +61,7 @@ blocks_of_any_kind = st.lists(
     st.builds(
         Block,
         kind=st.sampled_from(BlockKind),
-        text=said,
+        text=any_text,
         level=st.integers(1, 6),
         page=st.none() | st.integers(1, 3),
         line=st.none() | st.integers(1, 9),
@@ -73,20 +73,20 @@ blocks_of_any_kind = st.lists(
 
 @given(blocks=blocks_of_any_kind, count=st.sampled_from([words, letters, estimated_tokens]))
 @settings(max_examples=150, deadline=None)
-def test_all_is_said_in_order_and_nothing_twice(blocks: list[Block], count: object) -> None:
+def test_chunks_have_the_whole_text_in_order_without_overlap(blocks: list[Block], count: object) -> None:
     assert callable(count)
     chunks = cut_into_chunks(SOURCE, "Title", blocks, count)
-    assert without_spaces("".join(one.content for one in chunks)) == without_spaces(
-        "".join(one.text for one in blocks)
+    assert without_spaces("".join(chunk.content for chunk in chunks)) == without_spaces(
+        "".join(block.text for block in blocks)
     )
-    assert [one.number for one in chunks] == list(range(len(chunks)))
-    assert len({one.id for one in chunks}) == len(chunks)
-    assert all(one.content.strip() for one in chunks)
+    assert [chunk.number for chunk in chunks] == list(range(len(chunks)))
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+    assert all(chunk.content.strip() for chunk in chunks)
 
 
 @given(blocks=blocks_of_any_kind, count=st.sampled_from([words, letters, estimated_tokens]))
 @settings(max_examples=150, deadline=None)
-def test_no_chunk_is_more_than_a_model_reads(blocks: list[Block], count: object) -> None:
+def test_no_chunk_exceeds_the_input_of_the_model(blocks: list[Block], count: object) -> None:
     assert callable(count)
     for chunk in cut_into_chunks(SOURCE, "Title", blocks, count):
         assert chunk.token_count == count(chunk.content) <= MAX_TOKENS
@@ -96,7 +96,7 @@ def test_no_chunk_is_more_than_a_model_reads(blocks: list[Block], count: object)
 
 @given(blocks=blocks_of_any_kind)
 @settings(max_examples=100, deadline=None)
-def test_what_is_the_same_is_cut_the_same(blocks: list[Block]) -> None:
+def test_chunking_is_deterministic(blocks: list[Block]) -> None:
     assert cut_into_chunks(SOURCE, "T", blocks, words) == cut_into_chunks(SOURCE, "T", blocks, words)
 
 
@@ -120,17 +120,17 @@ def test_small_sections_of_one_parent_are_joined_and_larger_ones_are_not() -> No
     assert contents(heading("A", 2), heading("x", 3), text(small), heading("y", 3), text(small)) == [
         f"A\n\nx\n\n{small}\n\ny\n\n{small}"
     ]
-    found = contents(heading("A", 2), heading("x", 3), text(large), heading("y", 3), text(large))
-    assert [one.split("\n")[0] for one in found] == ["A", "y"]
+    chunks = contents(heading("A", 2), heading("x", 3), text(large), heading("y", 3), text(large))
+    assert [item.split("\n")[0] for item in chunks] == ["A", "y"]
 
 
 def test_a_section_of_an_outer_heading_is_not_joined_to_an_inner_one() -> None:
     large = SENTENCE * 6
-    found = contents(text(SENTENCE * 18), heading("inner", 4), text(large), heading("outer", 3), text(large))[1:]
-    assert [one.split("\n")[0] for one in found] == ["inner", "outer"]
+    chunks = contents(text(SENTENCE * 18), heading("inner", 4), text(large), heading("outer", 3), text(large))[1:]
+    assert [item.split("\n")[0] for item in chunks] == ["inner", "outer"]
 
 
-def test_code_that_fits_stays_whole_and_what_does_not_is_cut_between_lines() -> None:
+def test_code_that_fits_stays_whole_and_longer_code_is_split_between_lines() -> None:
     whole = "\n".join(f"    line {number} of code" for number in range(45))
     (before, code) = contents(text(SENTENCE * 15), text(whole, BlockKind.CODE))
     assert code == whole
@@ -142,55 +142,59 @@ def test_code_that_fits_stays_whole_and_what_does_not_is_cut_between_lines() -> 
 
 
 def test_long_text_is_cut_between_sentences() -> None:
-    found = contents(text(SENTENCE * 60))
-    assert all(one.rstrip().endswith("ten.") for one in found)
-    assert all(words(one) <= TARGET_TOKENS for one in found)
-    assert len(found) == 3
+    chunks = contents(text(SENTENCE * 60))
+    assert all(item.rstrip().endswith("ten.") for item in chunks)
+    assert all(words(item) <= TARGET_TOKENS for item in chunks)
+    assert len(chunks) == 3
 
 
-def test_what_says_that_something_follows_goes_with_it() -> None:
-    found = contents(text(SENTENCE * 15), text("These are the rules:"), text("rule " * 100, BlockKind.CODE))
-    assert found[1].startswith("These are the rules:\n\nrule")
+def test_a_lead_in_belongs_to_the_text_it_introduces() -> None:
+    chunks = contents(text(SENTENCE * 15), text("These are the rules:"), text("rule " * 100, BlockKind.CODE))
+    assert chunks[1].startswith("These are the rules:\n\nrule")
 
 
 def test_a_heading_is_never_left_behind() -> None:
-    found = contents(text(SENTENCE * 19), heading("Next", 3), text("rule " * 240, BlockKind.CODE))
-    assert found[1].startswith("Next\n\nrule")
+    chunks = contents(text(SENTENCE * 19), heading("Next", 3), text("rule " * 240, BlockKind.CODE))
+    assert chunks[1].startswith("Next\n\nrule")
 
 
 def test_a_page_ends_a_chunk_only_where_its_text_ends() -> None:
     def pages(first: str) -> list[str]:
         blocks = [Block(BlockKind.TEXT, first, page=1), Block(BlockKind.TEXT, "and goes on. " * 20, page=2)]
-        return [one.content for one in cut_into_chunks(SOURCE, "T", blocks, words)]
+        return [chunk.content for chunk in cut_into_chunks(SOURCE, "T", blocks, words)]
 
     assert pages(SENTENCE * 12) == [SENTENCE * 12, "and goes on. " * 20]
     (joined,) = pages(SENTENCE * 12 + "It stops")
     assert "It stops and goes on. and" in joined
 
 
-def test_positions_say_where_a_chunk_begins_and_ends() -> None:
+def test_positions_are_the_start_and_the_end_of_a_chunk() -> None:
     source = f"# Book\n\n## Part\n\nFirst line.\nSecond line.\n\n### Small\n\n{SENTENCE * 30}\n"
-    at = source.index
+    offset_of = source.index
     blocks = [
         Block(BlockKind.HEADING, "Book", 1, None, 1, 0, 6),
-        Block(BlockKind.HEADING, "Part", 2, None, 3, at("## Part"), at("## Part") + 7),
-        Block(BlockKind.TEXT, "First line.\nSecond line.", 0, None, 5, at("First"), at("\n\n### Small")),
-        Block(BlockKind.HEADING, "Small", 3, None, 8, at("### Small"), at("### Small") + 9),
-        Block(BlockKind.TEXT, SENTENCE * 30, 0, None, 10, at("One two"), len(source) - 1),
+        Block(BlockKind.HEADING, "Part", 2, None, 3, offset_of("## Part"), offset_of("## Part") + 7),
+        Block(
+            BlockKind.TEXT, "First line.\nSecond line.", 0, None, 5, offset_of("First"), offset_of("\n\n### Small")
+        ),
+        Block(BlockKind.HEADING, "Small", 3, None, 8, offset_of("### Small"), offset_of("### Small") + 9),
+        Block(BlockKind.TEXT, SENTENCE * 30, 0, None, 10, offset_of("One two"), len(source) - 1),
     ]
-    first, *others = cut_into_chunks(SOURCE, "T", blocks, words)
+    first, *rest = cut_into_chunks(SOURCE, "T", blocks, words)
     assert (first.position.chapter, first.position.section, first.position.line) == ("Book", "Part", 1)
     assert source[first.position.start : first.position.end].endswith("Second line.")
-    assert {one.position.section for one in others} == {"Small"}
-    assert source[others[0].position.start :].startswith("### Small")
-    assert all(source[one.position.start : one.position.end].strip() == one.content.strip() for one in others[1:])
+    assert {other.position.section for other in rest} == {"Small"}
+    assert source[rest[0].position.start :].startswith("### Small")
+    assert all(
+        source[other.position.start : other.position.end].strip() == other.content.strip() for other in rest[1:]
+    )
 
 
 def test_lines_are_counted_within_a_block() -> None:
     long = "\n".join(f"row {number}" for number in range(300))
     chunks = cut_into_chunks(SOURCE, "T", [Block(BlockKind.CODE, long, line=10)], words)
-    assert [one.position.line for one in chunks] == [
-        10 + int(one.content.split("\n")[0].removeprefix("row ")) for one in chunks
+    assert [chunk.position.line for chunk in chunks] == [
+        10 + int(chunk.content.split("\n")[0].removeprefix("row ")) for chunk in chunks
     ]
 
 
@@ -199,17 +203,17 @@ def test_the_same_text_twice_has_two_ids_and_they_stay() -> None:
     assert twice[0].content == twice[1].content
     assert twice[0].id != twice[1].id
     more = cut(heading("New"), text("before"), heading("A"), text("same"), heading("A"), text("same"))
-    assert [one.id for one in more[1:]] == [one.id for one in twice]
+    assert [chunk.id for chunk in more[1:]] == [chunk.id for chunk in twice]
 
 
-def test_what_is_embedded_says_what_it_is_about_and_says_it_once() -> None:
+def test_the_embedded_text_has_title_and_section_once() -> None:
     first, second = cut(heading("Sleep"), text(SENTENCE * 25))
     assert chunk_text("Notes", first).startswith("Notes\nSleep\n\nOne two")
     assert chunk_text("Notes", second).startswith("Notes\nSleep\nOne two")
     assert chunk_text("Sleep", first).startswith("Sleep\n\nOne two")
 
 
-def test_the_words_above_a_chunk_count_like_a_title() -> None:
+def test_the_headings_above_a_chunk_weigh_like_a_title() -> None:
     _, second = cut(heading("Sleep"), text(SENTENCE * 25))
     assert chunk_terms("Notes", second) == terms_of_chunk("Sleep Notes", second.content)
     (sleep,) = terms_of_chunk("", "sleep")

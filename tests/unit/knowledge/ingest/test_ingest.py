@@ -1,4 +1,4 @@
-"""Files into a library and its indexes: what is written, what is not, and what is said of it."""
+"""Ingest of files into a library and its indexes: writes, skipped work, and the report."""
 
 import asyncio
 import contextlib
@@ -58,12 +58,12 @@ async def test_a_file_becomes_a_source_with_chunks_and_a_point_for_each() -> Non
 async def test_a_second_run_neither_reads_nor_embeds_nor_writes_anything() -> None:
     place, files = Place(text=ScriptedText()), two_files()
     await place.run(files)
-    before, embedded = await place.state(), place.embedder.passages_embedded
+    before, embedded = await place.state(), place.embedder.texts_embedded
     again = FilesInMemory(files.texts)
     report = await place.run(again)
     assert report.outcomes == {IngestOutcome.UNCHANGED: 2}
     assert (report.chunks, report.extractions, again.read_paths) == (0, 0, [])
-    assert place.embedder.passages_embedded == embedded
+    assert place.embedder.texts_embedded == embedded
     assert await place.state() == before
 
 
@@ -83,7 +83,7 @@ async def test_only_the_chunks_that_changed_are_embedded_and_those_that_left_are
     assert await place.state() == await clean.state()
 
 
-async def test_what_a_clock_that_is_ahead_has_written_can_still_be_replaced(
+async def test_a_write_with_a_clock_ahead_can_still_be_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place, files = Place(), two_files()
@@ -106,7 +106,7 @@ async def test_a_file_with_another_title_is_embedded_again_because_the_title_is_
     assert await place.state() == await clean.state()
 
 
-async def test_what_is_said_of_files_is_stored_and_saying_something_else_reads_them_again() -> None:
+async def test_metadata_options_are_stored_and_changed_options_read_the_files_again() -> None:
     place, files = Place(), two_files()
     await place.run(files, described=Described("book", ("Nature",), ("Ann",)))
     source = (await place.library.known([BEES]))[BEES].source
@@ -116,25 +116,27 @@ async def test_what_is_said_of_files_is_stored_and_saying_something_else_reads_t
     assert (await place.library.known([BEES]))[BEES].source.type == "paper"
 
 
-async def test_a_file_that_cannot_be_read_is_skipped_with_the_reason_and_keeps_what_it_had() -> None:
+async def test_an_unreadable_file_is_skipped_with_the_reason_and_keeps_its_chunks() -> None:
     place, files = Place(), two_files()
     await place.run(files)
     before = await place.state()
     files.texts[BEES] = None
     report = await place.run(files)
     assert report.outcomes == {IngestOutcome.SKIPPED: 1, IngestOutcome.UNCHANGED: 1}
-    assert [(one.path, one.problem) for one in report.skipped] == [(BEES, "it cannot be read: look at it")]
+    assert [(result.path, result.problem) for result in report.skipped] == [
+        (BEES, "it cannot be read: look at it")
+    ]
     assert await place.state() == before
 
 
 async def test_a_file_without_text_is_skipped() -> None:
     place = Place()
     report = await place.run(FilesInMemory({BEES: ""}))
-    assert [one.problem for one in report.skipped] == ["there is no text in it"]
+    assert [result.problem for result in report.skipped] == ["there is no text in it"]
     assert (await place.state())["sources"] == {}
 
 
-async def test_pruning_removes_what_is_gone_from_the_folder_and_nothing_else() -> None:
+async def test_pruning_removes_only_sources_whose_files_are_gone() -> None:
     place, files = Place(text=ScriptedText()), two_files()
     other = "/elsewhere/kept.md"
     files.texts[other] = text_of("Elsewhere", "It lies elsewhere and stays.")
@@ -143,14 +145,14 @@ async def test_pruning_removes_what_is_gone_from_the_folder_and_nothing_else() -
     assert (await place.run(files, prune=False)).outcomes == {IngestOutcome.UNCHANGED: 1}
     report = await place.run(files)
     assert report.outcomes == {IngestOutcome.UNCHANGED: 1, IngestOutcome.REMOVED: 1}
-    assert {one.source.path for one in place.library._sources.values()} == {STEEL, other}
+    assert {source.source.path for source in place.library._sources.values()} == {STEEL, other}
     clean = Place(text=ScriptedText())
     files.texts[other] = text_of("Elsewhere", "It lies elsewhere and stays.")
     await clean.run(files)
     assert await place.state() == await clean.state()
 
 
-async def test_a_dry_run_says_what_would_become_of_files_and_changes_nothing() -> None:
+async def test_a_dry_run_reports_the_outcome_of_files_and_changes_nothing() -> None:
     place, files = Place(), two_files()
     await place.run(files)
     before = await place.state()
@@ -168,13 +170,13 @@ async def test_a_dry_run_says_what_would_become_of_files_and_changes_nothing() -
 
 
 class Refusing(CountingEmbedder):
-    async def embed_passages(self, texts: list[str]) -> Matrix:  # type: ignore[override]
+    async def embed_texts(self, texts: list[str]) -> Matrix:  # type: ignore[override]
         if any("sugar" in text for text in texts):
             raise EmbedderRejected("this text is refused")
-        return await super().embed_passages(texts)
+        return await super().embed_texts(texts)
 
 
-async def test_a_file_that_an_engine_refuses_is_skipped_and_the_others_go_on() -> None:
+async def test_a_file_that_an_engine_refuses_is_skipped_and_the_others_are_ingested() -> None:
     place, files = Place(Refusing()), two_files()
     report = await place.run(files)
     assert report.outcomes == {IngestOutcome.ADDED: 1, IngestOutcome.SKIPPED: 1}
@@ -182,17 +184,17 @@ async def test_a_file_that_an_engine_refuses_is_skipped_and_the_others_go_on() -
     assert (await place.state())["claims"] == {}
 
 
-async def test_an_engine_that_is_away_ends_the_run_and_says_that_another_goes_on() -> None:
+async def test_an_engine_that_is_down_ends_the_run_with_a_hint_to_resume() -> None:
     place, files = Place(), two_files()
 
     class Away(CountingEmbedder):
-        async def embed_passages(self, texts: list[str]) -> Matrix:  # type: ignore[override]
+        async def embed_texts(self, texts: list[str]) -> Matrix:  # type: ignore[override]
             raise IndexUnavailable("it is away", hint="start it")
 
     here, place.embedder = place.embedder, Away()
     with pytest.raises(IndexUnavailable) as away:
         await place.run(files)
-    assert away.value.hint == "start it; then run the same command again: it goes on where it ended"
+    assert away.value.hint == "start it; then run the same command again: it resumes where it stopped"
     place.embedder = here
     assert (await place.run(files)).outcomes == {IngestOutcome.ADDED: 2}
 
@@ -209,10 +211,10 @@ async def test_two_runs_over_one_folder_at_once_do_everything_once() -> None:
     texts: dict[str, str | None] = {
         f"{FOLDER}/{n:02}.md": text_of(f"File {n}", f"It says {n}.", f"And {n} again.") for n in range(20)
     }
-    one, other = await asyncio.gather(
+    first, second = await asyncio.gather(
         place.run(FilesInMemory(dict(texts)), lease=2.0), place.run(FilesInMemory(dict(texts)), lease=2.0)
     )
-    total = one.outcomes + other.outcomes
+    total = first.outcomes + second.outcomes
     assert total == {IngestOutcome.ADDED: 20, IngestOutcome.UNCHANGED: 20}
     assert max(place.embedder.texts.values()) == 1
     assert place.text is not None
@@ -222,37 +224,37 @@ async def test_two_runs_over_one_folder_at_once_do_everything_once() -> None:
     assert await place.state() == await clean.state()
 
 
-async def test_a_source_that_another_run_keeps_is_left_alone_and_said_so() -> None:
+async def test_a_source_claimed_by_another_run_is_skipped_and_reported() -> None:
     place, files = Place(), two_files()
     await place.run(files)
     source = (await place.library.known([BEES]))[BEES].source
     assert await place.library.claim(source, "another", 60)
     files.texts[BEES] = text_of("Bees", "Other.")
     report = await place.run(files, lease=0.02)
-    assert [(one.path, one.problem) for one in report.skipped] == [(BEES, "another run is at work on it")]
+    assert [(result.path, result.problem) for result in report.skipped] == [(BEES, "another run is at work on it")]
     place.later()
     assert (await place.run(files)).outcomes[IngestOutcome.UPDATED] == 1
 
 
 class Deaf(MemoryLibrary):
-    """A driver that loses a cancellation: once the call is made, it goes on as if nothing had been said."""
+    """A driver that swallows a cancellation: a call that has begun continues."""
 
     def __init__(self, method: str) -> None:
         super().__init__()
         self.asked = asyncio.Event()
         real = getattr(self, method)
 
-        async def deaf(*given: object) -> object:
+        async def deaf(*arguments: object) -> object:
             self.asked.set()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
-            return await real(*given)
+            return await real(*arguments)
 
         setattr(self, method, deaf)
 
 
 @pytest.mark.parametrize("method", ["known", "claim", "put_chunks", "finish", "known_under"])
-async def test_a_run_that_is_cancelled_ends_though_a_driver_does_not_hear_of_it(method: str) -> None:
+async def test_a_cancelled_run_ends_although_a_driver_swallows_the_cancellation(method: str) -> None:
     place = Place()
     place.library = library = Deaf(method)
     running = asyncio.create_task(place.run(two_files(), at_once=1))

@@ -1,4 +1,4 @@
-"""Ingesting dies at every call of every port, before it has an effect and after: the next run mends it all."""
+"""Ingest is killed at every call of every port, before its effect and after: the next run repairs everything."""
 
 import copy
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -50,7 +50,7 @@ async def clean(files: FilesInMemory) -> dict[str, object]:
 
 
 async def dies(place: Place, death: Death, run: Callable[[], Awaitable[object]]) -> bool:
-    """Whether it died before it was done."""
+    """Return whether the run was killed before it finished."""
     try:
         await run()
     except Killed:
@@ -62,9 +62,11 @@ async def dies(place: Place, death: Death, run: Callable[[], Awaitable[object]])
 @pytest.mark.requirement("KN-005")
 @pytest.mark.parametrize("is_after", [False, True], ids=["before the call", "after the call"])
 @pytest.mark.parametrize("goes_back", [False, True], ids=["goes on", "finds the old files"])
-async def test_killed_at_any_call_the_next_run_ends_like_a_clean_one(is_after: bool, goes_back: bool) -> None:
-    found = before() if goes_back else after()
-    wanted = await clean(found)
+async def test_after_a_kill_at_any_call_the_next_run_gives_the_result_of_a_clean_one(
+    is_after: bool, goes_back: bool
+) -> None:
+    files = before() if goes_back else after()
+    expected = await clean(files)
     filled = Place(text=ScriptedText())
     await filled.run(before())
     at_call = 0
@@ -76,21 +78,21 @@ async def test_killed_at_any_call_the_next_run_ends_like_a_clean_one(is_after: b
             break
         marked = place.marked_texts()
         place.embedder.texts.clear()
-        await place.run(found)
-        assert await place.state() == wanted, f"killed at call {at_call}"
+        await place.run(files)
+        assert await place.state() == expected, f"killed at call {at_call}"
         again = {text for text in place.embedder.texts if text.rpartition("\n")[2] in marked}
         assert not again, f"killed at call {at_call}, embedded again: {again}"
     assert at_call > 60, "it has to die often for this to mean anything"
 
 
-async def test_killed_at_any_call_no_chunk_is_asked_about_twice_once_its_answer_is_kept() -> None:
+async def test_after_a_kill_at_any_call_no_stored_extraction_is_requested_again() -> None:
     at_call = 0
     while True:
         at_call += 1
         place = Place(text=ScriptedText())
         death = Death(at_call)
         died = await dies(place, death, lambda: place.run(after(), death=death, at_once=1))  # noqa: B023
-        kept = {place.library._chunks[id_].content for id_, one in place.library._marks.items() if one.extracted}
+        kept = {place.library._chunks[id_].content for id_, mark in place.library._marks.items() if mark.extracted}
         assert place.text is not None
         place.text.asked.clear()
         await place.run(after())
@@ -99,19 +101,19 @@ async def test_killed_at_any_call_no_chunk_is_asked_about_twice_once_its_answer_
             break
 
 
-def says_three_things(passage: Mapping[str, Any]) -> object:
-    said = [f"{word}: {passage['text']}" for word in ("Mind", "Note", "Remember")]
-    extractions = [{"type": "fact", "title": one[:9], "text": one, "topics": []} for one in said]
+def three_facts(passage: Mapping[str, Any]) -> object:
+    texts = [f"{word}: {passage['text']}" for word in ("Mind", "Note", "Remember")]
+    extractions = [{"type": "fact", "title": line[:9], "text": line, "topics": []} for line in texts]
     return {"passage": passage["passage"], "extractions": extractions}
 
 
 @pytest.mark.parametrize("extracts", [True, False], ids=["extracts again", "does not extract"])
-async def test_killed_while_another_model_extracts_less_no_extraction_is_without_its_point(extracts: bool) -> None:
+async def test_after_a_kill_with_a_new_model_every_extraction_has_its_point(extracts: bool) -> None:
     files = FilesInMemory({NEW: after().texts[NEW]})
-    filled, fewer = Place(text=ScriptedText(says_three_things, "first")), Place(text=ScriptedText(name="second"))
+    filled, fewer = Place(text=ScriptedText(three_facts, "first")), Place(text=ScriptedText(name="second"))
     await filled.run(files)
     await fewer.run(files)
-    wanted = await fewer.state()
+    expected = await fewer.state()
     at_call = 0
     while True:
         at_call += 1
@@ -124,8 +126,8 @@ async def test_killed_while_another_model_extracts_less_no_extraction_is_without
         await place.run(files)
         state = await place.state()
         assert _points(place.library._extractions) == cast("dict[int, object]", state["extraction points"]).keys()
-        assert not extracts or state == wanted, f"killed at call {at_call}"
-    assert await place.state() == wanted
+        assert not extracts or state == expected, f"killed at call {at_call}"
+    assert await place.state() == expected
     assert at_call > 20
 
 
@@ -133,25 +135,25 @@ def _points(ids: Iterable[str]) -> set[int]:
     return {point_of(id_) for id_ in ids}
 
 
-async def test_killed_again_and_again_it_comes_to_its_end() -> None:
-    """Each run gets a little further, although none is allowed many calls."""
-    place, wanted = Place(text=ScriptedText()), await clean(after())
+async def test_an_ingest_that_is_killed_repeatedly_finishes() -> None:
+    """Each run makes progress, although each has only a few calls."""
+    place, expected = Place(text=ScriptedText()), await clean(after())
     await place.run(before())
     runs = 1
     while await dies(place, death := Death(40), lambda: place.run(after(), death=death, at_once=2)):
         runs += 1
         assert runs < 50
     assert runs > 2
-    assert await place.state() == wanted
+    assert await place.state() == expected
 
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before the call", "after the call"])
-async def test_a_reindex_killed_at_any_call_goes_on_and_leaves_nothing_to_embed(is_after: bool) -> None:
+async def test_a_reindex_killed_at_any_call_resumes_and_leaves_nothing_to_embed(is_after: bool) -> None:
     files = FilesInMemory({NEW: after().texts[NEW]})
     other, filled = Place(CountingEmbedder("other"), ScriptedText()), Place(text=ScriptedText())
     await other.run(files)
     await filled.run(files)
-    wanted = await other.state()
+    expected = await other.state()
     at_call = 0
     while True:
         at_call += 1
@@ -162,9 +164,9 @@ async def test_a_reindex_killed_at_any_call_goes_on_and_leaves_nothing_to_embed(
             break
         await place.reindex(CountingEmbedder("other"))
         place.embedder.texts.clear()
-        # A source that was claimed by who died is looked at again, and found to be as it should.
+        # A source that the killed run had claimed is checked again, and found complete.
         await place.run(files)
-        assert await place.state() == wanted, f"killed at call {at_call}"
+        assert await place.state() == expected, f"killed at call {at_call}"
         assert not place.embedder.texts
-    assert await place.state() == wanted
+    assert await place.state() == expected
     assert at_call > 30

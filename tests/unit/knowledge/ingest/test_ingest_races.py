@@ -11,7 +11,7 @@ BEES = f"{FOLDER}/bees.md"
 
 @dataclass
 class ChangedBeforeItsTurn(FilesInMemory):
-    """As soon as it was read, it is changed, and another run ingests the change."""
+    """Changes a file right after it is read, and has another run ingest the change."""
 
     place: Place = field(default_factory=Place)
     newer: str = ""
@@ -24,7 +24,7 @@ class ChangedBeforeItsTurn(FilesInMemory):
         return reading
 
 
-async def test_what_was_read_before_another_run_ingested_a_newer_state_is_not_put_in_its_place() -> None:
+async def test_an_older_reading_does_not_replace_a_newer_state_of_another_run() -> None:
     place = Place()
     newer = text_of("Keeping bees", "Now they are fed honey.")
     files = ChangedBeforeItsTurn(

@@ -1,4 +1,4 @@
-"""The indexes of a library are built from the library alone, while others search and ingest."""
+"""A reindex builds the indexes from the library alone, while other runs search and ingest."""
 
 from typing import cast
 
@@ -39,7 +39,7 @@ async def index_of(place: Place) -> MemoryIndex:
     return cast("MemoryIndex", await place.indexes.chunks.open(place.card))
 
 
-async def test_another_model_gets_what_it_would_have_made_itself_and_nothing_is_left_to_do() -> None:
+async def test_a_reindex_gives_the_same_index_as_an_ingest_with_that_model() -> None:
     place, other = await filled(), Place(CountingEmbedder("other"), ScriptedText())
     before = place.card.fingerprint
     await other.run(two_files())
@@ -50,7 +50,7 @@ async def test_another_model_gets_what_it_would_have_made_itself_and_nothing_is_
     assert (await place.run(two_files())).outcomes == {IngestOutcome.UNCHANGED: 2}
 
 
-async def test_the_old_indexes_stay_as_they_are_until_somebody_drops_them() -> None:
+async def test_the_old_indexes_stay_unchanged_until_they_are_dropped() -> None:
     place = await filled()
     old = await index_of(place)
     points = dict(old._points)
@@ -62,33 +62,33 @@ async def test_the_old_indexes_stay_as_they_are_until_somebody_drops_them() -> N
 
 async def test_indexes_that_were_lost_are_built_again_though_everything_is_marked_as_indexed() -> None:
     place = await filled()
-    wanted = await place.state()
+    expected = await place.state()
     await place.indexes.drop(place.card.fingerprint)
     done = await place.reindex(CountingEmbedder())
     assert done.points == 3
-    assert await place.state() == wanted
+    assert await place.state() == expected
 
 
-async def test_points_that_are_missing_are_put_back_and_those_of_nothing_are_swept_away() -> None:
+async def test_missing_points_are_restored_and_orphaned_points_are_removed() -> None:
     place = await filled()
-    wanted = await place.state()
+    expected = await place.state()
     index = await index_of(place)
     lost = index._points.pop(min(index._points))
     stray = Point(12345, 1, lost.vector, lost.terms, {"source_id": "0" * 24, "topics": []})
     await index.put([stray])
     done = await place.reindex(CountingEmbedder())
     assert (done.points, done.swept) == (1, 1)
-    assert await place.state() == wanted
+    assert await place.state() == expected
 
 
-async def test_what_is_ingested_for_the_old_index_meanwhile_is_in_the_new_one() -> None:
-    """Between the rounds, and just before the new one becomes live."""
+async def test_chunks_ingested_into_the_old_index_meanwhile_are_in_the_new_one() -> None:
+    """Ingest between the rounds, and just before the switch."""
     place, files = await filled(), two_files()
     new = f"{FOLDER}/new.md"
 
     class Busy(CountingEmbedder):
-        async def embed_passages(self, texts: list[str]) -> object:  # type: ignore[override]
-            vectors = await super().embed_passages(texts)
+        async def embed_texts(self, texts: list[str]) -> object:  # type: ignore[override]
+            vectors = await super().embed_texts(texts)
             if new not in files.texts:
                 files.texts |= {new: text_of("New", "It came meanwhile."), STEEL: text_of("Steel", "All new.")}
                 del files.texts[BEES]
@@ -105,7 +105,7 @@ async def test_what_is_ingested_for_the_old_index_meanwhile_is_in_the_new_one() 
     assert await place.state() == await other.state()
 
 
-async def test_what_the_old_model_finishes_just_before_the_switch_is_in_the_new_index() -> None:
+async def test_a_source_finished_just_before_the_switch_is_in_the_new_index() -> None:
     place, files = await filled(), two_files()
     files.texts[BEES] = text_of("Bees", "The very last words.")
     switched, make_live = place.indexes.extractions, place.indexes.extractions.make_live

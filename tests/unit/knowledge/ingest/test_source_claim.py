@@ -1,4 +1,4 @@
-"""A claim is kept while it is needed, given back at the end, and never believed longer than it holds."""
+"""A claim is renewed while it is needed, released at the end, and not trusted after it expires."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ BEES = Source(source_id(PATH), "book", "Bees", PATH)
 
 
 class Watched(MemoryLibrary):
-    """Tells when a claim has been asked for so often; fails as often as it is told to."""
+    """Signals after a number of claims; fails a given number of times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,12 +43,12 @@ async def test_a_claim_is_renewed_for_as_long_as_the_work_takes() -> None:
             async with claimed(library, BEES, 0.3):
                 pass
         await claim.finish(BEES, "hash", "recipe")
-        # Nobody takes it again.
+        # No task claims it again.
         await asyncio.wait_for(claim.keep(), 30)
         assert library._claims == {}
 
 
-async def test_a_library_that_is_away_for_a_moment_does_not_cost_the_claim() -> None:
+async def test_a_short_outage_of_the_library_does_not_lose_the_claim() -> None:
     library = Watched()
     library.failures = 1
     async with claimed(library, BEES, 1.2) as claim:
@@ -56,7 +56,7 @@ async def test_a_library_that_is_away_for_a_moment_does_not_cost_the_claim() -> 
         claim.check()
 
 
-async def test_what_is_not_finished_is_given_back_for_others() -> None:
+async def test_an_unfinished_source_is_released() -> None:
     library = MemoryLibrary()
     with pytest.raises(ZeroDivisionError):
         async with claimed(library, BEES, 60):
@@ -66,7 +66,7 @@ async def test_what_is_not_finished_is_given_back_for_others() -> None:
     assert (await library.known([PATH]))[PATH].source.status is SourceStatus.READY
 
 
-async def test_a_run_that_was_held_up_longer_than_its_claim_holds_writes_no_more() -> None:
+async def test_a_run_delayed_beyond_its_claim_stops_writing() -> None:
     library = MemoryLibrary()
     async with claimed(library, BEES, 60) as claim:
         claim._holds_until = 0.0

@@ -19,13 +19,13 @@ FONTS = b"<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>
 
 
 def read(name: str, content: bytes | str, limits: ReadingLimits = LIMITS) -> Reading:
-    """As the other process does it, in this one."""
+    """Read as the reader process does, but in this process."""
     data = content.encode() if isinstance(content, str) else content
     return reading_from_json(answer_for(name, io.BytesIO(data), limits), limits)
 
 
 def read_or_reason(name: str, data: bytes) -> object:
-    """Anything but the two is an error."""
+    """Return the reading or the reason; anything else is an error."""
     try:
         return read(name, data).blocks
     except FileSkipped as skipped:
@@ -33,15 +33,15 @@ def read_or_reason(name: str, data: bytes) -> object:
 
 
 def shown(reading: Reading) -> list[tuple[str, str]]:
-    return [(f"{one.kind.value}{one.level or ''}", one.text) for one in reading.blocks]
+    return [(f"{block.kind.value}{block.level or ''}", block.text) for block in reading.blocks]
 
 
 def texts(reading: Reading, kind: BlockKind) -> list[str]:
-    return [one.text for one in reading.blocks if one.kind is kind]
+    return [block.text for block in reading.blocks if block.kind is kind]
 
 
 def book(chapters: Sequence[tuple[str, str]], *, outline: bool, title: str = "", author: str = "") -> FPDF:
-    """A chapter on a page of its own, with a line at the top and a number at the bottom of each."""
+    """Return a PDF with a chapter per page, each with a header and a page number."""
     pdf = FPDF()
     pdf.set_compression(True)
     pdf.set_title(title)
@@ -64,7 +64,7 @@ def book(chapters: Sequence[tuple[str, str]], *, outline: bool, title: str = "",
 
 
 def pdf_of(content: bytes, *, filters: str = "", extra: str = "") -> bytes:
-    """One page, written by hand, with whatever stream as its content."""
+    """Return a PDF of one page with any content stream."""
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R " + extra.encode() + b">>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -73,9 +73,9 @@ def pdf_of(content: bytes, *, filters: str = "", extra: str = "") -> bytes:
     ]
     out = bytearray(b"%PDF-1.7\n")
     places = []
-    for number, one in enumerate(objects, 1):
+    for number, body in enumerate(objects, 1):
         places.append(len(out))
-        out += f"{number} 0 obj\n".encode() + one + b"\nendobj\n"
+        out += f"{number} 0 obj\n".encode() + body + b"\nendobj\n"
     table = len(out)
     out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
     out += b"".join(f"{place:010d} 00000 n \n".encode() for place in places)
@@ -83,7 +83,7 @@ def pdf_of(content: bytes, *, filters: str = "", extra: str = "") -> bytes:
 
 
 def pdf_bomb(megabytes: int = 80) -> bytes:
-    """Of a few hundred bytes for every megabyte it unpacks to, in two layers."""
+    """Return a PDF with a few hundred bytes per unpacked megabyte, compressed twice."""
     packing = zlib.compressobj(1)
     packed = b"".join(packing.compress(b" " * 1024 * 1024) for _ in range(megabytes)) + packing.flush()
     return pdf_of(zlib.compress(packed), filters="/Filter [/FlateDecode /FlateDecode]")

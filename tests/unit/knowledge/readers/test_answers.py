@@ -1,4 +1,4 @@
-"""What comes from the other process is looked at before it is believed."""
+"""Responses of the reader process are validated."""
 
 import json
 from typing import Any
@@ -19,12 +19,12 @@ READING = Reading(
 
 
 def altered(**changes: Any) -> bytes:
-    told = json.loads(reading_to_json(READING))
-    told["reading"] |= changes
-    return json.dumps(told).encode()
+    data = json.loads(reading_to_json(READING))
+    data["reading"] |= changes
+    return json.dumps(data).encode()
 
 
-def test_what_was_read_comes_out_as_it_went_in() -> None:
+def test_a_reading_survives_the_round_trip() -> None:
     assert reading_from_json(reading_to_json(READING), LIMITS) == READING
 
 
@@ -55,12 +55,12 @@ BLOCK = ["text", "x", 0, None, None, 0, 1]
         altered(metadata={"a": {"b": 1}}),
     ],
 )
-def test_an_answer_that_is_none_is_a_reason_to_leave_the_file_out(answer: bytes) -> None:
-    with pytest.raises(FileSkipped, match="no sensible answer"):
+def test_an_invalid_response_skips_the_file(answer: bytes) -> None:
+    with pytest.raises(FileSkipped, match="invalid response"):
         reading_from_json(answer, LIMITS)
 
 
-def test_half_a_letter_is_replaced() -> None:
+def test_a_lone_surrogate_is_replaced() -> None:
     reading = reading_from_json(altered(title="a\ud800b"), LIMITS)
     assert reading.title == "a\ufffdb"
 

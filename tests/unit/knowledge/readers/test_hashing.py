@@ -1,4 +1,4 @@
-"""Whether a file changed is known without reading what it says."""
+"""A changed file is detected by its hash, without parsing it."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.requirement("KN-005")
-async def test_it_is_the_hash_that_the_reading_has_and_another_for_other_bytes(folder: Path) -> None:
+async def test_the_hash_equals_that_of_the_reading_and_changes_with_the_bytes(folder: Path) -> None:
     async with open_source_files() as files:
         first = await files.content_hash(f"{folder}/bees.md")
         assert first == (await files.read(f"{folder}/bees.md")).content_hash
@@ -29,9 +29,9 @@ async def test_it_is_the_hash_that_the_reading_has_and_another_for_other_bytes(f
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("bees.md", "larger than"), ("link.md", "link"), ("bees.exe", "of this kind"), ("none.md", "not there")],
+    [("bees.md", "larger than"), ("link.md", "link"), ("bees.exe", "of this kind"), ("none.md", "does not exist")],
 )
-async def test_what_cannot_be_read_has_none_and_the_reason_is_said(folder: Path, name: str, reason: str) -> None:
+async def test_an_unreadable_file_has_no_hash_but_a_reason(folder: Path, name: str, reason: str) -> None:
     async with open_source_files(ReadingLimits(other_bytes=5)) as files:
         with pytest.raises(FileSkipped, match=reason):
             await files.content_hash(f"{folder}/{name}")

@@ -1,4 +1,4 @@
-"""HTML: what a reader of the page sees, and where in the file it stands."""
+"""HTML: the visible text of a page, and its positions in the file."""
 
 import pytest
 
@@ -27,7 +27,7 @@ PAGE = """<!doctype html>
 """
 
 
-def test_what_is_seen_is_kept_and_nothing_else() -> None:
+def test_only_visible_text_is_kept() -> None:
     assert shown(read("page.html", PAGE)) == [
         ("heading1", "Title <here>"),
         ("text", "First bold line\nsecond é€"),
@@ -41,7 +41,7 @@ def test_what_is_seen_is_kept_and_nothing_else() -> None:
     ]
 
 
-def test_the_head_says_what_it_is() -> None:
+def test_the_head_of_a_page_gives_its_metadata() -> None:
     reading = read("page.html", PAGE)
     assert (reading.title, reading.authors, reading.topics) == (
         "A & B",
@@ -52,8 +52,8 @@ def test_the_head_says_what_it_is() -> None:
 
 def test_a_block_stands_where_the_file_has_it() -> None:
     blocks = read("page.html", PAGE).blocks
-    assert [one.line for one in blocks] == [6, 7, 10, 10, 10, 10, 11, 12, 16]
-    assert [PAGE[one.start : one.end] for one in blocks][:4] == [
+    assert [block.line for block in blocks] == [6, 7, 10, 10, 10, 10, 11, 12, 16]
+    assert [PAGE[block.start : block.end] for block in blocks][:4] == [
         "Title &lt;here&gt;",
         "First <b>bold</b>\n   line<br>second &eacute;&#8364;",
         "alpha",
@@ -61,7 +61,7 @@ def test_a_block_stands_where_the_file_has_it() -> None:
     ]
 
 
-def test_of_a_page_that_names_its_own_part_only_that_is_read() -> None:
+def test_only_the_main_element_of_a_page_is_read() -> None:
     page = "<body><header>Site</header><main><h1>Own</h1><p>text</p></main><footer>Site</footer></body>"
     assert shown(read("a.htm", page)) == [("heading1", "Own"), ("text", "text")]
 
@@ -75,7 +75,7 @@ def test_a_table_that_lays_out_a_page_is_no_table() -> None:
     ("head", "encoding"),
     [('<meta charset="iso-8859-1">', "cp1252"), ("<meta charset=windows-1251>", "cp1251"), ("", "cp1252")],
 )
-def test_the_encoding_a_page_declares_is_believed(head: str, encoding: str) -> None:
+def test_the_declared_encoding_of_a_page_is_used(head: str, encoding: str) -> None:
     text = "Привет" if encoding == "cp1251" else "Größe"
     reading = read("a.html", f"<html><head>{head}</head><body><p>{text}".encode(encoding))
     assert shown(reading) == [("text", text)]

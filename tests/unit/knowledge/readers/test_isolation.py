@@ -1,4 +1,4 @@
-"""Files are read in another process: whatever one of them does there, the next is read as usual."""
+"""Files are read in another process: whatever a file does there, the next one is read as usual."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.requirement("KN-005"), pytest.mark.slow]
 
 MEGABYTE = 1024 * 1024
 GOOD = b"# Good\n\nText.\n"
-# Takes a parser minutes, so it is ended whenever it may be.
+# Takes a parser minutes, so that every limit is reached.
 ENDLESS = "[" * 1_000_000
 
 
@@ -67,7 +67,7 @@ async def test_hostile_files_end_in_a_reason_and_the_next_is_read_as_usual(
         "deep.md": (b"> " * 100_000 + b"x", "nested too deeply"),
         "binary.txt": (bytes(range(256)) * 100, "other than text"),
         "empty.md": (b"", "is empty"),
-        "strange.docx": (b"PK", "nobody knows how to read"),
+        "strange.docx": (b"PK", "files of this kind are not supported"),
     }
     for name, (data, expected) in hostile.items():
         path = tmp_path / name
@@ -92,9 +92,9 @@ async def test_only_a_file_is_opened_and_none_behind_a_link(
     assert await reason(files, tmp_path / "pipe.md") == "it is a pipe"
     assert await reason(files, tmp_path / "link.md") == "it is a symbolic link"
     assert await reason(files, tmp_path / "folder.md") == "it is a folder"
-    assert await reason(files, tmp_path / "way" / "a.md") == "it lies behind a symbolic link"
-    assert await reason(files, tmp_path / "none.md") == "it is not there"
-    assert await reason(files, tmp_path / "inner" / ".." / "good.md") == "its path is not a full one"
+    assert await reason(files, tmp_path / "way" / "a.md") == "its path contains a symbolic link"
+    assert await reason(files, tmp_path / "none.md") == "it does not exist"
+    assert await reason(files, tmp_path / "inner" / ".." / "good.md") == "its path is not absolute"
     assert await reason(files, tmp_path / ("n" * 300 + ".md")) == "it cannot be opened: File name too long"
     (tmp_path / "device.txt").symlink_to("/dev/zero")
     assert await reason(files, tmp_path / "device.txt") == "it is a symbolic link"
@@ -108,16 +108,20 @@ async def test_too_large_a_file_is_left_out(tmp_path: Path) -> None:
         assert await reason(files, large) == "it is larger than 2 MB"
 
 
-async def test_what_takes_too_much_memory_is_left_out_and_the_next_is_read(tmp_path: Path, good: Path) -> None:
+async def test_a_file_that_takes_too_much_memory_is_skipped_and_the_next_is_read(
+    tmp_path: Path, good: Path
+) -> None:
     greedy = tmp_path / "greedy.txt"
-    # One letter beyond the others makes each of them four times as large.
+    # One letter beyond the BMP makes every letter of the string take four bytes.
     greedy.write_text("a" * 40 * MEGABYTE + "\U0001f600")
     async with open_source_files(ReadingLimits(memory=200 * MEGABYTE)) as files:
         assert "more memory than 200 MB" in await reason(files, greedy)
         assert (await files.read(str(good))).title == "Good"
 
 
-async def test_what_computes_too_long_is_ended_and_the_next_is_read(tmp_path: Path, good: Path) -> None:
+async def test_a_file_that_takes_too_much_cpu_time_is_skipped_and_the_next_is_read(
+    tmp_path: Path, good: Path
+) -> None:
     endless = tmp_path / "endless.md"
     endless.write_text(ENDLESS)
     async with open_source_files(ReadingLimits(cpu_seconds=1)) as files:
@@ -125,7 +129,7 @@ async def test_what_computes_too_long_is_ended_and_the_next_is_read(tmp_path: Pa
         assert (await files.read(str(good))).title == "Good"
 
 
-async def test_what_takes_too_long_on_the_clock_is_ended_and_the_next_is_read(tmp_path: Path, good: Path) -> None:
+async def test_a_file_that_takes_too_long_is_skipped_and_the_next_is_read(tmp_path: Path, good: Path) -> None:
     endless = tmp_path / "endless.md"
     endless.write_text(ENDLESS)
     async with open_source_files(ReadingLimits(seconds=3)) as files:
@@ -151,12 +155,12 @@ async def test_a_process_killed_within_a_file_costs_that_file(
     while files._process is None or not files._process.files:
         await anyio.lowlevel.checkpoint()
     os.kill(pid_of(files), signal.SIGKILL)
-    with pytest.raises(FileSkipped, match="brought down the process"):
+    with pytest.raises(FileSkipped, match="crashed the reader process"):
         await reading
     assert (await files.read(str(good))).title == "Good"
 
 
-async def test_whoever_stops_waiting_leaves_no_process_behind(
+async def test_a_cancelled_reader_leaves_no_process_behind(
     files: IsolatedFiles, tmp_path: Path, good: Path
 ) -> None:
     endless = tmp_path / "endless.md"
@@ -177,7 +181,7 @@ async def test_many_at_once_take_turns(files: IsolatedFiles, tmp_path: Path) -> 
     for number in range(8):
         (tmp_path / f"{number}.txt").write_text(f"{number} {WORDS}")
     readings = await asyncio.gather(*(files.read(str(tmp_path / f"{number}.txt")) for number in range(8)))
-    assert [one.blocks[0].text[0] for one in readings] == [*"01234567"]
+    assert [reading.blocks[0].text[0] for reading in readings] == [*"01234567"]
 
 
 @given(data=st.binary(max_size=300), ending=st.sampled_from([".md", ".txt", ".html", ".pdf"]))

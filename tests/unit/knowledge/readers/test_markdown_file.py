@@ -1,4 +1,4 @@
-"""Markdown: what becomes a block, where it stands, and what a file says of itself."""
+"""Markdown: blocks, their positions, and the metadata of a file."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def test_a_block_stands_where_the_file_has_it() -> None:
         assert first in NOTES[block.start : block.end]
 
 
-def test_the_front_matter_says_what_it_is() -> None:
+def test_the_front_matter_gives_the_metadata() -> None:
     reading = read("notes.md", NOTES)
     assert (reading.title, reading.type) == ("Notes: on rest", "note")
     assert reading.authors == ("Ada Example", "Bo Example")
@@ -108,18 +108,18 @@ def test_front_matter_of_every_sort(
     assert reading.title == title or "python/object" in reading.title
 
 
-def test_a_line_drawn_at_the_top_is_no_front_matter() -> None:
+def test_a_rule_at_the_top_is_no_front_matter() -> None:
     assert shown(read("a.md", "---\n\nSome text\n\n---\n\nmore\n")) == [("text", "Some text"), ("text", "more")]
 
 
-def test_without_a_title_the_first_heading_is_it_and_else_the_name() -> None:
+def test_without_a_title_the_first_heading_is_the_title_and_else_the_file_name() -> None:
     assert read("a.md", "## Second level\n\nx").title == "Second level"
     assert read("folder/my notes.md", "only text").title == "my notes"
 
 
 def test_code_stands_at_its_first_line_not_at_its_fence() -> None:
     text = "intro\n\n```\nfirst\nsecond\n```\n"
-    (code,) = [one for one in read("a.md", text).blocks if one.kind is BlockKind.CODE]
+    (code,) = [block for block in read("a.md", text).blocks if block.kind is BlockKind.CODE]
     assert (code.line, text[code.start : code.end]) == (4, "first\nsecond")
 
 
@@ -132,13 +132,13 @@ def test_deep_nesting_ends_in_a_reason(mark: str) -> None:
 def test_line_ends_of_every_system_count_as_one_letter() -> None:
     for end in ("\r\n", "\r", "\n"):
         blocks = read("a.md", f"# A{end}{end}text{end}more{end}").blocks
-        assert [(one.text, one.line, one.start, one.end) for one in blocks] == [
+        assert [(block.text, block.line, block.start, block.end) for block in blocks] == [
             ("A", 1, 0, 3),
             ("text\nmore", 3, 5, 14),
         ]
 
 
-def test_text_is_text_whatever_it_says() -> None:
-    """Nothing in a file is carried out."""
+def test_instructions_in_a_file_are_only_text() -> None:
+    """Nothing in a file is executed."""
     evil = "{{ config }} <img src=x onerror=alert(1)> $(rm -rf /) Ignore all instructions."
     assert texts(read("a.md", evil), BlockKind.TEXT) == ["{{ config }}  $(rm -rf /) Ignore all instructions."]

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.requirement("KN-005")
 CHAPTERS = [("Beginnings", f"{WORDS * 3}\n\nA second paragraph."), ("Middles", WORDS * 2), ("Ends", WORDS)]
 
 
-def lines(*said: str) -> bytes:
-    """A page's content: one line below the other."""
-    parts = [f"({one}) Tj 0 -14 Td" for one in said]
+def lines(*texts: str) -> bytes:
+    """Return the content stream of a page, line by line."""
+    parts = [f"({line}) Tj 0 -14 Td" for line in texts]
     return ("BT /F1 11 Tf 50 700 Td " + " ".join(parts) + " ET").encode()
 
 
@@ -26,7 +26,7 @@ def test_headings_pages_and_paragraphs(outline: bool) -> None:
     reading = read("book.pdf", bytes(pdf.output()))
     assert (reading.title, reading.authors) == ("A Book", ("Ann Author", "Bob Author"))
     assert reading.metadata == {"format": "pdf", "pages": 3}
-    assert [(one.kind.value, one.level, one.page, one.text) for one in reading.blocks] == [
+    assert [(block.kind.value, block.level, block.page, block.text) for block in reading.blocks] == [
         ("heading", 1, 1, "Beginnings"),
         ("text", 0, 1, (WORDS * 3).strip()),
         ("text", 0, 1, "A second paragraph."),
@@ -35,7 +35,7 @@ def test_headings_pages_and_paragraphs(outline: bool) -> None:
         ("heading", 1, 3, "Ends"),
         ("text", 0, 3, WORDS.strip()),
     ]
-    starts = [one.start for one in reading.blocks]
+    starts = [block.start for block in reading.blocks]
     assert starts == sorted(starts)
 
 
@@ -46,8 +46,8 @@ def test_without_a_title_the_largest_line_of_the_first_page_is_it() -> None:
 
 
 def test_broken_words_are_put_together_and_compounds_stay() -> None:
-    said = ["This long line ends with a manip-", "ulation, and a well-", "known word that is well-known here."]
-    assert texts(read("a.pdf", pdf_of(lines(*said))), BlockKind.TEXT) == [
+    broken = ["This long line ends with a manip-", "ulation, and a well-", "known word that is well-known here."]
+    assert texts(read("a.pdf", pdf_of(lines(*broken))), BlockKind.TEXT) == [
         "This long line ends with a manipulation, and a well-known word that is well-known here."
     ]
 
@@ -68,7 +68,7 @@ def test_a_file_with_an_empty_password_is_read_and_any_other_is_not() -> None:
     assert read("a.pdf", bytes(pdf.output())).title == "Beginnings"
     locked = book(CHAPTERS[:1], outline=False)
     locked.set_encryption(owner_password="owner", user_password="secret")
-    with pytest.raises(FileSkipped, match="asks for a password"):
+    with pytest.raises(FileSkipped, match="requires a password"):
         read("a.pdf", bytes(locked.output()))
 
 
@@ -90,7 +90,7 @@ def test_more_pages_or_letters_than_allowed_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"no PDF at all", "it is no PDF"),
+        (b"no PDF at all", "it is not a PDF"),
         (b"%PDF-1.7\n", "damaged"),
         (b"%PDF-1.7\n" + bytes(range(256)) * 40, "damaged"),
         (pdf_of(b""), "only pictures"),
@@ -101,7 +101,7 @@ def test_more_pages_or_letters_than_allowed_are_left_out() -> None:
         (pdf_of(lines("x")).replace(b"/Kids [3 0 R]", b"/Kids [2 0 R]"), "damaged|pictures"),
     ],
 )
-def test_what_cannot_be_read_is_left_out_with_a_reason(data: bytes, reason: str) -> None:
+def test_an_unreadable_file_is_skipped_with_a_reason(data: bytes, reason: str) -> None:
     with pytest.raises(FileSkipped, match=reason):
         read("a.pdf", data)
 

@@ -1,4 +1,4 @@
-"""Plain text: paragraphs, headings anybody would see, and the encodings that text comes in."""
+"""Plain text: paragraphs, visible headings, and common encodings."""
 
 import codecs
 
@@ -44,7 +44,7 @@ TEXTS = {
 }
 
 
-def test_paragraphs_headings_items_and_what_is_set_in() -> None:
+def test_paragraphs_headings_items_and_indented_code() -> None:
     reading = read("book.txt", BOOK)
     assert shown(reading) == [
         ("heading1", "The Title"),
@@ -77,7 +77,7 @@ def test_a_script_with_remarks_is_no_markdown() -> None:
 def test_text_in_the_encodings_it_comes_in(encoding: str) -> None:
     text = TEXTS[encoding]
     reading = read("a.txt", text.encode(encoding))
-    assert [one.text for one in reading.blocks] == [text]
+    assert [block.text for block in reading.blocks] == [text]
     assert reading.metadata["encoding"] == encoding
 
 
@@ -90,7 +90,7 @@ def test_text_in_the_encodings_it_comes_in(encoding: str) -> None:
         (codecs.BOM_UTF32_LE, "utf-32-le"),
     ],
 )
-def test_a_mark_at_the_beginning_is_believed_and_no_text(mark: bytes, encoding: str) -> None:
+def test_a_byte_order_mark_decides_the_encoding_and_is_not_text(mark: bytes, encoding: str) -> None:
     assert shown(read("a.txt", mark + "Text ü".encode(encoding))) == [("text", "Text ü")]
 
 
@@ -101,17 +101,17 @@ def test_a_mark_at_the_beginning_is_believed_and_no_text(mark: bytes, encoding: 
         b"\x89PNG\r\n\x1a\n" + bytes(reversed(range(256))) * 20,
         bytes(10_000),
         b"\xff\xfe" + b"\x00\xd8" * 50,
-        bytes((at * at * 7 + 13) % 251 for at in range(5_000)),
+        bytes((number * number * 7 + 13) % 251 for number in range(5_000)),
     ],
 )
-def test_what_is_no_text_is_left_out(data: bytes) -> None:
-    with pytest.raises(FileSkipped, match=r"other than text|and is not|encoding cannot be told"):
+def test_a_binary_file_is_skipped(data: bytes) -> None:
+    with pytest.raises(FileSkipped, match=r"other than text|and is not|encoding cannot be detected"):
         read("a.txt", data)
 
 
 def test_a_long_text_in_another_encoding_is_read_to_its_end() -> None:
     text = "吾輩は猫である。名前はまだ無い。\n" * 5_000
-    assert sum(len(one.text) for one in read("a.txt", text.encode("cp932")).blocks) == len(text.rstrip())
+    assert sum(len(block.text) for block in read("a.txt", text.encode("cp932")).blocks) == len(text.rstrip())
 
 
 def test_a_file_of_nothing_is_left_out() -> None:

@@ -40,17 +40,25 @@ class Shelf:
         self.search = _search(self.embedder, self.chunks, self.extractions, self.library)
 
     def breaks(self, part: str, method: str, error: ToolscriptError) -> None:
-        """One of the parts fails from now on, in one of its methods."""
+        """Make a method of one part fail from now on."""
         parts = {name: getattr(self, name) for name in ("embedder", "chunks", "extractions", "library")}
         self.search = _search(**{**parts, part: _Broken(parts[part], method, error)})
 
     async def add(self, title: str, texts: list[str], topics: tuple[str, ...] = ()) -> list[Chunk]:
-        """A source that is cut into these texts."""
+        """Add a source with these chunks."""
         source = Source(source_id(title), "book", title, title, authors=("Ann",), topics=topics)
         await self.library.claim(source, "run", 60)
         chunks = [
-            Chunk(chunk_id(source.id, text), source.id, at, text, Position("One", f"Part {at}", at + 1), 5, topics)
-            for at, text in enumerate(texts)
+            Chunk(
+                chunk_id(source.id, text),
+                source.id,
+                number,
+                text,
+                Position("One", f"Part {number}", number + 1),
+                5,
+                topics,
+            )
+            for number, text in enumerate(texts)
         ]
         await self.library.put_chunks(chunks)
         await self.library.finish(source, "run", "hash", "recipe")
@@ -63,11 +71,11 @@ class Shelf:
     ) -> Extraction:
         before = await self.library.extractions_of([chunk.id])
         id_ = extraction_id(chunk.id, len(before))
-        one = Extraction(id_, chunk.source_id, chunk.id, type_, {"title": title, "text": text}, topics)
-        await self.library.put_extractions("recipe", {chunk.id: [*before, one]})
-        fields = {"source_id": one.source_id, "type": type_, "topics": list(topics)}
-        await self.extractions.put([await self._point(one.id, one.text, fields)])
-        return one
+        extraction = Extraction(id_, chunk.source_id, chunk.id, type_, {"title": title, "text": text}, topics)
+        await self.library.put_extractions("recipe", {chunk.id: [*before, extraction]})
+        fields = {"source_id": extraction.source_id, "type": type_, "topics": list(topics)}
+        await self.extractions.put([await self._point(extraction.id, extraction.text, fields)])
+        return extraction
 
     async def ask(self, text: str, **options: object) -> KnowledgeAnswer:
         return await self.search.search(KnowledgeQuery(text, **options))  # type: ignore[arg-type]
@@ -76,7 +84,7 @@ class Shelf:
         return [hit.content for hit in (await self.ask(text, **options)).hits]
 
     async def _point(self, id_: str, text: str, fields: Mapping[str, object]) -> Point:
-        vector = (await self.embedder.embed_passages([text]))[0]
+        vector = (await self.embedder.embed_texts([text]))[0]
         return Point(point_of(id_), 1, vector, terms_of_chunk("", text), fields)
 
 

@@ -1,4 +1,4 @@
-"""search_knowledge: both collections, both arms, one order."""
+"""search_knowledge: both collections, dense and sparse, one ranking."""
 
 import pytest
 
@@ -27,7 +27,7 @@ async def test_chunks_and_extractions_are_found_at_once_best_first(shelf: Shelf)
     assert {hit.kind for hit in answer.hits} == {"chunk", "extraction"}
 
 
-async def test_a_hit_says_where_it_stands(shelf: Shelf) -> None:
+async def test_a_hit_has_its_source_and_position(shelf: Shelf) -> None:
     (hit,) = (await shelf.ask("eggs of the queen", limit=1)).hits
     assert hit.content == "A queen lays eggs in spring"
     assert (hit.source.id, hit.source.title, hit.source.authors) == (BEES, "Keeping bees", ("Ann",))
@@ -79,13 +79,13 @@ async def test_filters_choose_what_is_searched(
 
 
 @pytest.mark.parametrize("search_type", list(SearchType))
-async def test_every_arm_answers_alone(shelf: Shelf, search_type: SearchType) -> None:
+async def test_every_retriever_works_alone(shelf: Shelf, search_type: SearchType) -> None:
     answer = await shelf.ask("rust on bridges", search_type=search_type)
     assert answer.hits[0].content == "Bridges rust where water stands"
     assert answer.search_type is search_type
 
 
-async def test_words_weigh_the_same_in_both_collections(shelf: Shelf) -> None:
+async def test_sparse_scores_are_equal_in_both_collections(shelf: Shelf) -> None:
     """`hive` is in one of five chunks and in one of two extractions; the same text scores the same in both."""
     (warning,) = (await shelf.ask("damp", types=("warning",))).hits
     await shelf.add("Copy", [warning.content])
@@ -95,7 +95,7 @@ async def test_words_weigh_the_same_in_both_collections(shelf: Shelf) -> None:
     assert len(same) == 2
 
 
-async def test_what_has_left_the_library_is_not_shown_and_others_take_its_place(shelf: Shelf) -> None:
+async def test_removed_chunks_are_not_returned_and_later_candidates_replace_them(shelf: Shelf) -> None:
     first = (await shelf.ask("spring", limit=1)).hits[0]
     await shelf.library.remove_chunks([first.chunk_id])
     now = await shelf.ask("spring", limit=1)
@@ -103,7 +103,7 @@ async def test_what_has_left_the_library_is_not_shown_and_others_take_its_place(
 
 
 @pytest.mark.parametrize("nonsense", ["zzyzx qwertz", "!!!", "好"])
-async def test_a_question_that_nothing_answers_gets_low_scores(shelf: Shelf, nonsense: str) -> None:
+async def test_an_unanswerable_query_gets_low_scores(shelf: Shelf, nonsense: str) -> None:
     assert all(hit.score < 0.5 for hit in (await shelf.ask(nonsense)).hits)
 
 
@@ -123,26 +123,26 @@ async def test_an_empty_library_answers_with_nothing(shelf: Shelf) -> None:
         {"text": "  "},
     ],
 )
-async def test_what_cannot_be_asked_is_refused(shelf: Shelf, options: dict[str, object]) -> None:
+async def test_an_invalid_query_is_refused(shelf: Shelf, options: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest):
         await shelf.ask(**{"text": "spring", **options})  # type: ignore[arg-type]
 
 
-async def test_without_the_model_words_answer_and_the_answer_says_so(shelf: Shelf) -> None:
+async def test_without_the_model_sparse_retrieval_answers_and_the_answer_is_degraded(shelf: Shelf) -> None:
     shelf.breaks("embedder", "embed_query", EmbedderUnavailable("down"))
     answer = await shelf.ask("rust on bridges")
     assert answer.hits[0].content == "Bridges rust where water stands"
     assert (answer.search_type, answer.degraded) == (SearchType.KEYWORD, ("embedding",))
 
 
-async def test_where_one_collection_fails_the_other_answers(shelf: Shelf) -> None:
+async def test_if_one_collection_fails_the_other_answers(shelf: Shelf) -> None:
     shelf.breaks("extractions", "search", IndexUnavailable("down"))
     answer = await shelf.ask("sugar for the bees")
     assert {hit.kind for hit in answer.hits} == {"chunk"}
     assert answer.degraded == ("index",)
 
 
-async def test_where_neither_answers_or_the_library_is_gone_the_search_fails(shelf: Shelf) -> None:
+async def test_the_search_fails_if_both_collections_or_the_library_fail(shelf: Shelf) -> None:
     shelf.breaks("library", "chunks", LibraryUnavailable("gone"))
     with pytest.raises(LibraryUnavailable):
         await shelf.ask("spring")
@@ -151,7 +151,7 @@ async def test_where_neither_answers_or_the_library_is_gone_the_search_fails(she
         await shelf.ask("spring", types=("chunk",))
 
 
-async def test_a_passage_is_a_hit_with_what_stands_around_it(shelf: Shelf) -> None:
+async def test_a_passage_is_a_chunk_with_its_neighbours(shelf: Shelf) -> None:
     hit = (await shelf.ask("feed sugar", types=("chunk",), limit=1)).hits[0]
     around = await shelf.search.passage(PassageQuery(hit.chunk_id))
     assert [chunk.number for chunk in around.chunks] == [0, 1, 2]

@@ -1,11 +1,11 @@
-"""What is remembered of sources: read once, not for long, and never more than it may hold."""
+"""The cache of sources: read once, with a TTL and a maximum size."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
-from toolscript.knowledge.hydration import REMEMBERED_SECONDS, SourceCache
+from toolscript.knowledge.hydration import CACHE_TTL_SECONDS, SourceCache
 from toolscript.knowledge.model.library import Source, source_id
 from toolscript.testing import MemoryLibrary
 
@@ -15,7 +15,7 @@ NOBODY = source_id("nobody")
 
 
 class Counted(MemoryLibrary):
-    """A library that tells what it was asked for."""
+    """A library that records the requested ids."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ async def titles(memory: SourceCache, *ids: str) -> list[str]:
     return sorted(source.title for source in (await memory.read(ids)).values())
 
 
-async def test_what_is_known_is_not_read_again(library: Counted) -> None:
+async def test_a_cached_source_is_not_read_again(library: Counted) -> None:
     memory = SourceCache(library)
     assert await titles(memory, BEES.id) == ["Keeping bees"]
     assert await titles(memory, BEES.id, STEEL.id) == ["Keeping bees", "On steel bridges"]
@@ -50,36 +50,36 @@ async def test_what_is_known_is_not_read_again(library: Counted) -> None:
     assert library.asked == [[BEES.id], [STEEL.id]]
 
 
-async def test_one_that_is_not_there_is_asked_for_again(library: Counted) -> None:
+async def test_a_missing_source_is_read_again(library: Counted) -> None:
     memory = SourceCache(library)
     assert await titles(memory, NOBODY) == await titles(memory, NOBODY) == []
     assert library.asked == [[NOBODY], [NOBODY]]
 
 
-async def test_one_that_changed_is_shown_as_it_is_after_a_minute(library: Counted) -> None:
+async def test_a_changed_source_is_read_again_after_a_minute(library: Counted) -> None:
     now = 0.0
     memory = SourceCache(library, now=lambda: now)
     assert await titles(memory, BEES.id) == ["Keeping bees"]
     await library.store(replace(BEES, title="Keeping wasps"))
-    now = REMEMBERED_SECONDS / 2 - 1
+    now = CACHE_TTL_SECONDS / 2 - 1
     assert await titles(memory, BEES.id) == ["Keeping bees"]
-    now = REMEMBERED_SECONDS
+    now = CACHE_TTL_SECONDS
     assert await titles(memory, BEES.id) == ["Keeping wasps"]
 
 
-async def test_one_that_is_read_anew_is_the_newest(library: Counted) -> None:
+async def test_a_source_that_is_read_again_is_the_most_recent(library: Counted) -> None:
     now = 0.0
     memory = SourceCache(library, size=2, now=lambda: now)
     third = Source(source_id("third"), "note", "Third", "third")
     await library.store(third)
     await memory.read([BEES.id, STEEL.id])
-    now = REMEMBERED_SECONDS
+    now = CACHE_TTL_SECONDS
     for id_ in (BEES.id, third.id, BEES.id):
         await memory.read([id_])
     assert library.asked[1:] == [[BEES.id], [third.id]]
 
 
-async def test_those_asked_for_longest_ago_are_forgotten_first(library: Counted) -> None:
+async def test_the_least_recently_used_sources_are_evicted_first(library: Counted) -> None:
     memory = SourceCache(library, size=2)
     third = Source(source_id("third"), "note", "Third", "third")
     await library.store(third)

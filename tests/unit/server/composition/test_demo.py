@@ -23,9 +23,9 @@ from toolscript.server.demo_contents import read_contents
 pytestmark = pytest.mark.slow
 
 MAX_CPU_SECONDS = 5.0
-# A machine may be slower than the one that this was measured on, and others may have its caches.
+# The machine may be slower than the one used for the measurement, and its caches may be cold.
 GENEROUS = 4
-# Nobody listens there: whatever asks an engine, an endpoint or a proxy fails.
+# No process listens there: any call to an engine, an endpoint or a proxy fails.
 NOWHERE = "127.0.0.1:9"
 CUT_OFF = {
     "TOOLSCRIPT_POSTGRES_URL": f"postgresql://nobody@{NOWHERE}/nothing",
@@ -39,7 +39,7 @@ CUT_OFF = {
 
 @dataclass(frozen=True)
 class Demo:
-    """`cpu_seconds` is what the process had used when it had answered its first search."""
+    """`cpu_seconds`: CPU time of the process up to its first response."""
 
     process: "subprocess.Popen[bytes]"
     address: str
@@ -66,15 +66,15 @@ def demo_running(**extra: str) -> Iterator[Demo]:
         process = subprocess.Popen(arguments, env=environment(extra), stdout=subprocess.PIPE, stderr=log)
         try:
             assert process.stdout is not None
-            shown = ""
-            while "Ctrl+C" not in shown:
+            output = ""
+            while "Ctrl+C" not in output:
                 line = process.stdout.readline().decode()
-                assert line, f"it ended: {shown}{log.seek(0) or log.read()}"
-                shown += line
-            address = shown.split()[2]
+                assert line, f"it ended: {output}{log.seek(0) or log.read()}"
+                output += line
+            address = output.split()[2]
             body = {"query": "schedule a meeting with Anna"}
             first = httpx2.post(f"{address}/api/v1/search", json=body, timeout=WAIT_SECONDS, trust_env=False)
-            yield Demo(process, address, shown, first.json(), _cpu_seconds(process.pid))
+            yield Demo(process, address, output, first.json(), _cpu_seconds(process.pid))
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(WAIT_SECONDS)
@@ -83,7 +83,7 @@ def demo_running(**extra: str) -> Iterator[Demo]:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Of a process that still runs, its own and the system's for it; 0 where nobody tells."""
+    """Return user and system CPU time of a running process; 0 where the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     except FileNotFoundError:
@@ -97,7 +97,7 @@ def demo() -> Iterator[Demo]:
         yield running
 
 
-def test_it_finds_a_tool_and_says_what_it_takes(demo: Demo) -> None:
+def test_the_demo_finds_a_tool_with_its_arguments(demo: Demo) -> None:
     best = demo.first["tools"][0]
     assert (best["server"], best["name"]) == ("calendar", "create_event")
     assert best["input_schema"]["required"] == ["title", "start", "end"]
@@ -105,7 +105,7 @@ def test_it_finds_a_tool_and_says_what_it_takes(demo: Demo) -> None:
     assert demo.first["metadata"]["degraded"] == []
 
 
-def test_it_goes_by_skills(demo: Demo) -> None:
+def test_the_demo_routes_by_skills(demo: Demo) -> None:
     assert demo.first["metadata"]["strategy_used"] == "hierarchical"
     assert demo.first["metadata"]["skill_ids_used"] == ["calendar_management"]
     assert demo.get("/api/v1/skills/calendar_management").json()["tool_count"] >= 3
@@ -119,12 +119,12 @@ def test_it_goes_by_skills(demo: Demo) -> None:
         ("refund a customer", ("tool", "refund_payment")),
     ],
 )
-def test_it_finds_each_kind_of_item(demo: Demo, query: str, best: tuple[str, str]) -> None:
-    found = demo.post("/api/v1/search", {"query": query, "limit": 1}).json()["tools"][0]
-    assert (found["type"], found["name"]) == best
+def test_the_demo_finds_each_kind_of_item(demo: Demo, query: str, best: tuple[str, str]) -> None:
+    result = demo.post("/api/v1/search", {"query": query, "limit": 1}).json()["tools"][0]
+    assert (result["type"], result["name"]) == best
 
 
-def test_what_nothing_fits_is_no_good_match(demo: Demo) -> None:
+def test_a_query_without_a_matching_tool_is_no_good_match(demo: Demo) -> None:
     assert demo.post("/api/v1/search", {"query": "zyx qwv"}).json()["metadata"]["good_match"] is False
 
 
@@ -134,7 +134,7 @@ def test_the_library_answers_with_its_sources(demo: Demo) -> None:
     assert (best["source"]["title"], best["source"]["position"]["section"]) == ("Compost", "When it smells")
 
 
-def test_documents_are_found_with_the_token_that_is_shown_and_without_it_are_not(demo: Demo) -> None:
+def test_documents_are_found_with_the_token_shown_and_not_without_it(demo: Demo) -> None:
     body = {"query": "how many days of holiday", "top_k": 1}
     assert demo.post("/search", body).status_code == 401
     assert demo.post("/search", body, "x.y.z").status_code == 401
@@ -146,40 +146,42 @@ def test_the_tenant_may_put_a_document_and_finds_it(demo: Demo) -> None:
     headers = {"authorization": f"Bearer {_token(demo)}"}
     answer = httpx2.put(f"{demo.address}/documents", json=put, headers=headers, trust_env=False)
     assert answer.status_code == 200, answer.text
-    found = demo.post("/search", {"query": "when is the espresso machine descaled", "top_k": 1}, _token(demo))
-    assert found.json()["hits"][0]["doc_id"] == "own"
+    result = demo.post("/search", {"query": "when is the espresso machine descaled", "top_k": 1}, _token(demo))
+    assert result.json()["hits"][0]["doc_id"] == "own"
 
 
-def test_nobody_may_write_to_the_catalog(demo: Demo) -> None:
+def test_the_catalog_is_read_only(demo: Demo) -> None:
     assert demo.post("/api/v1/sync", {"source": "x", "items": []}).status_code == 403
 
 
 @pytest.mark.parametrize("with_token", [False, True])
 def test_mcp_offers_documents_to_the_tenant_alone(demo: Demo, with_token: bool) -> None:
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     headers = {"accept": "application/json, text/event-stream"}
     headers |= {"authorization": f"Bearer {_token(demo)}"} if with_token else {}
-    answer = httpx2.post(f"{demo.address}/mcp", json=asked, headers=headers, timeout=WAIT_SECONDS, trust_env=False)
+    answer = httpx2.post(
+        f"{demo.address}/mcp", json=request, headers=headers, timeout=WAIT_SECONDS, trust_env=False
+    )
     names = set(re.findall(r'"name":"(\w+)"', answer.text))
     assert {"search_tools", "search_knowledge"} <= names
     assert ("search_documents" in names) == with_token
 
 
-def test_the_page_says_what_this_is_and_shows_what_the_command_does(demo: Demo) -> None:
+def test_the_page_describes_the_demo_with_the_same_commands_as_the_terminal(demo: Demo) -> None:
     page = demo.get("/")
     assert page.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in page.headers["content-security-policy"]
     text = unescape(page.text)
     assert "without an engine: 40 tools, prompts and resources, 8 documents" in text
-    assert [one for one in _commands(demo.shown) if one not in text] == []
+    assert [item for item in _commands(demo.shown) if item not in text] == []
     assert len(_commands(demo.shown)) == 5
     assert "toolscript migrate" in text
     assert demo.get("/docs").status_code == 200
 
 
-def test_what_is_shown_works_in_a_shell_as_it_stands(demo: Demo) -> None:
+def test_the_commands_shown_run_unchanged_in_a_shell(demo: Demo) -> None:
     done = subprocess.run(
-        ["bash", "-e", "-c", "; echo; ".join(one for one in _commands(demo.shown) if "toolscript" not in one)],
+        ["bash", "-e", "-c", "; echo; ".join(item for item in _commands(demo.shown) if "toolscript" not in item)],
         env=environment({"no_proxy": "*"}),
         capture_output=True,
         text=True,
@@ -192,12 +194,12 @@ def test_what_is_shown_works_in_a_shell_as_it_stands(demo: Demo) -> None:
     assert documents["hits"][0]["doc_id"] == "handbook-holiday"
 
 
-def test_the_command_line_finds_what_is_there(demo: Demo) -> None:
-    asked = next(one for one in _commands(demo.shown) if one.startswith("toolscript"))
-    assert "files__read_file" in run({}, *shlex.split(asked)[1:]).stdout
+def test_the_command_line_searches_the_demo(demo: Demo) -> None:
+    requests = next(item for item in _commands(demo.shown) if item.startswith("toolscript"))
+    assert "files__read_file" in run({}, *shlex.split(requests)[1:]).stdout
 
 
-def test_every_part_is_well(demo: Demo) -> None:
+def test_every_health_check_passes(demo: Demo) -> None:
     assert demo.get("/readyz").json()["status"] == "ready"
 
 
@@ -207,15 +209,15 @@ def test_it_listens_on_loopback_alone(demo: Demo) -> None:
         pytest.skip("this system does not tell who listens where")
     rows = [line.split() for table in tables if table.is_file() for line in table.read_text().splitlines()[1:]]
     listening = "0A"
-    at = {row[1].partition(":")[0] for row in rows if row[3] == listening and _port(row[1]) == demo.port}
-    assert at == {"0100007F"}
+    index = {row[1].partition(":")[0] for row in rows if row[3] == listening and _port(row[1]) == demo.port}
+    assert index == {"0100007F"}
 
 
 def _port(address: str) -> int:
     return int(address.partition(":")[2], 16)
 
 
-def test_a_page_that_rebinds_its_own_name_is_refused(demo: Demo) -> None:
+def test_dns_rebinding_is_refused(demo: Demo) -> None:
     assert demo.get("/", host="elsewhere.example").status_code == 403
 
 
@@ -233,7 +235,7 @@ def test_a_model_in_a_folder_is_used(model_folder: str) -> None:
 
 
 @pytest.mark.parametrize("extra", [("--host", "0.0.0.0"), ("--socket", "demo.sock")])
-def test_it_listens_nowhere_else(extra: tuple[str, str]) -> None:
+def test_another_host_is_refused(extra: tuple[str, str]) -> None:
     refused = run({}, "serve", "--demo", *extra, code=2)
     assert refused.stdout == ""
     assert "alone" in refused.stderr

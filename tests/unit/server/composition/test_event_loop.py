@@ -1,4 +1,4 @@
-"""A process that answers requests runs on the faster loop, and collects garbage seldom."""
+"""A server process runs on the faster event loop, and rarely collects garbage."""
 
 import asyncio
 import gc
@@ -27,7 +27,7 @@ def test_a_faster_event_loop_is_used_where_there_is_one() -> None:
 
 
 @pytest.mark.usefixtures("usual_collecting")
-def test_what_is_there_at_the_start_is_not_looked_at_again() -> None:
+def test_objects_of_the_start_are_never_scanned_again() -> None:
     raise_gc_thresholds()
     assert gc.get_freeze_count() > 0
     assert gc.get_threshold()[0] > 10_000

@@ -1,4 +1,4 @@
-"""GET /metrics: what it counts of real requests, and who may read it."""
+"""GET /metrics: metrics of real requests, and access control."""
 
 import re
 from collections.abc import Sequence
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 import httpx2
 import pytest
 
-from tests.unit.server.composition.seen_app import (
+from tests.unit.server.composition.observed_app import (
     ADMIN,
     FEW,
     client_of,
+    observed_app,
     put_two,
     settings_of,
     watched,
-    watched_app,
 )
-from tests.unit.server.metrics.shown_metrics import shown, value
+from tests.unit.server.metrics.metrics_page import shown, value
 from toolscript.core.errors import EmbedderUnavailable
 from toolscript.core.retrieval.model import Matrix, ModelCard, Vector
 from toolscript.core.web.auth import AdminAccess
@@ -52,7 +52,7 @@ async def test_a_search_is_counted_with_its_stages_its_embedding_and_its_engine(
     assert value(shown_now, "toolscript_passages_indexed_total") == 2
 
 
-async def test_what_is_refused_is_counted_as_refused() -> None:
+async def test_refused_searches_are_counted_as_refused() -> None:
     async with watched(FIGURES) as client:
         wrong = {"authorization": "Bearer nobodys"}
         assert (await client.post("/search", json={"query": "a"}, headers=wrong)).status_code == 401
@@ -76,14 +76,14 @@ class Away:
     async def embed_query(self, text: str) -> Vector:
         raise EmbedderUnavailable("away")
 
-    embed_passages = HashEmbedder().embed_passages
+    embed_texts = HashEmbedder().embed_texts
 
 
 async def test_a_search_without_a_part_is_counted_as_degraded_by_that_part() -> None:
     async with watched(FIGURES, embedder=Away()) as client:
         await put_two(client)
-        found = await client.post("/search", json={"query": "keys"})
-        assert found.json()["degraded"] == ["embedding"]
+        result = await client.post("/search", json={"query": "keys"})
+        assert result.json()["degraded"] == ["embedding"]
         shown_now = await page(client)
     assert value(shown_now, "toolscript_searches_total", outcome="degraded") == 1
     assert value(shown_now, "toolscript_searches_degraded_total", part="embedding") == 1
@@ -101,8 +101,8 @@ async def test_requests_are_timed_by_the_template_of_their_route() -> None:
         shown_now = await page(client)
     seen = {
         (labels["method"], labels["route"], labels["status"])
-        for name, given in shown(shown_now)
-        if name == "toolscript_http_request_seconds_count" and (labels := dict(given))
+        for name, received in shown(shown_now)
+        if name == "toolscript_http_request_seconds_count" and (labels := dict(received))
     }
     template = next(route for _, route, _ in seen if route.startswith("/documents/"))
     assert re.fullmatch(r"/documents/\{[^}]+\}", template)
@@ -130,7 +130,7 @@ async def test_paths_ids_and_tenants_add_no_series() -> None:
             await ask(f"one-{number}")
         after = set(shown(await page(client)))
     added = {name for name, _ in after - before}
-    assert added <= {f"toolscript_http_request_seconds_{one}" for one in ("bucket", "count", "sum")}
+    assert added <= {f"toolscript_http_request_seconds_{item}" for item in ("bucket", "count", "sum")}
     assert {dict(labels)["route"] for _, labels in after - before} == {"/metrics"}
 
 
@@ -148,12 +148,12 @@ async def test_paths_ids_and_tenants_add_no_series() -> None:
         (AdminAccess(development=True), "10.0.0.7", "", 403),
     ],
 )
-async def test_whoever_shows_the_token_may_read_and_this_machine_in_development(
+async def test_the_token_grants_access_and_so_does_loopback_in_development(
     admin: AdminAccess, address: str, token: str, status: int
 ) -> None:
     async with (
         open_observability(settings_of(FIGURES), None) as observability,  # type: ignore[arg-type]
-        client_of(watched_app(observability, admin=admin), address) as client,
+        client_of(observed_app(observability, admin=admin), address) as client,
     ):
         answer = await client.get("/metrics", headers={"authorization": f"Bearer {token}" if token else ""})
     assert answer.status_code == status
@@ -166,7 +166,7 @@ async def test_behind_a_proxy_the_token_is_needed_in_development_too() -> None:
         assert (await client.get("/metrics", headers={"x-forwarded-for": "127.0.0.1"})).status_code == 403
 
 
-async def test_where_figures_are_off_there_are_none() -> None:
+async def test_there_is_no_metrics_route_when_metrics_are_off() -> None:
     async with watched({}) as client:
         assert (await client.get("/metrics")).status_code == 404
         assert (await client.post("/search", json={"query": "keys"})).status_code == 200
@@ -175,13 +175,13 @@ async def test_where_figures_are_off_there_are_none() -> None:
 class NeverDone(HashEmbedder):
     """Embeds one batch, and never again."""
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        if self.passages_embedded >= 64:
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
+        if self.texts_embedded >= 64:
             raise EmbedderUnavailable("away")
-        return await super().embed_passages(texts)
+        return await super().embed_texts(texts)
 
 
-async def test_a_put_that_an_error_of_ours_ends_is_counted_and_one_of_the_senders_is_not() -> None:
+async def test_a_put_stopped_by_a_server_error_is_counted_and_a_client_error_is_not() -> None:
     async with watched(FIGURES, embedder=NeverDone()) as client:
         headers = {"content-type": "application/x-ndjson"}
         lines = "".join(f'{{"id": "{number}", "text": "Some words."}}\n' for number in range(130))

@@ -1,4 +1,4 @@
-"""Figures of a server in several processes: whoever is asked answers for all."""
+"""Metrics of a server in several processes: any process reports for all."""
 
 import subprocess
 import sys
@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.kept_ports import kept_port
-from tests.unit.server.composition.seen_app import TOKEN
-from tests.unit.server.metrics.shown_metrics import shown, value
+from tests.support.reserved_ports import reserved_port
+from tests.unit.server.composition.observed_app import TOKEN
+from tests.unit.server.metrics.metrics_page import shown, value
 
 pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.slow]
 
@@ -24,8 +24,8 @@ SEARCHES = 40
 
 @contextmanager
 def two_processes() -> Iterator[tuple[str, Path]]:
-    """Their address, and the folder they share."""
-    with kept_port() as port:
+    """Yield the address, and the shared folder."""
+    with reserved_port() as port:
         command = [sys.executable, "-m", "tests.unit.server.composition.serve_metrics", str(port)]
         server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
@@ -54,10 +54,10 @@ def _until_ready(server: "subprocess.Popen[str]", url: str) -> None:
 
 
 def asked(url: str, *requests: str) -> list[bytes]:
-    """Answers to methods and paths, all on one new connection; who takes it is up to the system."""
+    """Return responses to methods and paths, all on one new connection; the system picks the process."""
     connection = HTTPConnection(urlsplit(url).netloc, timeout=SOON)
     try:
-        return [_answer(connection, *one) for one in zip(requests[::2], requests[1::2], strict=True)]
+        return [_answer(connection, *item) for item in zip(requests[::2], requests[1::2], strict=True)]
     finally:
         connection.close()
 
@@ -73,7 +73,7 @@ def _answer(connection: HTTPConnection, method: str, path: str) -> bytes:
 
 
 def search_in_both(url: str) -> int:
-    """How many searches it took."""
+    """Return the number of searches."""
     ends_at, heard, count = time.monotonic() + SOON, set[bytes](), 0
     while (len(heard) < 2 or count < SEARCHES) and time.monotonic() < ends_at:
         heard.add(asked(url, "GET", "/pid", "POST", "/search")[0])
@@ -82,7 +82,7 @@ def search_in_both(url: str) -> int:
     return count
 
 
-def test_every_process_shows_what_all_of_them_have_done() -> None:
+def test_every_process_reports_the_metrics_of_all() -> None:
     with two_processes() as (url, folder):
         searches = search_in_both(url)
         assert len({file.stem.rpartition("_")[2] for file in folder.glob("*.db")}) == 2

@@ -1,4 +1,4 @@
-"""What is searched, put and shown appears in no line of the log, whatever goes wrong, at the finest level."""
+"""Queries, documents and tokens appear in no log line, whatever fails, at the most verbose level."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
-from tests.unit.server.composition.seen_app import client_of, settings_of, watched_app
+from tests.unit.server.composition.observed_app import client_of, observed_app, settings_of
 from tests.unit.server.http.captured_logs import lines, logged
 from tests.unit.server.metrics.otlp_receiver import otlp_receiver
 from toolscript.core.embedding.cache import CachedEmbedder
@@ -38,7 +38,7 @@ async def embedder() -> AsyncIterator[Embedder]:
 
 
 async def use(client: httpx2.AsyncClient) -> list[int]:
-    """All that a caller can do, right and wrong."""
+    """Send valid and invalid requests of every kind."""
     document = {"id": "doc-1", "text": f"{TEXT} lies here", "metadata": {"title": TITLE, "field": VALUE}}
     filters = {"must": [{"field": "field", "op": "eq", "value": VALUE}]}
     wrong = {"authorization": f"Bearer {TOKEN}"}
@@ -76,7 +76,7 @@ async def test_nothing_private_is_in_the_log_of_a_service_that_works(
         async with (
             open_pool(postgres_url, size=2) as pool,
             open_observability(settings, pool) as observability,
-            client_of(watched_app(observability, embedder, qdrant_documents)) as client,
+            client_of(observed_app(observability, embedder, qdrant_documents)) as client,
         ):
             statuses = await use(client)
         sent = b"".join(receiver.raw).decode("utf-8", "replace")
@@ -84,14 +84,14 @@ async def test_nothing_private_is_in_the_log_of_a_service_that_works(
     assert statuses.count(401) == 1
     requests = [line for line in lines(output) if line["event"] == "request"]
     assert len(requests) == len(statuses)
-    assert {"/documents", "/documents/{document_id}", "/search", "/.../..."} <= {one["path"] for one in requests}
+    assert {"/documents", "/documents/{document_id}", "/search", "/.../..."} <= {item["path"] for item in requests}
     assert all(len(line["trace_id"]) == 32 and line["request_id"] for line in requests)
-    assert [one for one in PRIVATE if one in output.getvalue()] == []
-    assert [one for one in PRIVATE if one in sent] == []
+    assert [item for item in PRIVATE if item in output.getvalue()] == []
+    assert [item for item in PRIVATE if item in sent] == []
 
 
 class Failing:
-    """An engine at whose hands everything fails, each time in another way, quoting what it was given."""
+    """An engine that fails every call in another way, quoting its arguments."""
 
     def __init__(self, index: DocumentIndex) -> None:
         self.card = index.card
@@ -99,9 +99,9 @@ class Failing:
 
     def of(self, tenant: object) -> "Failing":
         self._errors.append(self._errors.pop(0))
-        # Of our own errors we say that they quote nobody.
-        said = "refused" if self._errors[-1] is IndexRejected else " ".join(PRIVATE)
-        raise self._errors[-1](said)
+        # Our own errors must not quote user data.
+        message = "refused" if self._errors[-1] is IndexRejected else " ".join(PRIVATE)
+        raise self._errors[-1](message)
 
     async def ready(self) -> None: ...
 
@@ -116,17 +116,17 @@ async def test_nothing_private_is_in_the_log_of_a_service_that_fails(
             open_pool(nowhere, size=2, wait_seconds=0.2) as pool,
             open_observability(settings, pool) as observability,
         ):
-            failing = watched_app(observability, embedder, Failing(qdrant_documents))  # type: ignore[arg-type]
+            failing = observed_app(observability, embedder, Failing(qdrant_documents))  # type: ignore[arg-type]
             async with client_of(failing) as client:
                 statuses = await use(client)
-            async with client_of(watched_app(observability, embedder, qdrant_documents)) as client:
+            async with client_of(observed_app(observability, embedder, qdrant_documents)) as client:
                 statuses += await use(client)
     assert statuses.count(500) >= 4
-    told = [line for line in lines(output) if line["event"] == "unexpected error"]
-    assert len(told) >= 3
-    assert all("Error" in line["exception"] for line in told)
+    report = [line for line in lines(output) if line["event"] == "unexpected error"]
+    assert len(report) >= 3
+    assert all("Error" in line["exception"] for line in report)
     assert "searches were not noted" in {line["event"] for line in lines(output)}
-    assert [one for one in PRIVATE if one in output.getvalue()] == []
+    assert [item for item in PRIVATE if item in output.getvalue()] == []
 
 
 def test_the_loggers_are_as_they_were() -> None:

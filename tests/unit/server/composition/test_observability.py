@@ -1,9 +1,9 @@
-"""The API as it is watched: traces that go to a real collector, within the trace of whoever calls."""
+"""Traces of the API at a real collector, within the trace of the caller."""
 
 import pytest
 
 from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
-from tests.unit.server.composition.seen_app import put_two, settings_of, watched
+from tests.unit.server.composition.observed_app import put_two, settings_of, watched
 from tests.unit.server.metrics.otlp_receiver import OtlpReceiver, Received, otlp_receiver
 from toolscript.core.embedding.openai import OpenAIEmbedder
 from toolscript.core.observability.tracing import trace_headers
@@ -22,22 +22,22 @@ STAGES = {"search.embed", "search.statistics", "search.retrieve", "search.fuse",
 
 
 def of_trace(receiver: OtlpReceiver, trace: str = TRACE) -> dict[str, Received]:
-    return {one.name: one for one in receiver.spans if one.trace_id == trace}
+    return {span.name: span for span in receiver.spans if span.trace_id == trace}
 
 
 async def test_a_search_is_a_span_with_a_child_for_each_stage_in_the_callers_trace() -> None:
     with otlp_receiver() as receiver:
         async with watched({"otlp_endpoint": receiver.url}) as client:
             await put_two(client)
-            asked = {"query": "where are the keys", "rerank": "cross_encoder"}
-            found = await client.post("/search", json=asked, headers=SAMPLED)
-            assert [hit["doc_id"] for hit in found.json()["hits"]][:1] == ["doc-1"]
+            body = {"query": "where are the keys", "rerank": "cross_encoder"}
+            result = await client.post("/search", json=body, headers=SAMPLED)
+            assert [hit["doc_id"] for hit in result.json()["hits"]][:1] == ["doc-1"]
         spans = of_trace(receiver)
     request, search = spans["POST /search"], spans["search.execute"]
     assert request.parent_id == PARENT
     assert search.parent_id == request.span_id
     assert search.facts == {"product": "documents", "search_type": "hybrid", "tenant": "ann"}
-    assert {name for name, one in spans.items() if one.parent_id == search.span_id} == STAGES
+    assert {name for name, item in spans.items() if item.parent_id == search.span_id} == STAGES
     assert request.facts["http.route"] == "/search"
     assert request.facts["http.response.status_code"] == 200
 
@@ -55,32 +55,32 @@ async def test_nothing_that_was_searched_found_or_shown_is_in_a_trace() -> None:
         assert private not in sent
 
 
-async def test_a_caller_who_does_not_record_its_trace_is_not_recorded() -> None:
+async def test_a_request_with_an_unsampled_trace_is_not_recorded() -> None:
     with otlp_receiver() as receiver:
         async with watched({"otlp_endpoint": receiver.url}) as client:
             assert (await client.post("/search", json={"query": "keys"}, headers=UNSAMPLED)).status_code == 200
         assert receiver.spans == []
 
 
-async def test_a_caller_who_records_is_recorded_whatever_the_share_is() -> None:
+async def test_a_request_with_a_sampled_trace_is_recorded_whatever_the_share() -> None:
     with otlp_receiver() as receiver:
         async with watched({"otlp_endpoint": receiver.url, "trace_share": 0.0}) as client:
             await client.post("/search", json={"query": "keys"})
             await client.post("/search", json={"query": "keys"}, headers=SAMPLED)
-        assert {one.trace_id for one in receiver.spans} == {TRACE}
+        assert {span.trace_id for span in receiver.spans} == {TRACE}
 
 
 @pytest.mark.parametrize("header", ["00-zz", "", "00-" + "0" * 32 + "-" + "0" * 16 + "-01", "x" * 5_000])
 async def test_a_header_that_names_no_trace_begins_a_new_one(header: str) -> None:
     with otlp_receiver() as receiver:
         async with watched({"otlp_endpoint": receiver.url}) as client:
-            found = await client.post("/search", json={"query": "keys"}, headers={"traceparent": header})
-            assert found.status_code == 200
-        spans = {one.name: one for one in receiver.spans}
+            result = await client.post("/search", json={"query": "keys"}, headers={"traceparent": header})
+            assert result.status_code == 200
+        spans = {span.name: span for span in receiver.spans}
     assert spans["POST /search"].parent_id == ""
 
 
-async def test_health_and_figures_are_not_traced() -> None:
+async def test_health_checks_and_metrics_are_not_traced() -> None:
     with otlp_receiver() as receiver:
         async with watched({"otlp_endpoint": receiver.url, "metrics": True}) as client:
             for path in ("/livez", "/readyz", "/search/health", "/metrics"):
@@ -88,7 +88,7 @@ async def test_health_and_figures_are_not_traced() -> None:
         assert receiver.spans == []
 
 
-async def test_the_embeddings_endpoint_is_told_of_the_trace() -> None:
+async def test_requests_to_the_embeddings_endpoint_continue_the_trace() -> None:
     with otlp_receiver() as receiver, EmbeddingEndpoint(64) as endpoint:
         remote = OpenAIEmbedder(endpoint.url, ModelCard("hash", "1", 64), headers=trace_headers)
         async with watched({"otlp_endpoint": receiver.url}, embedder=remote) as client:

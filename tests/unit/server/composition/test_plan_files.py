@@ -1,4 +1,4 @@
-"""Plans in a file: what they may say, and what is said of a file that cannot be used."""
+"""Plans in a file: valid contents, and errors for invalid files."""
 
 import json
 from pathlib import Path
@@ -41,24 +41,25 @@ def test_a_plan_may_allow_no_field_at_all(path: Path) -> None:
         *(("metadata_fields", value) for value in ("title", {"title": 1}, [7], [""], [None])),
     ],
 )
-def test_a_limit_that_is_none_is_named_with_its_plan(path: Path, field: str, value: object) -> None:
+def test_an_invalid_limit_is_named_with_its_plan(path: Path, field: str, value: object) -> None:
     path.write_text(json.dumps({"plans": {"good": {field: None}, "free": {field: value}}}))
     with pytest.raises(ConfigInvalid, match=f"plans.json: plan `free`: `{field}` is not") as refused:
         read_plans(path)
     assert "good" not in refused.value.message
 
 
-def test_everything_that_is_wrong_is_said_at_once(path: Path) -> None:
+def test_one_error_names_all_problems(path: Path) -> None:
     path.write_text('{"plans": {"a": {"max_topk": 1, "max_top_k": 0}, "b": 7, "c d": {}}}')
     with pytest.raises(ConfigInvalid) as refused:
         read_plans(path)
-    said = refused.value.message
+    message = refused.value.message
     assert (
-        "plan `a`: `max_topk` is not one of max_top_k, metadata_fields, max_documents, requests_per_minute" in said
+        "plan `a`: `max_topk` is not one of max_top_k, metadata_fields, max_documents, requests_per_minute"
+        in message
     )
-    assert "plan `a`: `max_top_k` is not a whole number" in said
-    assert "plan `b`: is not an object" in said
-    assert "plan 'c d': a name is" in said
+    assert "plan `a`: `max_top_k` is not a whole number" in message
+    assert "plan `b`: is not an object" in message
+    assert "plan 'c d': a name is" in message
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_a_file_of_another_shape_is_refused(path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text", ['{"plans": {"free": {}, "free": {}}}', '{"plans": {"free": {"max_top_k": 1, "max_top_k": 2}}}']
 )
-def test_nothing_may_be_there_twice(path: Path, text: str) -> None:
+def test_duplicate_keys_are_refused(path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(ConfigInvalid, match="twice"):
         read_plans(path)

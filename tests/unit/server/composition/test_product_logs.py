@@ -1,11 +1,11 @@
-"""The log of a service: whose request it was, from where, how much was answered; and searches of the library."""
+"""The log of a service: tenant, client and size of each request, and searches of the library."""
 
 from typing import Any
 
 import pytest
 
-from tests.unit.server.composition.seen_app import put_two, watched
-from tests.unit.server.composition.seen_products import TOKEN, served, some_products
+from tests.unit.server.composition.observed_app import put_two, watched
+from tests.unit.server.composition.observed_products import TOKEN, served, some_products
 from tests.unit.server.http.captured_logs import lines, logged
 from tests.unit.server.metrics.otlp_receiver import otlp_receiver
 
@@ -15,14 +15,14 @@ QUESTION = "where does the secretmarker hive stand"
 
 
 def events(found: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    return [one for one in found if one["event"] == name]
+    return [item for item in found if item["event"] == name]
 
 
 async def test_the_access_log_has_tenant_client_and_bytes_and_no_token() -> None:
     with logged("info") as output:
         async with served(await some_products(), {}) as there:
             public = await there.ask()
-            known = await there.http.post(
+            existing = await there.http.post(
                 "/search_knowledge", json={"query": "hive"}, headers={"authorization": f"Bearer {TOKEN}"}
             )
             over_mcp = await there.mcp.call(
@@ -32,8 +32,8 @@ async def test_the_access_log_has_tenant_client_and_bytes_and_no_token() -> None
     assert "tenant" not in first
     assert second["tenant"] == third["tenant"] == "ann"
     assert {first["client"], second["client"], third["client"]} == {"203.0.113.7"}
-    sizes = [len(one.content) for one in (public, known, over_mcp)]
-    assert [one["response_bytes"] for one in (first, second, third)] == sizes
+    sizes = [len(item.content) for item in (public, existing, over_mcp)]
+    assert [item["response_bytes"] for item in (first, second, third)] == sizes
     assert third["path"] == "/mcp"
     assert TOKEN not in output.getvalue()
 
@@ -63,22 +63,22 @@ async def test_a_search_of_the_library_is_logged_when_it_begins_and_when_it_ends
     with logged("info") as output:
         async with served(await some_products(), {"log_queries": True}) as there:
             answer = await there.ask(QUESTION)
-    found = lines(output)
-    (start,), (complete,) = events(found, "search_knowledge_start"), events(found, "search_knowledge_complete")
+    result = lines(output)
+    (start,), (complete,) = events(result, "search_knowledge_start"), events(result, "search_knowledge_complete")
     assert start["query"] == complete["query"] == QUESTION
     assert complete["result_count"] == len(answer.json()["results"]) > 0
     assert 0 < complete["latency_ms"] < 60_000
     assert start["request_id"] == complete["request_id"] == answer.headers["x-request-id"]
-    assert found.index(start) < found.index(complete)
+    assert result.index(start) < result.index(complete)
 
 
-async def test_what_is_asked_is_in_the_log_only_where_a_setting_wants_it_there() -> None:
+async def test_queries_are_logged_only_with_the_setting() -> None:
     with otlp_receiver() as receiver, logged("debug") as output:
         async with served(await some_products(), {"otlp_endpoint": receiver.url}) as there:
             await there.ask(QUESTION)
             await there.mcp.answer("search_knowledge", {"query": QUESTION})
             await there.find_tools(QUESTION)
-    found = lines(output)
-    assert [one["query"] for one in events(found, "search_knowledge_start")] == ["...", "..."]
-    assert [one["query"] for one in events(found, "search_knowledge_complete")] == ["...", "..."]
+    result = lines(output)
+    assert [event["query"] for event in events(result, "search_knowledge_start")] == ["...", "..."]
+    assert [event["query"] for event in events(result, "search_knowledge_complete")] == ["...", "..."]
     assert "secretmarker" not in output.getvalue()

@@ -1,12 +1,12 @@
-"""What is counted of searches for tools, of the library, and of MCP."""
+"""Metrics of searches of tools and the library, and of MCP."""
 
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.unit.server.composition.seen_products import Served, served, some_products
-from tests.unit.server.metrics.shown_metrics import shown, value
+from tests.unit.server.composition.observed_products import Served, served, some_products
+from tests.unit.server.metrics.metrics_page import shown, value
 from tests.unit.tools.search.builders import FailingCatalog, FailingEmbedder, FailingIndex, Scene
 from toolscript.core.errors import CatalogUnavailable, EmbedderUnavailable, IndexUnavailable, LibraryUnavailable
 
@@ -61,12 +61,12 @@ async def test_an_index_that_fails_is_counted_by_its_product() -> None:
     _, page = await counted(Scene(index=FailingIndex(IndexUnavailable("down"))))
     assert value(page, "toolscript_engine_seconds_count", product="tools", outcome="error") >= 1
     outcomes = [
-        value(page, "toolscript_searches_total", product="tools", outcome=one) for one in ("degraded", "error")
+        value(page, "toolscript_searches_total", product="tools", outcome=item) for item in ("degraded", "error")
     ]
     assert sum(outcomes) == 1
 
 
-async def test_a_search_that_is_refused_is_no_error_of_ours() -> None:
+async def test_a_refused_search_is_not_a_server_error() -> None:
     answer, page = await counted(Scene(), query="   ")
     assert answer.status_code in {400, 422}
     assert value(page, "toolscript_searches_total", outcome="error") == 0
@@ -85,7 +85,7 @@ async def test_a_search_of_the_library_is_counted_and_timed_with_its_stages_and_
 
 
 class Away:
-    """A library that does not answer."""
+    """A library that is unavailable."""
 
     def __getattr__(self, name: str) -> Any:
         async def fail(*_: object) -> None:
@@ -115,17 +115,17 @@ async def test_mcp_is_a_route_and_its_requests_are_counted_by_method_and_tool() 
         await there.mcp.call("no_such_tool")
         await there.mcp.post("made/up")
         page = there.page
-    requests = {
-        (labels["method"], labels["tool"], labels["outcome"]): found
-        for (name, given), found in shown(page).items()
-        if name == "toolscript_mcp_requests_total" and found and (labels := dict(given))
+    request = {
+        (labels["method"], labels["tool"], labels["outcome"]): result
+        for (name, received), result in shown(page).items()
+        if name == "toolscript_mcp_requests_total" and result and (labels := dict(received))
     }
-    assert requests.pop(("tools/call", "search_tools", "ok")) == 1
-    assert requests.pop(("tools/call", "search_knowledge", "ok")) == 1
-    assert requests.pop(("tools/call", "search_tools", "error")) == 1
-    assert requests.pop(("tools/call", "other", "refused")) == 1
-    assert requests.pop(("tools/list", "none", "ok")) == 1
-    assert [(method, tool) for method, tool, _ in requests] == [("other", "none")]
+    assert request.pop(("tools/call", "search_tools", "ok")) == 1
+    assert request.pop(("tools/call", "search_knowledge", "ok")) == 1
+    assert request.pop(("tools/call", "search_tools", "error")) == 1
+    assert request.pop(("tools/call", "other", "refused")) == 1
+    assert request.pop(("tools/list", "none", "ok")) == 1
+    assert [(method, tool) for method, tool, _ in request] == [("other", "none")]
     assert value(page, "toolscript_mcp_request_seconds_count", tool="search_tools") == 2
     assert value(page, "toolscript_http_request_seconds_count", route="/mcp") == 6
     assert value(page, "toolscript_http_request_seconds_count", route="unmatched") == 0
@@ -133,7 +133,7 @@ async def test_mcp_is_a_route_and_its_requests_are_counted_by_method_and_tool() 
     assert value(page, "toolscript_searches_total", product="knowledge", outcome="ok") == 1
 
 
-async def test_requests_beyond_the_rate_are_counted_by_what_they_were_for() -> None:
+async def test_requests_above_the_rate_limit_are_counted_by_product() -> None:
     products = await some_products()
     products.per_minute = 1
     async with served(products, FIGURES) as there:
@@ -153,7 +153,7 @@ async def test_the_version_and_the_memory_of_the_process_are_shown() -> None:
     assert value(page, "process_resident_memory_bytes") > 10_000_000
 
 
-async def test_whatever_is_searched_and_called_adds_no_series() -> None:
+async def test_no_search_and_no_call_adds_series() -> None:
     async with served(await some_products(), FIGURES) as there:
 
         async def use(name: str) -> None:
@@ -170,7 +170,7 @@ async def test_whatever_is_searched_and_called_adds_no_series() -> None:
         assert set(shown(there.page)) == before
 
 
-async def test_without_metrics_nothing_stands_between() -> None:
+async def test_without_metrics_nothing_is_wrapped() -> None:
     async with served(await some_products(), {}) as there:
         assert isinstance(there, Served)
         assert there.metrics is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.server.composition.seen_products import served, some_products
+from tests.unit.server.composition.observed_products import served, some_products
 from tests.unit.server.metrics.otlp_receiver import OtlpReceiver, Received, otlp_receiver
 
 pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.slow]
@@ -16,8 +16,8 @@ def within(receiver: OtlpReceiver, search: Received) -> set[str]:
 
 
 def one(receiver: OtlpReceiver, name: str) -> Received:
-    (found,) = [span for span in receiver.spans if span.name == name]
-    return found
+    (result,) = [span for span in receiver.spans if span.name == name]
+    return result
 
 
 @pytest.mark.parametrize("metrics", [False, True])

@@ -1,12 +1,12 @@
-"""Searches over HTTP are noted where the settings say, and as much of them as they say."""
+"""The settings decide where searches over HTTP are logged, and which details."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.unit.server.composition.seen_app import client_of, put_two, settings_of, watched, watched_app
-from tests.unit.server.metrics.shown_metrics import value
+from tests.unit.server.composition.observed_app import client_of, observed_app, put_two, settings_of, watched
+from tests.unit.server.metrics.metrics_page import value
 from toolscript.core.errors import SetupError
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.server.observability import open_observability
@@ -41,18 +41,18 @@ async def test_the_database_has_a_row_for_each_search(pool: Pool) -> None:
         ids = [(await client.post("/search", json=SEARCH)).json()["query_id"] for _ in range(3)]
     async with pool.connection() as conn:
         rows = await (await conn.execute("SELECT query_id, tenant, text FROM documents.queries")).fetchall()
-    assert sorted(rows) == sorted((one, "ann", SEARCH["query"]) for one in ids)
+    assert sorted(rows) == sorted((item, "ann", SEARCH["query"]) for item in ids)
 
 
-async def test_a_database_that_is_away_fails_no_search_and_its_losses_are_counted() -> None:
+async def test_an_unavailable_database_fails_no_search_and_dropped_entries_are_counted() -> None:
     nowhere = "postgresql://somebody@127.0.0.1:1/nowhere"
     async with (
         open_pool(nowhere, size=1, wait_seconds=0.1) as pool,
         open_observability(settings_of({"metrics": True, "query_log": "postgres"}), pool) as observability,
-        client_of(watched_app(observability)) as client,
+        client_of(observed_app(observability)) as client,
     ):
         answers = [await client.post("/search", json=SEARCH) for _ in range(5)]
-    assert [one.status_code for one in answers] == [200] * 5
+    assert [answer.status_code for answer in answers] == [200] * 5
     assert observability.metrics is not None
     assert value(observability.metrics.page(), "toolscript_query_log_dropped_total", reason="failed") == 5
 

@@ -15,28 +15,28 @@ from toolscript.server.documents import open_rerankers
 pytestmark = pytest.mark.requirement("DOC-007")
 
 
-async def test_nobody_looks_again_unless_it_is_set_up() -> None:
+async def test_there_is_no_reranker_unless_one_is_configured() -> None:
     async with open_rerankers(Settings(rerank_model="", text_url="")) as rerankers:
         assert rerankers == {}
 
 
-async def test_what_is_set_up_answers_and_is_closed_in_the_end(tmp_path: Path) -> None:
+async def test_configured_rerankers_work_and_are_closed_at_the_end(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "tiny")
     with TextEndpoint(model=fair) as endpoint:
         settings = Settings(rerank_model=str(folder), text_url=endpoint.url, text_model="judge")
         async with open_rerankers(settings) as rerankers:
-            assert {kind: one.name for kind, one in rerankers.items()} == {
+            assert {kind: item.name for kind, item in rerankers.items()} == {
                 Rerank.CROSS_ENCODER: "tiny",
                 Rerank.LLM: "judge",
             }
-            for one in rerankers.values():
-                worse, better = await one.scores("red cat", ["the dog", "a red cat"])
+            for item in rerankers.values():
+                worse, better = await item.scores("red cat", ["the dog", "a red cat"])
                 assert better > worse
         with pytest.raises(Unavailable):
             await rerankers[Rerank.CROSS_ENCODER].scores("red cat", ["a red cat"])
 
 
-async def test_a_search_does_not_ask_a_failing_language_model_twice() -> None:
+async def test_a_search_does_not_retry_a_failing_language_model() -> None:
     with TextEndpoint() as endpoint:
         endpoint.answer_once({"error": {"message": "busy"}}, 503)
         async with open_rerankers(Settings(rerank_model="", text_url=endpoint.url)) as rerankers:
@@ -45,7 +45,7 @@ async def test_a_search_does_not_ask_a_failing_language_model_twice() -> None:
         assert len(endpoint.asked) == 1
 
 
-async def test_a_model_that_is_not_there_is_said_at_the_start(tmp_path: Path) -> None:
+async def test_a_missing_model_is_reported_at_startup(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFound):
         async with open_rerankers(Settings(rerank_model=str(tmp_path), text_url="")):
             pass

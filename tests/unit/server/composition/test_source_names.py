@@ -1,4 +1,4 @@
-"""Where files lie and what their sources are called."""
+"""Paths of files and names of their sources."""
 
 from pathlib import Path
 
@@ -20,38 +20,38 @@ def shelf(tmp_path: Path) -> Path:
 
 
 def names(of: SourceNames) -> list[str]:
-    return [one.name for one in of.found() if isinstance(one, FoundFile)]
+    return [item.name for item in of.found() if isinstance(item, FoundFile)]
 
 
 def test_sources_are_known_by_their_full_path(shelf: Path) -> None:
-    found = SourceNames([str(shelf)])
-    assert names(found) == [f"{shelf}/{name}" for name in ("a.md", "b.txt", "inner/d.html")]
-    assert found.count() == 3
+    result = SourceNames([str(shelf)])
+    assert names(result) == [f"{shelf}/{name}" for name in ("a.md", "b.txt", "inner/d.html")]
+    assert result.count() == 3
 
 
-def test_with_a_base_they_are_known_from_there_on(shelf: Path) -> None:
-    found = SourceNames([str(shelf / "inner"), str(shelf / "a.md")], str(shelf))
-    assert names(found) == ["inner/d.html", "a.md"]
-    assert found.folders == ["inner"]
+def test_with_a_base_names_are_relative_to_it(shelf: Path) -> None:
+    result = SourceNames([str(shelf / "inner"), str(shelf / "a.md")], str(shelf))
+    assert names(result) == ["inner/d.html", "a.md"]
+    assert result.folders == ["inner"]
     assert SourceNames([str(shelf)], str(shelf)).folders == []
 
 
-def test_what_lies_outside_of_the_base_is_refused(shelf: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="does not lie in"):
+def test_a_path_outside_the_base_is_refused(shelf: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="is not in"):
         SourceNames([str(tmp_path)], str(shelf))
 
 
-def test_what_is_not_there_is_refused(shelf: Path) -> None:
+def test_a_missing_path_is_refused(shelf: Path) -> None:
     with pytest.raises(NotFound, match="there is no"):
         SourceNames([str(shelf / "none")])
 
 
-def test_a_path_within_another_is_not_looked_at_twice(shelf: Path) -> None:
+def test_a_path_within_another_is_read_once(shelf: Path) -> None:
     inner = str(shelf / "inner")
     assert SourceNames([inner, str(shelf), str(shelf), f"{inner}/d.html"]).roots == [str(shelf)]
 
 
-def test_only_what_is_really_gone_is_gone(shelf: Path) -> None:
+def test_only_a_missing_file_is_gone(shelf: Path) -> None:
     whole, based = SourceNames([str(shelf)]), SourceNames([str(shelf)], str(shelf))
     assert whole.is_gone(f"{shelf}/none.md")
     assert whole.is_gone(f"{shelf}/a.md/below.md")
@@ -60,22 +60,25 @@ def test_only_what_is_really_gone_is_gone(shelf: Path) -> None:
     assert not based.is_gone("a.md")
 
 
-def test_what_lay_in_a_folder_that_is_away_as_a_whole_is_not_called_gone(shelf: Path) -> None:
-    found = SourceNames([str(shelf), str(shelf.parent)]), SourceNames([str(shelf)])
+def test_files_of_a_missing_root_are_not_gone(shelf: Path) -> None:
+    result = SourceNames([str(shelf), str(shelf.parent)]), SourceNames([str(shelf)])
     file = SourceNames([str(shelf / "a.md")])
     shelf.rename(shelf.with_name("away"))
-    assert [one.is_gone(f"{shelf}/a.md") for one in (*found, file)] == [True, False, True]
+    assert [item.is_gone(f"{shelf}/a.md") for item in (*result, file)] == [True, False, True]
 
 
-def test_a_source_that_is_named_in_another_way_is_never_called_gone(shelf: Path) -> None:
+def test_a_source_of_another_naming_scheme_is_never_gone(shelf: Path) -> None:
     assert not SourceNames([str(shelf)]).is_gone("none.md")
     assert not SourceNames([str(shelf)], str(shelf)).is_gone(f"{shelf}/none.md")
 
 
-def test_of_changed_paths_files_of_known_kinds_are_found_and_what_is_in_folders(shelf: Path) -> None:
+def test_changed_paths_yield_files_of_known_types_and_contents_of_folders(shelf: Path) -> None:
     paths = [f"{shelf}/{name}" for name in ("a.md", "c.exe", "inner", "gone.md", "gone")]
-    found = SourceNames([str(shelf)]).found_at(paths)
-    assert [one.name for one in found if isinstance(one, FoundFile)] == [f"{shelf}/a.md", f"{shelf}/inner/d.html"]
+    result = SourceNames([str(shelf)]).found_at(paths)
+    assert [item.name for item in result if isinstance(item, FoundFile)] == [
+        f"{shelf}/a.md",
+        f"{shelf}/inner/d.html",
+    ]
 
 
 def test_a_name_that_is_no_text_is_skipped_with_the_reason(tmp_path: Path) -> None:
@@ -85,9 +88,7 @@ def test_a_name_that_is_no_text_is_skipped_with_the_reason(tmp_path: Path) -> No
     assert "UTF-8" in skipped.problem
 
 
-def test_links_among_changed_paths_are_passed_over_and_so_is_what_lies_behind_them(
-    shelf: Path, tmp_path: Path
-) -> None:
+def test_links_among_changed_paths_are_skipped_and_so_are_files_below_them(shelf: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "secret.md").write_text("secret", "utf-8")
@@ -98,7 +99,7 @@ def test_links_among_changed_paths_are_passed_over_and_so_is_what_lies_behind_th
     assert list(names.found_at(changed)) == []
 
 
-def test_of_a_folder_with_nothing_in_it_nothing_is_called_gone(tmp_path: Path) -> None:
+def test_files_of_an_empty_folder_are_not_gone(tmp_path: Path) -> None:
     mounted = tmp_path / "disk"
     mounted.mkdir()
     names = SourceNames([str(mounted)])

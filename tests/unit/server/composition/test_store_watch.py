@@ -1,4 +1,4 @@
-"""What is looked at beside the searches: connections, the backlog, and what index and catalog have."""
+"""Sampled metrics: connections, the backlog, and sizes of index and catalog."""
 
 import asyncio
 import math
@@ -6,7 +6,7 @@ import math
 import pytest
 
 from tests.conftest import Installation
-from tests.unit.server.metrics.shown_metrics import value
+from tests.unit.server.metrics.metrics_page import value
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.postgres.pool import connection
 from toolscript.core.retrieval.model import IndexCard, PointVersion
@@ -24,23 +24,23 @@ ITEMS = [Item(str(n), ItemKind.TOOL, "fs", f"tool_{n}", f"Does {n}") for n in ra
 def silent(_: object) -> None: ...
 
 
-async def test_an_index_that_has_lost_items_is_seen(installation: Installation) -> None:
+async def test_lost_items_of_an_index_show_in_the_metrics(installation: Installation) -> None:
     metrics, settings = Metrics(), installation.settings
     async with open_index_writer(settings) as writer:
         await writer.stores.catalog.store("file", ITEMS)
         watch = StoreWatch(writer.stores, writer.opened.index, metrics.stores)
-        await watch.look_at_stores()
+        await watch.sample_stores()
         assert value(metrics.page(), "toolscript_backlog_items") == 4
         assert value(metrics.page(), "toolscript_catalog_items") == 4
         assert value(metrics.page(), "toolscript_index_items") == 0
         assert value(metrics.page(), "toolscript_backlog_oldest_seconds") > 0
         await writer.worker(silent).drain()
-        await watch.look_at_stores()
+        await watch.sample_stores()
         assert value(metrics.page(), "toolscript_index_items") == 4
         assert value(metrics.page(), "toolscript_backlog_items") == 0
         there = await writer.opened.index.scan(0, 10)
-        await writer.opened.index.remove([PointVersion(one.id, one.version) for one in there[:3]])
-        await watch.look_at_stores()
+        await writer.opened.index.remove([PointVersion(item.id, item.version) for item in there[:3]])
+        await watch.sample_stores()
         assert value(metrics.page(), "toolscript_index_items") == 1
         assert value(metrics.page(), "toolscript_catalog_items") == 4
         assert value(metrics.page(), "toolscript_backlog_items") == 0
@@ -49,7 +49,7 @@ async def test_an_index_that_has_lost_items_is_seen(installation: Installation) 
 
 
 async def all_taken(stores: Stores, metrics: Metrics) -> bytes:
-    """The page while every connection is in use and somebody waits for one."""
+    """Return the page while every connection is in use and a request waits for one."""
     size = stores.pool.max_size
     ready, done = asyncio.Event(), asyncio.Event()
     held = 0
@@ -74,12 +74,12 @@ async def all_taken(stores: Stores, metrics: Metrics) -> bytes:
     return page
 
 
-async def test_connections_in_use_and_those_who_wait_for_one_are_seen(installation: Installation) -> None:
+async def test_used_connections_and_waiting_requests_show_in_the_metrics(installation: Installation) -> None:
     settings = installation.settings.model_copy(update={"postgres_connections": 2})
     metrics = Metrics()
     async with open_stores(settings) as stores:
         watch = StoreWatch(stores, None, metrics.stores)  # type: ignore[arg-type]
-        metrics.before_page(watch.look_at_pool)
+        metrics.before_page(watch.sample_pool)
         page = await all_taken(stores, metrics)
         after = metrics.page()
     assert value(page, "toolscript_postgres_pool_connections", state="in_use") == 2
@@ -89,20 +89,20 @@ async def test_connections_in_use_and_those_who_wait_for_one_are_seen(installati
     assert value(after, "toolscript_postgres_pool_waiting") == 0
 
 
-async def test_who_gets_no_connection_in_time_is_counted_once() -> None:
+async def test_a_request_without_a_connection_in_time_is_counted_once() -> None:
     metrics = Metrics()
     metrics.stores.pool({"requests_errors": 3, "pool_size": 2, "pool_available": 1, "pool_max": 2})
     metrics.stores.pool({"requests_errors": 5, "pool_size": 2, "pool_available": 1, "pool_max": 2})
     assert value(metrics.page(), "toolscript_postgres_pool_errors_total") == 5
 
 
-async def test_what_cannot_be_found_out_is_not_said(installation: Installation) -> None:
+async def test_unknown_values_are_not_reported(installation: Installation) -> None:
     metrics = Metrics()
     away = installation.settings.model_copy(
         update={"postgres_url": type(installation.settings.postgres_url)("postgresql://x@127.0.0.1:1/x")}
     )
     metrics.stores.items(4, 4)
     async with open_stores(away, catalog_needed=False) as stores:
-        await StoreWatch(stores, None, metrics.stores).look_at_stores()  # type: ignore[arg-type]
+        await StoreWatch(stores, None, metrics.stores).sample_stores()  # type: ignore[arg-type]
     assert math.isnan(value(metrics.page(), "toolscript_catalog_items"))
     assert math.isnan(value(metrics.page(), "toolscript_index_items"))

@@ -1,4 +1,4 @@
-"""Callers, plans and budgets as the settings say."""
+"""Token verification, plans and rate limits from the settings."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def settings(keys: str = "", **other: object) -> Settings:
     return Settings.model_validate({"jwt_keys": keys, "jwt_issuer": Issuer.name, **other})
 
 
-async def test_without_keys_there_are_no_callers_and_one_plan_without_limits(pool: Pool) -> None:
+async def test_without_keys_there_is_no_verifier_and_one_plan_without_limits(pool: Pool) -> None:
     async with open_tenancy(settings(), pool) as tenancy:
         assert tenancy.verifier is None
         assert tenancy.default_plan == Plan("default")
@@ -59,15 +59,13 @@ async def test_tokens_plans_and_budgets_follow_the_settings(pool: Pool, issuer: 
             await tenancy.verifier.verify(issuer.token(None, aud="search", org="acme", tier="paid"))
         ).plan == paid
         taken = [await tenancy.budget.take(Tenant("acme"), free) for _ in range(3)]
-        assert [one.allowed for one in taken] == [True, True, False]
+        assert [item.allowed for item in taken] == [True, True, False]
         await tenancy.tenants.seen(Tenant("acme"))
-        assert [one.tenant for one in await tenancy.tenants.page("", 2)] == [Tenant("acme")]
+        assert [item.tenant for item in await tenancy.tenants.page("", 2)] == [Tenant("acme")]
 
 
 @pytest.mark.parametrize("content", [None, "{}", '{"keys": []}'])
-async def test_a_file_of_keys_that_cannot_be_used_is_said_at_the_start(
-    pool: Pool, tmp_path: Path, content: str | None
-) -> None:
+async def test_an_invalid_key_file_is_reported_at_startup(pool: Pool, tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "jwks.json"
     if content is not None:
         path.write_text(content)
@@ -77,7 +75,7 @@ async def test_a_file_of_keys_that_cannot_be_used_is_said_at_the_start(
     assert "TOOLSCRIPT_JWT_KEYS" in refused.value.hint
 
 
-async def test_an_issuer_that_is_away_at_the_start_can_come_back(pool: Pool, issuer: Issuer) -> None:
+async def test_an_issuer_that_is_down_at_startup_can_recover(pool: Pool, issuer: Issuer) -> None:
     with KeySetEndpoint() as endpoint:
         endpoint.serve(b"", 503)
         async with open_tenancy(settings(endpoint.url), pool) as tenancy:
@@ -92,7 +90,7 @@ async def test_keys_that_would_be_fetched_without_encryption_are_refused_at_the_
             pass
 
 
-async def test_the_default_plan_must_be_there(pool: Pool, tmp_path: Path) -> None:
+async def test_the_default_plan_must_exist(pool: Pool, tmp_path: Path) -> None:
     (tmp_path / "plans.json").write_text(json.dumps(PLANS))
     with pytest.raises(SetupError, match="no plan `default`"):
         async with open_tenancy(settings(plans=str(tmp_path / "plans.json")), pool):

@@ -1,4 +1,4 @@
-"""The HTTP API on the real engines, with something that can fail in front of each of them."""
+"""The HTTP API on the real engines, with a failing relay in front of each."""
 
 import asyncio
 import itertools
@@ -22,7 +22,7 @@ from toolscript.tools.catalog.items import import_items
 
 DIMENSIONS = 64
 DEADLINE_SECONDS = 1.0
-# A machine that does other things meanwhile is late by itself: so many times the deadline, so often in a row.
+# A busy machine is late by itself: tolerance as a multiple of the deadline, and number of retries.
 SLACK = 2.0
 TRIES = 5
 TICK_SECONDS = 0.02
@@ -44,7 +44,7 @@ ITEMS: list[dict[str, object]] = [
 
 @dataclass
 class Late:
-    """By how much this loop got its turns too late: what a busy machine adds to whatever is waited for."""
+    """Measures the lag of the event loop: the delay that a busy machine adds."""
 
     seconds: float = 0.0
 
@@ -66,7 +66,7 @@ def lateness() -> Iterator[Late]:
 
 
 def asking(endpoint: EmbeddingEndpoint) -> dict[str, str]:
-    """What an installation has to be told of it."""
+    """Return the settings of the installation."""
     return {
         "TOOLSCRIPT_EMBEDDING_URL": endpoint.url,
         "TOOLSCRIPT_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
@@ -79,15 +79,15 @@ async def fill(settings: Settings) -> None:
         await import_items(stores.catalog, "test", [item_from_json(item) for item in ITEMS])
         for skill in SKILLS:
             await stores.taxonomy.add(Skill(skill, skill.title()), "ann")
-        for one in await stores.catalog.items([seen.id for seen in await stores.catalog.scan(0, 100)]):
-            skills = [skill for skill, names in SKILLS.items() if one.item.name in names]
-            await stores.assignments.set_by_hand(one.id, skills, "ann")
+        for each in await stores.catalog.items([seen.id for seen in await stores.catalog.scan(0, 100)]):
+            skills = [skill for skill, names in SKILLS.items() if each.item.name in names]
+            await stores.assignments.set_by_hand(each.id, skills, "ann")
         await writer.worker(silent).drain()
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one search over HTTP was answered, and how long that took from outside."""
+    """Response to one search over HTTP, with its latency."""
 
     status: int
     body: Any
@@ -100,9 +100,9 @@ class Answer:
 
     @property
     def degraded(self) -> list[str]:
-        said: list[str] = self.metadata["degraded"]
-        assert self.header == (",".join(said) or None)
-        return said
+        message: list[str] = self.metadata["degraded"]
+        assert self.header == (",".join(message) or None)
+        return message
 
     @property
     def names(self) -> list[str]:
@@ -110,14 +110,14 @@ class Answer:
 
     @property
     def has_schemas(self) -> bool:
-        """All of them or none."""
-        given = {tool["input_schema"] is not None for tool in self.body["tools"]}
-        assert len(given) == 1
-        return given == {True}
+        """Return whether all tools have schemas; all or none must have."""
+        value = {tool["input_schema"] is not None for tool in self.body["tools"]}
+        assert len(value) == 1
+        return value == {True}
 
     @property
     def said(self) -> object:
-        """Whatever does not differ from one time to another."""
+        """Return the parts that do not vary between requests."""
         used = [self.metadata[name] for name in ("strategy_used", "skill_ids_used", "search_type_used")]
         tools = [{**tool, "score": round(tool["score"], 4)} for tool in self.body["tools"]]
         return tools, self.body["matched_skills"], used, self.degraded
@@ -138,19 +138,19 @@ class Faulty:
     calls: CallRelay
     postgres: Relay
     whole: dict[str, object] = field(default_factory=dict)
-    # Marks do not change what a query means, but it is another one: nobody has its vector yet.
+    # Punctuation does not change the meaning of a query, but its vector is not cached yet.
     marks: Callable[[], str] = field(default_factory=_other_marks)
 
     async def search(self, strategy: str) -> Answer:
-        asked = {"query": "create pull request" + self.marks(), "strategy": strategy, **GENEROUS}
+        request = {"query": "create pull request" + self.marks(), "strategy": strategy, **GENEROUS}
         with lateness() as late:
             started = time.perf_counter()
-            answer = await self.client.post("/api/v1/search", json=asked)
+            answer = await self.client.post("/api/v1/search", json=request)
             took = time.perf_counter() - started
         return Answer(answer.status_code, answer.json(), answer.headers.get(HEADER), took - late.seconds)
 
     async def search_all(self) -> Mapping[str, Answer]:
-        """By strategy, all at once."""
+        """Search with all strategies concurrently; return the answers by strategy."""
         answers = await asyncio.gather(*map(self.search, STRATEGIES))
         return dict(zip(STRATEGIES, answers, strict=True))
 
@@ -158,32 +158,32 @@ class Faulty:
         async with asyncio.timeout(60):
             while len(self.whole) < len(STRATEGIES):
                 answers = await self.search_all()
-                self.whole.update({name: one.said for name, one in answers.items() if not one.degraded})
+                self.whole.update({name: item.said for name, item in answers.items() if not item.degraded})
 
     def check(self, strategy: str, answer: Answer) -> None:
-        """What holds whatever fails: an answer, in time, and whole unless it says that it is not."""
+        """Check the invariants: a response in time, complete unless it is marked as degraded."""
         assert answer.status == 200
         assert answer.took < DEADLINE_SECONDS * SLACK
         assert answer.degraded or answer.said == self.whole[strategy]
 
     async def answers_that_say(self, parts: Callable[[str], list[str]]) -> Mapping[str, Answer]:
-        """By strategy. Where another part was late as well, which an answer has to say, they are asked again."""
+        """Return answers by strategy; retry if another part was late as well, which the answer must report."""
         for _ in range(TRIES):
             answers = await self.search_all()
             for strategy, answer in answers.items():
                 self.check(strategy, answer)
                 assert set(parts(strategy)) <= set(answer.degraded)
-            said = {strategy: answer.degraded for strategy, answer in answers.items()}
-            if all(said[strategy] == parts(strategy) for strategy in STRATEGIES):
+            message = {strategy: answer.degraded for strategy, answer in answers.items()}
+            if all(message[strategy] == parts(strategy) for strategy in STRATEGIES):
                 return answers
-        raise AssertionError(said)
+        raise AssertionError(message)
 
     async def heal(self) -> None:
-        for one in (self.embedding, self.qdrant, self.calls, self.postgres):
-            await one.heal()
+        for item in (self.embedding, self.qdrant, self.calls, self.postgres):
+            await item.heal()
 
     async def until_whole(self) -> None:
-        """Without a restart, in bounded time."""
+        """Wait until searches are complete again, without a restart."""
         async with asyncio.timeout(20):
             while not await self._is_whole():  # noqa: ASYNC110
                 await asyncio.sleep(0.05)

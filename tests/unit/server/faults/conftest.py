@@ -1,4 +1,4 @@
-"""One installation and one server for all faults: what one of them leaves behind, the next would meet."""
+"""One installation and one server for all faults: leftovers of one fault would affect the next."""
 
 import asyncio
 import logging
@@ -51,7 +51,7 @@ async def served(installed: Installation) -> AsyncIterator[Faulty]:
             "TOOLSCRIPT_POSTGRES_URL": database.geturl().replace(f":{database.port}/", f":{to_postgres.port}/"),
             "TOOLSCRIPT_QDRANT_GRPC_PORT": str(to_qdrant.port),
         }
-        # A query whose vector is kept would not meet a fault of the endpoint.
+        # A cached query vector would hide a fault of the endpoint.
         stack.enter_context(patch.object(serve, "CACHED_QUERIES", 1))
         app = await stack.enter_async_context(serve.open_app(Installation(behind).settings))
         client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1")
@@ -64,11 +64,11 @@ async def served(installed: Installation) -> AsyncIterator[Faulty]:
 
 @pytest.fixture
 async def faulty(served: Faulty, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Faulty]:
-    """Whole again afterwards, without a restart, and nothing of it was unexpected."""
+    """Require recovery afterwards, without a restart and without unexpected errors."""
     with caplog.at_level(logging.WARNING):
         yield served
         await served.heal()
         await served.until_whole()
-    # gRPC says by itself what it could not read; we say so too, as a part that failed.
+    # gRPC logs unreadable responses itself; we log the failed part, too.
     errors = [line for line in caplog.get_records("call") if line.levelno >= logging.ERROR]
     assert [line.getMessage() for line in errors if line.name != "grpc._common"] == []

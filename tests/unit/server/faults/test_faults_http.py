@@ -10,7 +10,7 @@ from tests.unit.server.faults.builders import DEADLINE_SECONDS, FOUND, TRIES, An
 
 SILENT = (Fault.HANGING, Fault.HALF_THEN_SILENT)
 LASTING = (Fault.REFUSED, Fault.WRONG, Fault.HALF_THEN_CUT, *SILENT, Fault.SLOW)
-# How long a slow answer is held back: too long for the request, and not too long for any part of it.
+# Delay of a slow response: longer than the request's deadline, shorter than that of any part.
 TOO_SLOW, SLOW_ENOUGH = 2 * DEADLINE_SECONDS, DEADLINE_SECONDS / 30
 
 EMBEDDING, SKILLS, ITEMS, QDRANT, POSTGRESQL = "embedding", "skills", "items", "qdrant", "postgresql"
@@ -18,7 +18,7 @@ EMBEDDING, SKILLS, ITEMS, QDRANT, POSTGRESQL = "embedding", "skills", "items", "
 
 @dataclass(frozen=True)
 class Row:
-    """Which parts an answer has to name, by what it was asked to do: direct or by skills."""
+    """Parts that a degraded answer must name, by strategy: direct or by skills."""
 
     direct: list[str]
     by_skills: list[str]
@@ -30,7 +30,7 @@ class Row:
 ROWS: Mapping[str, Row] = {
     EMBEDDING: Row(["embedding"], ["embedding"]),
     SKILLS: Row([], ["skills"]),
-    # Skills are matched by the words of their items too.
+    # Skills are also matched by sparse search of their items.
     ITEMS: Row(["index"], ["skills", "index"]),
     QDRANT: Row(["index"], ["skills", "index"]),
     POSTGRESQL: Row(["schemas"], ["schemas"]),
@@ -59,7 +59,7 @@ async def answers_without(faulty: Faulty, engine: str, fault: Fault) -> Mapping[
 @pytest.mark.states("S0-161")
 @pytest.mark.requirement("API-002", "EC-009", "BR-007")
 @pytest.mark.parametrize("fault", LASTING)
-async def test_without_embeddings_words_find_tools_and_skills(faulty: Faulty, fault: Fault) -> None:
+async def test_without_embeddings_sparse_search_finds_tools_and_skills(faulty: Faulty, fault: Fault) -> None:
     for strategy, answer in (await answers_without(faulty, EMBEDDING, fault)).items():
         assert answer.names[0] == FOUND
         assert answer.has_schemas
@@ -102,9 +102,7 @@ async def test_without_the_index_nothing_is_found_and_the_answer_says_why(
 
 @pytest.mark.requirement("BR-010", "EC-009")
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.WRONG, Fault.HANGING])
-async def test_when_the_way_by_skills_fails_both_ways_find_what_the_other_does(
-    faulty: Faulty, fault: Fault
-) -> None:
+async def test_when_skill_routing_fails_hybrid_finds_what_direct_finds(faulty: Faulty, fault: Fault) -> None:
     await faulty.calls.fail(fault, naming="skill_ids")
     answers = await faulty.answers_that_say(Row([], ["index"]).parts)
     assert answers["hierarchical"].names == []
@@ -126,7 +124,7 @@ async def test_without_postgresql_tools_come_without_schemas(faulty: Faulty, fau
 
 @pytest.mark.requirement("EC-009")
 @pytest.mark.parametrize("engine", ROWS)
-async def test_what_is_slow_and_in_time_is_waited_for(faulty: Faulty, engine: str) -> None:
+async def test_a_slow_response_within_the_deadline_is_used(faulty: Faulty, engine: str) -> None:
     await fail(faulty, engine, Fault.SLOW, SLOW_ENOUGH)
     for strategy, answer in (await faulty.answers_that_say(lambda _: [])).items():
         was_asked = engine != SKILLS or strategy != "direct"
@@ -136,7 +134,7 @@ async def test_what_is_slow_and_in_time_is_waited_for(faulty: Faulty, engine: st
 @pytest.mark.states("S0-125")
 @pytest.mark.requirement("BR-010")
 async def test_hybrid_searches_all_items_while_it_matches_skills(faulty: Faulty) -> None:
-    """One way after the other would take as long as both: one question to a slow engine more."""
+    """Sequential searches would need one more request to a slow engine."""
     minimum = dict.fromkeys(("hierarchical", "hybrid"), DEADLINE_SECONDS)
     await faulty.calls.fail(Fault.SLOW, naming="__", delay=2 * SLOW_ENOUGH)
     for _ in range(TRIES):
@@ -159,7 +157,7 @@ async def test_connections_that_are_reset_are_replaced(faulty: Faulty, engine: s
 
 @pytest.mark.requirement("BR-006")
 async def test_without_a_collection_of_skills_all_items_are_searched(faulty: Faulty) -> None:
-    """The engine itself says so, for it is asked for a collection that it does not have."""
+    """The engine reports the error itself, because the collection does not exist."""
     await faulty.calls.rename("__skills__", "__skulls__")
     for answer in (await faulty.answers_that_say(ROWS[SKILLS].parts)).values():
         assert answer.names[0] == FOUND
@@ -177,7 +175,7 @@ async def test_without_a_collection_of_skills_all_items_are_searched(faulty: Fau
         ((QDRANT, POSTGRESQL), ["index"], ["skills", "index"]),
     ],
 )
-async def test_all_that_failed_is_named(
+async def test_every_failed_part_is_named(
     faulty: Faulty, both: tuple[str, str], direct: list[str], by_skills: list[str]
 ) -> None:
     for engine in both:

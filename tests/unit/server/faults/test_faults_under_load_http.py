@@ -1,4 +1,4 @@
-"""A fault in the middle of many searches: each is answered in time, and whole unless it says that it is not."""
+"""A fault amid many searches: each is answered in time, and complete unless marked as degraded."""
 
 import asyncio
 import logging
@@ -19,20 +19,18 @@ RELAYS: dict[str, Callable[[Faulty], Relay]] = {
 
 
 async def many(faulty: Faulty, in_the_middle: Callable[[], Awaitable[None]]) -> list[tuple[str, Answer]]:
-    """As soon as the first has been answered, something happens to the others."""
-    asked = [STRATEGIES[at % len(STRATEGIES)] for at in range(AT_ONCE)]
-    searches = [asyncio.ensure_future(faulty.search(strategy)) for strategy in asked]
+    """Run many searches, and inject the fault after the first response."""
+    requests = [STRATEGIES[index % len(STRATEGIES)] for index in range(AT_ONCE)]
+    searches = [asyncio.ensure_future(faulty.search(strategy)) for strategy in requests]
     await asyncio.wait(searches, return_when=asyncio.FIRST_COMPLETED)
     await in_the_middle()
-    return list(zip(asked, await asyncio.gather(*searches), strict=True))
+    return list(zip(requests, await asyncio.gather(*searches), strict=True))
 
 
 @pytest.mark.requirement("API-002", "EC-009", "BR-007")
 @pytest.mark.parametrize("fault", [Fault.RESET, Fault.REFUSED, Fault.HANGING])
 @pytest.mark.parametrize("part", RELAYS)
-async def test_a_fault_amid_many_searches_spoils_none_without_a_word(
-    faulty: Faulty, part: str, fault: Fault
-) -> None:
+async def test_a_fault_amid_many_searches_degrades_none_silently(faulty: Faulty, part: str, fault: Fault) -> None:
     relay = RELAYS[part](faulty)
     for strategy, answer in await many(faulty, lambda: relay.fail(fault)):
         faulty.check(strategy, answer)
@@ -40,7 +38,7 @@ async def test_a_fault_amid_many_searches_spoils_none_without_a_word(
 
 @pytest.mark.requirement("API-002", "EC-009")
 @pytest.mark.parametrize("part", RELAYS)
-async def test_searches_that_wait_go_on_when_the_engine_does(faulty: Faulty, part: str) -> None:
+async def test_waiting_searches_continue_when_the_engine_recovers(faulty: Faulty, part: str) -> None:
     relay = RELAYS[part](faulty)
 
     async def waited_for() -> bool:
@@ -68,7 +66,7 @@ async def test_each_stage_alone_says_in_its_header_what_failed(faulty: Faulty, f
 
 
 @pytest.mark.requirement("BR-006")
-async def test_the_reason_goes_to_the_log_and_not_to_the_caller(
+async def test_the_reason_is_logged_and_not_returned_to_the_client(
     faulty: Faulty, caplog: pytest.LogCaptureFixture
 ) -> None:
     await faulty.calls.fail(Fault.REFUSED, naming="__skills__")

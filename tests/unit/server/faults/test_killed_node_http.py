@@ -38,7 +38,7 @@ async def installed(cluster: Cluster, engines: Settings, migrated_database: str)
             to_node = relay("127.0.0.1", cluster.grpc_port(node), listens_on=f"127.0.0.{node}", own_port=port)
             port = (await stack.enter_async_context(to_node)).port
         environment = {
-            # Searched as often as it answers.
+            # Clients search in a closed loop.
             "TOOLSCRIPT_PUBLIC_REQUESTS_PER_MINUTE": "0",
             "TOOLSCRIPT_POSTGRES_URL": url,
             "TOOLSCRIPT_QDRANT_URL": ", ".join(f"http://127.0.0.{node}" for node in NODES),
@@ -54,7 +54,7 @@ async def installed(cluster: Cluster, engines: Settings, migrated_database: str)
 
 @dataclass
 class Load:
-    """Callers that search as fast as they are answered; whatever is not a whole answer is kept."""
+    """Clients that search in a closed loop, and record every incomplete answer."""
 
     client: httpx2.AsyncClient
     searches: int = 0
@@ -78,9 +78,9 @@ class Load:
 
     async def _call(self, strategy: str) -> None:
         while True:
-            asked = {"query": "create pull request", "strategy": strategy, **GENEROUS}
+            request = {"query": "create pull request", "strategy": strategy, **GENEROUS}
             started = time.monotonic()
-            answer = await self.client.post("/api/v1/search", json=asked)
+            answer = await self.client.post("/api/v1/search", json=request)
             self.longest = max(self.longest, time.monotonic() - started)
             self.searches += 1
             if not _is_whole(answer):
@@ -102,6 +102,7 @@ async def client(installed: Installation) -> AsyncIterator[httpx2.AsyncClient]:
             yield opened
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("EC-009", "API-002")
 @pytest.mark.parametrize("node", [pytest.param(1, id="the one we ask"), pytest.param(3, id="another")])
 async def test_no_search_fails_when_a_node_is_killed_nor_when_it_comes_back(

@@ -1,4 +1,4 @@
-"""A real `serve` whose places are all taken: what a refusal costs it."""
+"""A real `serve` at its concurrency limit: the cost of a refusal."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ BODY = {"query": "create pull request"}
 
 @pytest.fixture
 async def full(installed: Installation) -> AsyncIterator[Served]:
-    """A server that works on one search at a time, which waits for an embedding that never comes."""
+    """A server with one concurrent search, which waits for an embedding that never arrives."""
     endpoint = urlsplit(installed.settings.embedding_url)
     async with relay("127.0.0.1", endpoint.port or 0) as to_endpoint:
         extra = {
@@ -47,7 +47,7 @@ async def full(installed: Installation) -> AsyncIterator[Served]:
 
 
 async def _hanging(server: Served, to_endpoint: Relay) -> socket.socket:
-    """A search that is not answered as long as this connection is open."""
+    """Send a search that hangs as long as this connection is open."""
     await to_endpoint.fail(Fault.HANGING)
     head = b"POST /api/v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     body = b'{"query": "a task"}'
@@ -66,7 +66,7 @@ def client(server: Served) -> httpx2.AsyncClient:
 
 @pytest.mark.alone
 @pytest.mark.requirement("API-004", "OP-006")
-async def test_a_refusal_takes_the_server_less_than_ten_milliseconds_and_one_of_its_processor(
+async def test_a_refusal_takes_less_than_ten_milliseconds_and_one_of_cpu_time(
     full: Served,
 ) -> None:
     child = Child(full.process.pid, full.port)
@@ -88,10 +88,10 @@ async def _refused(server: Served, count: int) -> None:
     head = f"POST /api/v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
     for _ in range(count):
         writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
-        told = (await reader.readuntil(b"\r\n\r\n")).lower()
-        assert told.startswith(b"http/1.1 503 ")
-        assert b"\r\nretry-after: 1\r\n" in told
-        length = re.search(rb"content-length: (\d+)", told)
+        output = (await reader.readuntil(b"\r\n\r\n")).lower()
+        assert output.startswith(b"http/1.1 503 ")
+        assert b"\r\nretry-after: 1\r\n" in output
+        length = re.search(rb"content-length: (\d+)", output)
         assert length is not None
         assert b'"UNAVAILABLE"' in await reader.readexactly(int(length[1]))
     writer.close()

@@ -1,4 +1,4 @@
-"""Logs as they are written, line by line, at the finest level."""
+"""Captures log lines at the most verbose level."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ from toolscript.core.web.logs import configure_logs, no_trace
 def logged(
     level: str = "debug", style: str = "json", trace_ids: Callable[[], Mapping[str, str]] = no_trace
 ) -> Iterator[StringIO]:
-    """Puts all loggers back as they were."""
+    """Restores all loggers at the end."""
     root = logging.getLogger()
     names = ("toolscript", "uvicorn.access", "httpx", "httpx2", "alembic", "mcp")
     before = root.handlers[:], root.level, [logging.getLogger(name).level for name in names]

@@ -1,4 +1,4 @@
-"""What is asked of answers beyond what OpenAPI can say."""
+"""Checks of responses beyond the OpenAPI schema."""
 
 import time
 from typing import Any
@@ -16,9 +16,9 @@ UNKNOWN_PARAMETER = "in query - violates `additionalProperties`"
 
 
 def is_a_fault(context: HookContext, failure: Failure, case: Case[Any], response: Response) -> bool:
-    """What a schema allows may be refused for what is stored, or because it is blank; never for its shape.
+    """A request that the schema allows may be refused because of stored data or blank text, never for its shape.
 
-    Parameters that nobody knows are left out of account in an address, as everywhere in HTTP.
+    Unknown query parameters are ignored, as usual in HTTP.
     """
     if isinstance(failure, AcceptedNegativeData):
         return UNKNOWN_PARAMETER not in failure.message
@@ -35,7 +35,7 @@ def a_sync_ends(ctx: CheckContext, response: Response, case: Case[Any]) -> bool 
 
 
 def follow(url: str) -> None:
-    """To its end, so that there is always room for another; and whatever was sent, it is no fault of ours."""
+    """Wait for the end of the job, so that there is room for another; it must not fail by a server error."""
     ends_at = time.monotonic() + SOON
     while (job := httpx2.get(url, trust_env=False, verify=False).json())["state"] in ("queued", "running"):
         assert time.monotonic() < ends_at, f"{job} does not end"

@@ -1,4 +1,4 @@
-"""Asks the whole HTTP API what its OpenAPI allows and what it does not, and holds every answer against it.
+"""Sends valid and invalid requests to the whole HTTP API, and checks every response against OpenAPI.
 
 By hand, in a database and under aliases of its own (made from those of the environment, and removed at the end):
 
@@ -47,7 +47,7 @@ HOSTILE = (
     "../..",
 )
 NUMBERS_IN_PATHS = ("tool_id", "suggestion_id", "change_id", "job_id")
-# What is there, by what it is.
+# Existing values, by kind.
 KNOWN: dict[str, list[Any]] = {
     "numbers": list(range(1, MANY)),
     "skills": list(SKILL_IDS),
@@ -61,7 +61,7 @@ KNOWN: dict[str, list[Any]] = {
 
 @dataclass
 class Asked:
-    """What one operation was asked, and what it answered: at random, and at the edges of its schema."""
+    """Requests to one operation, and its responses: random ones, and those at the edges of its schema."""
 
     examples: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
@@ -69,29 +69,29 @@ class Asked:
 
     @property
     def reached(self) -> bool:
-        """Something was done, or had been done already."""
+        """Whether a request succeeded, or had no effect left to have."""
         return any(200 <= status < 300 or status == 409 for status in self.statuses)
 
 
 def ask_everything(service: Furnished, examples: int, seed: int, *, edges: bool) -> dict[str, Asked]:
-    """All operations, whatever there will be; with `edges` also at the edges of their schemas, for longer."""
+    """Test all operations; with `edges` also at the edges of their schemas, which takes longer."""
     config = schemathesis.Config.from_dict(_configuration(service.token, examples, seed, edges=edges))
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json", config=config)
     schemathesis.check(a_sync_ends)
     schema.hook("filter_failure")(is_a_fault)
-    asked: dict[str, Asked] = defaultdict(Asked)
+    requests: dict[str, Asked] = defaultdict(Asked)
     for event in from_schema(schema).execute():
         if isinstance(event, events.ScenarioFinished):
-            _count(asked, event)
+            _count(requests, event)
         elif isinstance(event, events.NonFatalError):
-            asked[event.label].failures[event.info.title] = str(event.value)
+            requests[event.label].failures[event.info.title] = str(event.value)
         elif isinstance(event, events.FatalError):
             raise event.exception
-    return dict(asked)
+    return dict(requests)
 
 
 def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict[str, Any]:
-    """Half of the names and numbers are of things that are there."""
+    """Half of the names and numbers refer to existing things."""
     half = {name: {"dictionary": name, "probability": 0.5} for name in KNOWN}
     return {
         "seed": seed,
@@ -119,7 +119,7 @@ def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict
         "phases": {
             "coverage": {"enabled": edges},
             "stateful": {"enabled": False},
-            # What was answered changes what is made up next, which ends the making up early.
+            # Responses influence the generated data, which would end generation early.
             "fuzzing": {"extra-data-sources": {"responses": False}, "error-feedback": {"enabled": False}},
         },
         "continue-on-failure": True,
@@ -129,43 +129,43 @@ def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict
 def _count(asked: dict[str, Asked], event: events.ScenarioFinished) -> None:
     recorder = event.recorder
     for case_id, node in recorder.cases.items():
-        one, answer = asked[node.value.operation.label], recorder.find_response(case_id=case_id)
-        one.examples += event.phase is PhaseName.FUZZING
+        item, answer = asked[node.value.operation.label], recorder.find_response(case_id=case_id)
+        item.examples += event.phase is PhaseName.FUZZING
         if answer is not None:
-            one.statuses[answer.status_code] += 1
+            item.statuses[answer.status_code] += 1
         for check in recorder.checks.get(case_id, ()):
             if check.failure_info is not None:
                 failure = check.failure_info.failure
-                said = answer.content[:300] if answer is not None else b"nothing"
+                message = answer.content[:300] if answer is not None else b"nothing"
                 what = f"{check.name}: {failure.title}: {failure.message[:300]}"
-                one.failures.setdefault(what, f"{check.failure_info.code_sample}\n{said!r}")
+                item.failures.setdefault(what, f"{check.failure_info.code_sample}\n{message!r}")
 
 
 def report(asked: dict[str, Asked]) -> str:
     lines = []
-    for operation, one in sorted(asked.items()):
-        statuses = ", ".join(f"{status}: {count:,}" for status, count in sorted(one.statuses.items()))
-        lines.append(f"{operation}: {one.examples:,} examples; {statuses}; {len(one.failures)} failures")
-        lines += [f"    {what}\n{how}" for what, how in one.failures.items()]
+    for operation, item in sorted(asked.items()):
+        statuses = ", ".join(f"{status}: {count:,}" for status, count in sorted(item.statuses.items()))
+        lines.append(f"{operation}: {item.examples:,} examples; {statuses}; {len(item.failures)} failures")
+        lines += [f"    {what}\n{how}" for what, how in item.failures.items()]
     return "\n".join(lines)
 
 
 def main() -> int:
-    given = argparse.ArgumentParser(description=__doc__)
-    given.add_argument("--examples", type=int, default=1000, help="at random, for each operation")
-    given.add_argument("--seed", type=int, default=random.randrange(10**6))
-    arguments = given.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--examples", type=int, default=1000, help="at random, for each operation")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    arguments = parser.parse_args()
     engines, started = Settings(), time.monotonic()
     model = os.environ.get("TOOLSCRIPT_TEST_MODEL", engines.embedding_model)
     with fresh_database(engines, "template1") as database:
         upgrade(database)
         with furnished_service(engines, database, model) as service:
-            asked = ask_everything(service, arguments.examples, arguments.seed, edges=True)
-    answers = sum(one.statuses.total() for one in asked.values())
-    failures = sum(len(one.failures) for one in asked.values())
+            requests = ask_everything(service, arguments.examples, arguments.seed, edges=True)
+    answers = sum(item.statuses.total() for item in requests.values())
+    failures = sum(len(item.failures) for item in requests.values())
     took = time.monotonic() - started
-    summary = f"{len(asked)} operations, {answers:,} answers, {failures} failures in {took:,.0f} s"
-    sys.stdout.write(f"{report(asked)}\nseed {arguments.seed}: {summary}\n")
+    summary = f"{len(requests)} operations, {answers:,} answers, {failures} failures in {took:,.0f} s"
+    sys.stdout.write(f"{report(requests)}\nseed {arguments.seed}: {summary}\n")
     return 1 if failures else 0
 
 

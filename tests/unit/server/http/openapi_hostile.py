@@ -1,4 +1,4 @@
-"""What random requests seldom hold, for every operation: what parsers, databases and encoders choke on."""
+"""Values that break parsers, databases and encoders, for every operation; random requests rarely contain them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-# As they are written in JSON: Python could not hold some of them.
+# As JSON text: Python cannot represent some of them.
 HOSTILE_JSON = (
     '"a\\u0000b"',
     '"\\ud800"',
@@ -35,7 +35,7 @@ NO_JSON = (
     b'"\xed\xa0\x80"',
     b"{}" + b" " * (65 << 10),
 )
-# As they are written in an address.
+# As text in a URL.
 HOSTILE_TEXT = (
     "a%00b",
     "%FF",
@@ -65,7 +65,7 @@ class Hostile:
 
 
 def hostile_requests(openapi: Json, known: Mapping[str, str]) -> Iterator[Hostile]:
-    """For every operation there is. `known` has a value for each parameter of a path."""
+    """Yield requests for every operation. `known` has a value for each path parameter."""
     for path, operations in openapi["paths"].items():
         for method, operation in operations.items():
             documented = frozenset(int(status) for status in operation["responses"])
@@ -103,19 +103,19 @@ def _bodies(openapi: Json, operation: Json) -> Iterator[bytes]:
         for hostile in HOSTILE_JSON:
             yield hostile.encode()
             for name in [*described["properties"], "unheard_of"]:
-                others = "".join(
-                    f", {json.dumps(key)}: {json.dumps(one)}" for key, one in smallest.items() if key != name
+                rest = "".join(
+                    f", {json.dumps(key)}: {json.dumps(item)}" for key, item in smallest.items() if key != name
                 )
-                yield f'{{"{name}": {hostile}{others}}}'.encode()
+                yield f'{{"{name}": {hostile}{rest}}}'.encode()
 
 
 def _smallest(openapi: Json, schema: Json) -> object:
-    """A value that is allowed."""
+    """Return a minimal valid value."""
     kind: str = _resolved(openapi, schema)["type"]
     return {"string": "a", "array": [], "object": {}, "integer": 1, "number": 0.5, "boolean": True}[kind]
 
 
 def _resolved(openapi: Json, schema: Json) -> Json:
     name = schema.get("$ref", "").rpartition("/")[2]
-    found: Json = openapi["components"]["schemas"][name] if name else schema
-    return found
+    result: Json = openapi["components"]["schemas"][name] if name else schema
+    return result

@@ -1,4 +1,4 @@
-"""A service with a little of everything in its catalog, so that what is asked at random is often there."""
+"""A service with some data of every kind, so that random requests often hit existing data."""
 
 import asyncio
 import tempfile
@@ -25,16 +25,16 @@ from toolscript.server.ingest import open_library_resources
 SKILL_IDS = ("calendar", "files", "mail", "weather")
 MANY = 40
 DOCUMENT_IDS = tuple(f"document-{number}" for number in range(MANY))
-# Those that may leave: nothing else is in them that requests ask for.
+# Sources that requests may delete: they hold nothing else that requests refer to.
 ITEM_SOURCES = ("leaving", "leaving/too", "left alone")
 SOURCE_ID, CHUNK_ID = "5" * 24, "c" * 24
 A_DAY = 24 * 3600
-# What a sync may ask is left out before anything is started: requests at random reach no server.
+# Servers are excluded before anything starts: random requests reach no MCP server.
 SERVERS = {"unset": {"command": "nothing", "env": {"KEY": "${NOBODY_SET_THIS}"}}}
 
 
 class Furnished(NamedTuple):
-    """`token` is that of a tenant with documents."""
+    """`token` belongs to a tenant with documents."""
 
     url: str
     token: str
@@ -61,7 +61,7 @@ def furnished_service(engines: Settings, database: str, model: str) -> Iterator[
 
 
 def put_documents(service: Furnished) -> None:
-    body = {"documents": [{"id": one, "text": f"About {one}."} for one in DOCUMENT_IDS]}
+    body = {"documents": [{"id": document_id, "text": f"About {document_id}."} for document_id in DOCUMENT_IDS]}
     headers = {"authorization": f"Bearer {service.token}"}
     answer = httpx2.put(
         f"{service.url}/documents", json=body, headers=headers, trust_env=False, verify=False, timeout=60
@@ -70,7 +70,7 @@ def put_documents(service: Furnished) -> None:
 
 
 async def with_library(settings: Settings) -> None:
-    """With one source of one chunk, which is not in the index."""
+    """Create a library with one source of one chunk, which is not in the index."""
     source = Source(SOURCE_ID, "book", "Bees", "/bees", chunk_count=1)
     async with open_library_resources(settings) as parts:
         await parts.writer.prepare()
@@ -81,18 +81,18 @@ async def with_library(settings: Settings) -> None:
 
 
 async def furnish(installation: Installation) -> None:
-    """Tools, skills with tools in them, suggestions and changes that wait for a decision, and a library."""
+    """Create tools, skills with tools, pending suggestions and changes, and a library."""
     await fill(installation.settings)
     await with_library(installation.settings)
     async with serving(installation, TOOLSCRIPT_HOLD_CHANGES="true") as service:
         for skill in SKILL_IDS:
             await service.ask("POST", SKILLS, 201, described_skill(skill))
-        for said in ("Reads a file.", "Reads a file, and more."):
-            await service.synced(catalog("changing", *(described(f"read_{n}", said) for n in range(MANY))))
+        for message in ("Reads a file.", "Reads a file, and more."):
+            await service.synced(catalog("changing", *(described(f"read_{n}", message) for n in range(MANY))))
         for name in ITEM_SOURCES:
             await service.synced(catalog(name, described("read")))
         for number in range(MANY):
             await suggest(service.stores, f"Suggestion {number}", "send_mail", "summarise")
         for tool_id, skill in enumerate(SKILL_IDS, 1):
-            given = {"skill_ids": [skill], "reviewer": "ada"}
-            await service.ask("PUT", f"/api/v1/tools/{tool_id}/skills", 200, given)
+            value = {"skill_ids": [skill], "reviewer": "ada"}
+            await service.ask("PUT", f"/api/v1/tools/{tool_id}/skills", 200, value)

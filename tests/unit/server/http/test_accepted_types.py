@@ -1,4 +1,4 @@
-"""Which form of an answer is sent to whom."""
+"""Content negotiation of responses."""
 
 import pytest
 
@@ -32,5 +32,5 @@ JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-st
         ([f"{LINES};q=7, {JSON}"], JSON),
     ],
 )
-def test_the_form_that_is_wanted_most_is_sent_and_json_in_doubt(accepts: list[str], expected: str) -> None:
+def test_the_preferred_type_is_sent_and_json_in_doubt(accepts: list[str], expected: str) -> None:
     assert preferred(accepts, (JSON, LINES, EVENTS)) == expected

@@ -1,4 +1,4 @@
-"""What goes wrong, over HTTP: one shape and honest answers. Engines that fail: tests/unit/server/faults."""
+"""Errors over HTTP have one schema. Failing engines: tests/unit/server/faults."""
 
 from collections.abc import AsyncIterator
 
@@ -41,7 +41,7 @@ def error_of(answer: object) -> dict[str, object]:
         ([], 422),
     ],
 )
-async def test_a_bad_request_is_refused_in_the_one_shape(api: Api, body: object, status: int) -> None:
+async def test_a_bad_request_gets_the_error_schema(api: Api, body: object, status: int) -> None:
     answer = await api.client.post("/api/v1/search", json=body)
     assert answer.status_code == status
     assert error_of(answer)["code"] == "VALIDATION_ERROR"
@@ -52,7 +52,7 @@ async def test_a_bad_request_is_refused_in_the_one_shape(api: Api, body: object,
     ("method", "path", "status", "code"),
     [("GET", "/nowhere", 404, "NOT_FOUND"), ("DELETE", "/api/v1/search", 405, "VALIDATION_ERROR")],
 )
-async def test_the_frameworks_own_refusals_have_the_same_shape(
+async def test_errors_of_the_framework_have_the_same_schema(
     api: Api, method: str, path: str, status: int, code: str
 ) -> None:
     answer = await api.client.request(method, path)
@@ -69,9 +69,7 @@ async def test_the_frameworks_own_refusals_have_the_same_shape(
         ("/openapi.json", {"GET", "HEAD"}),
     ],
 )
-async def test_a_method_that_is_not_there_is_answered_with_those_that_are(
-    api: Api, path: str, methods: set[str]
-) -> None:
+async def test_a_405_lists_the_allowed_methods(api: Api, path: str, methods: set[str]) -> None:
     answer = await api.client.request("TRACE", path)
     assert answer.status_code == 405
     assert set(answer.headers["allow"].split(", ")) == methods
@@ -79,7 +77,7 @@ async def test_a_method_that_is_not_there_is_answered_with_those_that_are(
 
 @pytest.mark.requirement("API-003")
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 50_000, b'{"query": 1' + b"0" * 5_000 + b"}"])
-async def test_a_body_that_is_not_json_has_the_same_shape(api: Api, content: bytes) -> None:
+async def test_an_invalid_json_body_gets_the_error_schema(api: Api, content: bytes) -> None:
     answer = await api.client.post("/api/v1/search", content=content, headers={"content-type": "application/json"})
     assert answer.status_code == 422
     assert error_of(answer)["code"] == "VALIDATION_ERROR"
@@ -99,7 +97,7 @@ async def test_a_body_without_end_is_refused_before_it_is_read(api: Api, declare
 
 
 @pytest.mark.requirement("API-003")
-async def test_every_answer_carries_a_request_id_and_a_sane_one_is_kept(api: Api) -> None:
+async def test_every_response_has_a_request_id_and_a_valid_one_is_kept(api: Api) -> None:
     assert len((await api.search("read a file")).headers["x-request-id"]) == 32
     assert len((await api.client.get("/nowhere")).headers["x-request-id"]) == 32
     mine = await api.client.get("/livez", headers={"x-request-id": "trace-42"})
@@ -143,5 +141,5 @@ async def test_readiness_names_the_part_that_is_missing(fragile: Api) -> None:
     }
 
 
-async def test_readiness_is_whole_when_every_part_answers(api: Api) -> None:
+async def test_readiness_is_ok_when_every_part_is(api: Api) -> None:
     assert (await api.client.get("/readyz")).json()["status"] == "ready"

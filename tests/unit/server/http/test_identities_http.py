@@ -1,4 +1,4 @@
-"""Who is let in where nobody has to be known, with which scopes, and how often one address may ask."""
+"""Optional authentication: scopes of anonymous and authenticated clients, and rate limits by address."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -59,8 +59,8 @@ async def _nothing() -> None: ...
 @asynccontextmanager
 async def client(address: str = "203.0.113.7", **options: Any) -> AsyncIterator[httpx2.AsyncClient]:
     transport = httpx2.ASGITransport(app_of(**options), client=(address, 1))
-    async with httpx2.AsyncClient(transport=transport, base_url="http://tools.example") as one:
-        yield one
+    async with httpx2.AsyncClient(transport=transport, base_url="http://tools.example") as item:
+        yield item
 
 
 def shows(token: str) -> dict[str, str]:
@@ -77,23 +77,23 @@ def shows(token: str) -> dict[str, str]:
         ("nobody", {"/knowledge": 401, "/tools": 401, "/read": 401, "/write": 401}),
     ],
 )
-async def test_each_route_is_for_who_has_its_scope(token: str, statuses: dict[str, int]) -> None:
-    async with client() as one:
-        told = {path: (await one.get(path, headers=shows(token))).status_code for path in statuses}
-    assert told == statuses
+async def test_each_route_requires_its_scope(token: str, statuses: dict[str, int]) -> None:
+    async with client() as item:
+        output = {path: (await item.get(path, headers=shows(token))).status_code for path in statuses}
+    assert output == statuses
 
 
-async def test_a_token_that_does_not_go_so_far_is_told_what_it_lacks() -> None:
-    async with client() as one:
-        refused = await one.get("/write", headers=shows("reads"))
-        stranger = await one.get("/tools")
+async def test_a_token_without_the_scope_gets_an_error_that_names_it() -> None:
+    async with client() as item:
+        refused = await item.get("/write", headers=shows("reads"))
+        stranger = await item.get("/tools")
     assert refused.json()["error"] == {
         "code": "FORBIDDEN",
         "message": "the token does not have the scope documents:write",
         "details": {
             "error": "insufficient_scope",
             "scope": "documents:write",
-            "hint": "get one from its issuer that has",
+            "hint": "get a token with it from the issuer",
         },
     }
     challenge = 'Bearer error="insufficient_scope", scope="documents:write"'
@@ -102,34 +102,34 @@ async def test_a_token_that_does_not_go_so_far_is_told_what_it_lacks() -> None:
 
 
 @pytest.mark.parametrize("shown", ["Bearer nobody", "Basic of-acme", "Bearer", "of-acme", ""])
-async def test_who_shows_something_that_is_no_token_is_not_taken_for_the_public(shown: str) -> None:
-    async with client() as one:
-        assert (await one.get("/knowledge", headers={"Authorization": shown})).status_code == 401
+async def test_an_invalid_token_is_not_treated_as_anonymous(shown: str) -> None:
+    async with client() as item:
+        assert (await item.get("/knowledge", headers={"Authorization": shown})).status_code == 401
         twice = [("Authorization", "Bearer of-acme")] * 2
-        assert (await one.get("/knowledge", headers=twice)).status_code == 401
+        assert (await item.get("/knowledge", headers=twice)).status_code == 401
 
 
-async def test_where_the_public_may_do_nothing_everybody_needs_a_token() -> None:
-    async with client(public_scopes=frozenset()) as one:
-        refused = await one.get("/knowledge")
+async def test_without_public_scopes_every_client_needs_a_token() -> None:
+    async with client(public_scopes=frozenset()) as item:
+        refused = await item.get("/knowledge")
         assert (refused.status_code, refused.json()["error"]["message"]) == (401, "a token is needed")
-        assert (await one.get("/knowledge", headers=shows("of-acme"))).status_code == 200
+        assert (await item.get("/knowledge", headers=shows("of-acme"))).status_code == 200
 
 
-async def test_one_address_is_counted_apart_from_others_and_from_tokens() -> None:
+async def test_each_address_has_a_rate_limit_apart_from_others_and_from_tokens() -> None:
     app = app_of(public_requests_per_minute=2)
 
     async def ask(address: str, token: str = "") -> httpx2.Response:
         transport = httpx2.ASGITransport(app, client=(address, 1))
-        async with httpx2.AsyncClient(transport=transport, base_url="http://tools.example") as one:
-            return await one.get("/knowledge", headers=shows(token))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://tools.example") as item:
+            return await item.get("/knowledge", headers=shows(token))
 
-    given = [await ask("203.0.113.7") for _ in range(3)]
-    assert [one.status_code for one in given] == [200, 200, 429]
-    assert given[2].json()["error"]["message"] == (
+    value = [await ask("203.0.113.7") for _ in range(3)]
+    assert [item.status_code for item in value] == [200, 200, 429]
+    assert value[2].json()["error"]["message"] == (
         "the plan `public` allows 2 requests a minute, and they are spent"
     )
-    assert int(given[2].headers["retry-after"]) == int(given[2].headers["ratelimit-reset"])
+    assert int(value[2].headers["retry-after"]) == int(value[2].headers["ratelimit-reset"])
     assert (await ask("203.0.113.8")).status_code == 200
     assert (await ask("203.0.113.7", "of-acme")).status_code == 200
     assert [(await ask("203.0.113.7", "small")).status_code for _ in range(2)] == [200, 429]
@@ -137,20 +137,20 @@ async def test_one_address_is_counted_apart_from_others_and_from_tokens() -> Non
     assert (await ask("2001:db8::2")).status_code == 429
 
 
-async def test_without_a_limit_nobody_is_counted() -> None:
-    async with client() as one:
-        answers = [await one.get("/knowledge") for _ in range(5)]
-    assert {one.status_code for one in answers} == {200}
+async def test_without_a_limit_no_request_is_counted() -> None:
+    async with client() as answer:
+        answers = [await answer.get("/knowledge") for _ in range(5)]
+    assert {answer.status_code for answer in answers} == {200}
     assert "ratelimit-limit" not in answers[0].headers
 
 
-async def test_where_it_is_allowed_a_header_stands_for_a_token() -> None:
+async def test_with_the_debug_bypass_a_header_replaces_the_token() -> None:
     debug = {"X-Debug-Bypass-Auth": "1"}
-    async with client(debug_bypass=True) as one:
-        assert (await one.get("/tools", headers=debug)).status_code == 200
-        assert (await one.get("/tools")).status_code == 401
-    async with client() as one:
-        assert (await one.get("/tools", headers=debug)).status_code == 401
+    async with client(debug_bypass=True) as item:
+        assert (await item.get("/tools", headers=debug)).status_code == 200
+        assert (await item.get("/tools")).status_code == 401
+    async with client() as item:
+        assert (await item.get("/tools", headers=debug)).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -164,11 +164,11 @@ async def test_where_it_is_allowed_a_header_stands_for_a_token() -> None:
         (None, "unknown"),
     ],
 )
-def test_an_address_stands_for_its_household(host: str | None, address: str) -> None:
+def test_ipv6_addresses_are_counted_by_network(host: str | None, address: str) -> None:
     scope = {"type": "http", "client": None if host is None else (host, 1)}
     assert address_of(Request(scope)) == address
 
 
-def test_no_tenant_has_the_name_that_a_stranger_is_counted_by() -> None:
-    with pytest.raises(Exception, match="the tenant's name is none"):
+def test_no_tenant_name_equals_the_key_of_an_anonymous_client() -> None:
+    with pytest.raises(Exception, match="the tenant's name is not valid"):
         Tenant(Anonymous("203.0.113.7").name)

@@ -1,4 +1,4 @@
-"""Lines of the log: which ids they have, and what is never in them."""
+"""Log lines: their ids, and data that they never contain."""
 
 import logging
 
@@ -40,7 +40,7 @@ def test_only_facts_with_known_names_are_written() -> None:
     assert "my very own words" not in output.getvalue()
 
 
-def test_at_debug_we_speak_and_libraries_do_not() -> None:
+def test_at_debug_our_loggers_log_and_libraries_do_not() -> None:
     with logged("debug") as output:
         logger.debug("of ours")
         for library in ("openai._base_client", "httpcore.http11", "sse_starlette.sse", "grpc._cython", "mcp"):
@@ -49,7 +49,7 @@ def test_at_debug_we_speak_and_libraries_do_not() -> None:
     assert [line["event"] for line in lines(output)] == ["of ours", *["beware"] * 5]
 
 
-def test_at_a_coarser_level_all_keep_to_it() -> None:
+def test_at_a_higher_level_all_loggers_follow_it() -> None:
     with logged("warning") as output:
         logger.info("of ours")
         logging.getLogger("uvicorn.error").info("started")
@@ -65,9 +65,7 @@ def _fail(error: Exception) -> None:
 @pytest.mark.parametrize(
     "error", [ValueError("my very own words"), KeyError("my very own words"), RuntimeError("my very own words")]
 )
-def test_of_an_unexpected_error_the_line_says_where_and_not_what_it_stumbled_over(
-    error: Exception, style: str
-) -> None:
+def test_an_unexpected_error_is_logged_with_its_location_and_not_its_data(error: Exception, style: str) -> None:
     with logged(style=style) as output:
         try:
             _fail(error)
@@ -88,7 +86,7 @@ def test_of_an_unexpected_error_the_line_says_where_and_not_what_it_stumbled_ove
         (PermissionError(13, "Permission denied", "/secret/name"), "PermissionError: Permission denied"),
     ],
 )
-def test_what_an_error_says_of_programs_and_engines_is_written(error: Exception, said: str) -> None:
+def test_error_messages_about_programs_and_engines_are_logged(error: Exception, said: str) -> None:
     with logged() as output:
         try:
             _fail(error)
@@ -98,7 +96,7 @@ def test_what_an_error_says_of_programs_and_engines_is_written(error: Exception,
     assert "/secret/name" not in output.getvalue()
 
 
-def test_what_an_error_came_from_is_told_before_it() -> None:
+def test_the_cause_of_an_error_is_logged_before_it() -> None:
     words = ValueError("my very own words")
     with logged() as output:
         try:
@@ -108,14 +106,16 @@ def test_what_an_error_came_from_is_told_before_it() -> None:
                 raise IndexUnavailable("could not be read") from error
         except IndexUnavailable:
             logger.exception("unexpected error")
-    told = lines(output)[0]["exception"]
+    report = lines(output)[0]["exception"]
     assert (
-        told.index("ValueError") < told.index("which led to") < told.index("IndexUnavailable: could not be read")
+        report.index("ValueError")
+        < report.index("which led to")
+        < report.index("IndexUnavailable: could not be read")
     )
-    assert "my very own words" not in told
+    assert "my very own words" not in report
 
 
-def test_errors_that_come_from_each_other_in_a_circle_have_an_end() -> None:
+def test_a_cycle_of_causes_ends() -> None:
     first, second = ValueError("a"), KeyError("b")
     first.__cause__, second.__cause__ = second, first
     with logged() as output:
@@ -128,6 +128,6 @@ def test_a_group_of_errors_names_each_of_them() -> None:
         logger.error(
             "unexpected error", exc_info=ExceptionGroup("words", [ValueError("words"), KeyError("words")])
         )
-    told = lines(output)[0]["exception"]
-    assert all(name in told for name in ("ExceptionGroup", "ValueError", "KeyError"))
-    assert "words" not in told
+    report = lines(output)[0]["exception"]
+    assert all(name in report for name in ("ExceptionGroup", "ValueError", "KeyError"))
+    assert "words" not in report

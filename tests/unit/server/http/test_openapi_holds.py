@@ -1,4 +1,4 @@
-"""The service answers as its OpenAPI says. More: tests/unit/server/http/openapi_examples.py."""
+"""Responses match the OpenAPI schema. More: tests/unit/server/http/openapi_examples.py."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -49,24 +49,26 @@ def openapi(service: Furnished) -> dict[str, Any]:
 
 
 def test_every_answer_of_every_operation_is_as_documented(service: Furnished, openapi: dict[str, Any]) -> None:
-    asked = ask_everything(service, EXAMPLES, SEED, edges=False)
-    assert {name: one.failures for name, one in asked.items() if one.failures} == {}, report(asked)
-    operations = {f"{method.upper()} {path}" for path, found in openapi["paths"].items() for method in found}
-    assert asked.keys() == operations
-    assert [name for name, one in asked.items() if not one.reached] == []
+    requests = ask_everything(service, EXAMPLES, SEED, edges=False)
+    assert {name: item.failures for name, item in requests.items() if item.failures} == {}, report(requests)
+    operations = {f"{method.upper()} {path}" for path, result in openapi["paths"].items() for method in result}
+    assert requests.keys() == operations
+    assert [name for name, item in requests.items() if not item.reached] == []
 
 
-def test_what_parsers_databases_and_encoders_choke_on_is_answered_as_documented(
-    service: Furnished, openapi: dict[str, Any]
-) -> None:
+def test_hostile_values_get_documented_responses(service: Furnished, openapi: dict[str, Any]) -> None:
     headers = {"authorization": f"Bearer {service.token}"}
     with httpx2.Client(base_url=service.url, headers=headers, trust_env=False, verify=False) as client:
-        wrong = [said for one in hostile_requests(openapi, KNOWN) if (said := _undocumented(client, one))]
+        wrong = [
+            message
+            for hostile_request in hostile_requests(openapi, KNOWN)
+            if (message := _undocumented(client, hostile_request))
+        ]
     assert wrong == []
 
 
 def _undocumented(client: httpx2.Client, asked: Hostile) -> str:
-    """What was asked and answered; nothing where the answer is as it should be."""
+    """Return request and response if the response is not as documented; empty otherwise."""
     headers = {} if asked.body is None else {"content-type": asked.content_type}
     answer = client.request(asked.method, asked.url, content=asked.body, headers=headers)
     if answer.status_code == 202:

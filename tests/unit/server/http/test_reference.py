@@ -1,4 +1,4 @@
-"""/docs: the whole API on a page that loads nothing from elsewhere; and what every answer tells browsers."""
+"""/docs: the whole API on a self-contained page, and security headers of every response."""
 
 import json
 from html.parser import HTMLParser
@@ -30,7 +30,7 @@ def client_of(app: FastAPI) -> httpx2.AsyncClient:
 
 
 class Page(HTMLParser):
-    """Its elements, and what they load or lead to."""
+    """Elements of the page, and their links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ async def test_the_page_has_every_operation_and_loads_nothing_but_its_own_style(
         style = await client.get("/docs/reference.css")
     page = Page(answer.text)
     assert "script" not in page.tags
-    assert {one for one in page.leads_to if not one.startswith("#")} == {"/docs/reference.css", "/openapi.json"}
+    assert {item for item in page.leads_to if not item.startswith("#")} == {"/docs/reference.css", "/openapi.json"}
     assert not {name for name in page.attributes if name == "style" or name.startswith("on")}
     assert (style.status_code, style.headers["content-type"]) == (200, "text/css; charset=utf-8")
     assert "unsafe" not in answer.headers["content-security-policy"]
@@ -61,7 +61,7 @@ async def test_the_page_has_every_operation_and_loads_nothing_but_its_own_style(
             assert operation["summary"] in answer.text.replace("&#x27;", "'")
 
 
-async def test_there_is_no_page_that_loads_scripts_of_others_and_none_at_all_where_it_is_turned_off() -> None:
+async def test_no_page_loads_remote_scripts_and_there_is_none_when_docs_are_off() -> None:
     async with client_of(app_of()) as client:
         assert (await client.get("/redoc")).status_code == 404
     async with client_of(app_of(ApiAccess(docs=False))) as client:
@@ -70,7 +70,7 @@ async def test_there_is_no_page_that_loads_scripts_of_others_and_none_at_all_whe
         assert (await client.put("/livez")).headers["allow"] == "GET"
 
 
-def test_what_an_api_says_of_itself_cannot_break_out_of_the_page() -> None:
+def test_descriptions_are_escaped() -> None:
     schema = {
         "type": "object",
         "properties": {HOSTILE: {"type": "string", "default": HOSTILE}},
@@ -106,9 +106,7 @@ def test_what_an_api_says_of_itself_cannot_break_out_of_the_page() -> None:
         ("GET", "/api/v1/skills", 500),
     ],
 )
-async def test_every_answer_tells_browsers_not_to_guess_frame_or_keep_it(
-    method: str, path: str, status: int
-) -> None:
+async def test_every_response_has_security_headers(method: str, path: str, status: int) -> None:
     async with client_of(app_of(ApiAccess(hosts=()))) as client:
         answers = [await client.request(method, path)]
         assert answers[0].status_code == status

@@ -1,4 +1,4 @@
-"""What the service writes of an answer is read back as the same answer by whoever asked."""
+"""A client reads a serialized answer back as the same answer."""
 
 import json
 from dataclasses import replace
@@ -63,9 +63,9 @@ EMPTY = ToolAnswer("x", (), 0, "none", Timings(), good_match=None)
         *(replace(FULL, strategy_used=strategy, skill_ids_used=None) for strategy in Strategy),
     ],
 )
-def test_an_answer_survives_its_way(answer: ToolAnswer) -> None:
+def test_an_answer_survives_a_round_trip(answer: ToolAnswer) -> None:
     assert answer_from_json(json.loads(SearchResponse.of(answer).model_dump_json())) == answer
 
 
-def test_matched_skills_survive_their_way() -> None:
+def test_matched_skills_survive_a_round_trip() -> None:
     assert skills_from_json(json.loads(SkillsFound.of(SKILLS).model_dump_json())) == SKILLS

@@ -1,4 +1,4 @@
-"""Searching tools is counted as searching the library is: by address without a token, by tenant with one."""
+"""Tool searches are rate-limited like library searches: by address without a token, by tenant with one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -38,24 +38,24 @@ async def ask(client: httpx2.AsyncClient, method: str, path: str, **headers: str
     return await client.request(method, PATH + path, json=body, headers=headers)
 
 
-async def test_an_address_may_search_tools_so_often_a_minute_and_others_as_often(limited: Installation) -> None:
+async def test_each_address_has_its_own_rate_limit_for_tool_searches(limited: Installation) -> None:
     async with clients(limited) as asking:
-        one, other = asking.values()
-        answers = [await ask(one, *search) for search in SEARCHES]
+        item, other = asking.values()
+        answers = [await ask(item, *search) for search in SEARCHES]
         assert [answer.status_code for answer in answers] == [200, 200, 200]
         left = [answer.headers["ratelimit-remaining"] for answer in answers]
         # A minute may end in between.
         assert left in (["2", "1", "0"], ["2", "1", "2"], ["2", "2", "1"])
         if left[-1] == "0":
-            refused = await ask(one, *SEARCHES[0])
+            refused = await ask(item, *SEARCHES[0])
             assert (refused.status_code, refused.json()["error"]["code"]) == (429, "RATE_LIMITED")
             assert int(refused.headers["retry-after"]) <= 60
         assert (await ask(other, *SEARCHES[0])).status_code == 200
 
 
-async def test_whoever_shows_the_administrators_token_is_not_counted(limited: Installation) -> None:
+async def test_administrators_are_not_rate_limited(limited: Installation) -> None:
     async with clients(limited) as asking:
-        one, _ = asking.values()
-        answers = [await ask(one, *SEARCHES[0], Authorization=f"Bearer {SECRET}") for _ in range(5)]
+        item, _ = asking.values()
+        answers = [await ask(item, *SEARCHES[0], Authorization=f"Bearer {SECRET}") for _ in range(5)]
     assert {answer.status_code for answer in answers} == {200}
     assert "ratelimit-limit" not in answers[0].headers

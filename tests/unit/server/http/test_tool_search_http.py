@@ -44,7 +44,7 @@ async def test_the_sensible_tool_comes_first(api: Api, query: str, first: str) -
 
 
 @pytest.mark.requirement("BR-007")
-async def test_the_metadata_tells_what_ran_and_how_long_it_took(api: Api) -> None:
+async def test_the_metadata_has_strategy_and_timings(api: Api) -> None:
     answer = (await api.search("read a file", limit=2)).json()
     metadata = answer["metadata"]
     assert metadata.keys() >= TIMINGS
@@ -68,7 +68,7 @@ async def test_every_tool_says_how_likely_it_is_the_right_one(api: Api) -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
-async def test_when_nothing_fits_the_answer_says_so_whatever_the_threshold(api: Api, threshold: float) -> None:
+async def test_without_a_good_match_the_answer_says_so_whatever_the_threshold(api: Api, threshold: float) -> None:
     answer = (await api.search("xylophone lessons for marsupials", tool_threshold=threshold)).json()
     metadata = answer["metadata"]
     assert metadata["good_match"] is False
@@ -87,7 +87,7 @@ async def test_near_misses_are_the_best_of_what_the_threshold_keeps_out(api: Api
 
 
 @pytest.mark.parametrize("search_type", ["semantic", "keyword"])
-async def test_one_arm_alone_gives_no_verdict(api: Api, search_type: str) -> None:
+async def test_one_retriever_alone_gives_no_verdict(api: Api, search_type: str) -> None:
     answer = (await api.search("read a file", search_type=search_type, tool_threshold=0.0)).json()
     assert answer["metadata"]["good_match"] is None
     assert answer["metadata"]["unmatched_words"] == []
@@ -102,18 +102,18 @@ async def test_the_verdict_is_documented(api: Api) -> None:
 
 
 @pytest.mark.requirement("BR-004")
-async def test_schemas_come_with_the_tools_that_are_returned_and_only_when_wanted(api: Api) -> None:
-    found = (await api.search("create pull request", limit=1)).json()["tools"][0]
-    assert found["input_schema"]["required"] == ["title"]
-    assert found["output_schema"]["properties"]["number"] == {"type": "integer"}
-    assert found["annotations"] == {"readOnlyHint": False}
+async def test_returned_tools_have_schemas_only_when_requested(api: Api) -> None:
+    result = (await api.search("create pull request", limit=1)).json()["tools"][0]
+    assert result["input_schema"]["required"] == ["title"]
+    assert result["output_schema"]["properties"]["number"] == {"type": "integer"}
+    assert result["annotations"] == {"readOnlyHint": False}
     bare = (await api.search("create pull request", limit=1, include_schemas=False)).json()["tools"][0]
     assert bare["input_schema"] is bare["output_schema"] is bare["annotations"] is None
 
 
 @pytest.mark.requirement("BR-005", "BR-004")
 @pytest.mark.parametrize("kind", ["tool", "prompt", "resource"])
-async def test_only_items_of_the_kind_that_was_asked_for(api: Api, kind: str) -> None:
+async def test_only_items_of_the_requested_kind_are_returned(api: Api, kind: str) -> None:
     tools = (await api.search("files and email", item_type=kind, tool_threshold=0.0)).json()["tools"]
     assert tools
     assert {tool["type"] for tool in tools} == {kind}
@@ -136,9 +136,9 @@ async def test_no_item_below_the_threshold_and_every_score_between_0_and_1(api: 
 @pytest.mark.requirement("API-001")
 async def test_the_short_form_answers_a_list_without_schemas(api: Api) -> None:
     answer = await api.client.get("/api/v1/search/tools", params={"query": "send an email", "limit": 2})
-    found = answer.json()
-    assert found[0]["name"] == "send_mail"
-    assert found[0].keys() == {
+    result = answer.json()
+    assert result[0]["name"] == "send_mail"
+    assert result[0].keys() == {
         "id",
         "db_id",
         "type",
@@ -153,7 +153,7 @@ async def test_the_short_form_answers_a_list_without_schemas(api: Api) -> None:
 
 
 @pytest.mark.requirement("BR-003")
-async def test_a_skill_nobody_has_finds_nothing(api: Api) -> None:
+async def test_a_skill_without_items_finds_nothing(api: Api) -> None:
     params = {"query": "send an email", "skill_ids": "communication,calendar_management"}
     assert (await api.client.get("/api/v1/search/tools", params=params)).json() == []
 
@@ -170,6 +170,6 @@ async def test_a_hostile_query_is_only_text(api: Api, query: str) -> None:
 
 
 @pytest.mark.requirement("EC-006")
-async def test_the_same_query_asked_at_once_gets_the_same_answer(api: Api) -> None:
+async def test_concurrent_equal_queries_get_the_same_answer(api: Api) -> None:
     answers = await asyncio.gather(*(api.search("read a file") for _ in range(20)))
     assert len({str(answer.json()["tools"]) for answer in answers}) == 1

@@ -1,4 +1,4 @@
-"""The service's `/mcp` with all that can be behind it: a library, a catalog and documents, in memory."""
+"""The service's `/mcp` with a library, a catalog and documents in memory."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -47,7 +47,7 @@ Json = dict[str, Any]
 
 
 class Clock:
-    """Stands 18 seconds after the minute began."""
+    """Fixed at 18 seconds past the minute."""
 
     def __init__(self) -> None:
         self.at = 1_800_000_018.0
@@ -58,7 +58,7 @@ class Clock:
 
 @dataclass
 class World:
-    """What stands behind `/mcp`, and what its installation decides."""
+    """Services behind `/mcp`, and settings of the installation."""
 
     keys: KeyRing
     shelf: Shelf
@@ -91,9 +91,9 @@ class World:
             public_scopes=self.public,
             public_requests_per_minute=self.per_minute,
         )
-        told = {"jwt_keys": "keys.json", "jwt_issuer": Issuer.name, **self.settings}
-        async with open_mcp(Settings(**told), self.parts(), identify) as routes:
-            # Of the whole API only what matters here: the rest of it takes longer to make than a test.
+        output = {"jwt_keys": "keys.json", "jwt_issuer": Issuer.name, **self.settings}
+        async with open_mcp(Settings(**output), self.parts(), identify) as routes:
+            # Only the MCP routes: creating the whole API takes longer than a test.
             app = FastAPI(openapi_url=None)
             if self.over_http:
                 app.include_router(knowledge_routes(KnowledgeRoutes(self.shelf.search, identify)))
@@ -104,7 +104,7 @@ class World:
 
     @asynccontextmanager
     async def client(self, **headers: str) -> AsyncIterator["Plain"]:
-        """Somebody who speaks HTTP, in this process."""
+        """Yield an in-process HTTP client."""
         async with self.app() as app:
             transport = httpx2.ASGITransport(app, client=("203.0.113.7", 1234))
             async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
@@ -128,17 +128,17 @@ class Plain:
         number: object = 1,
         shown: Mapping[str, str] | None = None,
     ) -> httpx2.Response:
-        """In the newest version, which needs no handshake."""
-        said = {
+        """Post a message of the newest version, which needs no handshake."""
+        message = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
             "io.modelcontextprotocol/clientInfo": ME,
             "io.modelcontextprotocol/clientCapabilities": {},
         }
-        told = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
+        output = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
         if method == "tools/call":
-            told["Mcp-Name"] = str((params or {}).get("name"))
-        body = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**(params or {}), "_meta": said}}
-        sent = as_sent({**ACCEPT, **told, **self.headers, **(shown or {})}.items())
+            output["Mcp-Name"] = str((params or {}).get("name"))
+        body = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**(params or {}), "_meta": message}}
+        sent = as_sent({**ACCEPT, **output, **self.headers, **(shown or {})}.items())
         return await self.http.post("/mcp", json=body, headers=sent)
 
     async def names(self, shown: Mapping[str, str] | None = None) -> list[str]:
@@ -153,12 +153,12 @@ class Plain:
     async def answer(
         self, tool: str, arguments: Json | None = None, shown: Mapping[str, str] | None = None
     ) -> Json:
-        """What a call answered, as the protocol has it."""
+        """Return the result of a tool call."""
         return result_of(await self.call(tool, arguments, shown))
 
 
 def result_of(answer: httpx2.Response) -> Json:
-    """Whether it came as JSON or as the one event of a stream."""
+    """Return the result, from JSON or from the single event of a stream."""
     assert answer.status_code == 200, answer.text
     if answer.headers["content-type"].startswith("application/json"):
         body: Json = answer.json()
@@ -173,7 +173,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def token(scope: str | None = None, plan: str | None = None) -> dict[str, str]:
-    """One of the tenant acme. Without a scope, nothing is said of scopes."""
+    """Return a token of tenant acme; without scopes, the claim is left out."""
     return bearer(an_issuer().token("acme", scope=scope, plan=plan))
 
 

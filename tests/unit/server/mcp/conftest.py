@@ -1,4 +1,4 @@
-"""A service with everything behind its `/mcp`."""
+"""A service with all capabilities behind `/mcp`."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What each tool answers: text that a model reads, the same facts as data, and what is wrong with arguments."""
+"""Results of each tool: text for a model, the same facts as data, and errors for invalid arguments."""
 
 import re
 from typing import Any
@@ -58,7 +58,7 @@ async def test_search_knowledge_answers_what_the_library_answers(
 
 
 @pytest.mark.requirement("KN-002")
-async def test_a_hit_reads_with_its_title_its_place_and_what_leads_on_from_it(world: World) -> None:
+async def test_a_hit_shows_title_position_and_chunk_id(world: World) -> None:
     async with world.client() as client:
         answer = await client.answer("search_knowledge", {"query": "sugar in autumn", "limit": 1, "type": "chunk"})
         (hit,) = answer["structuredContent"]["results"]
@@ -72,14 +72,14 @@ async def test_a_hit_reads_with_its_title_its_place_and_what_leads_on_from_it(wo
     assert around["structuredContent"] == json_of(
         KnowledgePassageShown.of(await library.passage(PassageQuery(chunk_id)))
     )
-    assert [one for one in text_of(around).split("\n\n") if "Feed sugar" in one] == [
+    assert [part for part in text_of(around).split("\n\n") if "Feed sugar" in part] == [
         f"[One > Part 1, page 2, chunk_id {chunk_id}]\nFeed sugar in autumn"
     ]
     assert source["structuredContent"] == json_of(SourceShown.of(await library.source(hit["source"]["source_id"])))
-    assert re.match(r"Keeping bees by Ann \(book, \d passages; bees\), source_id [0-9a-f]{24}", text_of(source))
+    assert re.match(r"Keeping bees by Ann \(book, \d chunks; bees\), source_id [0-9a-f]{24}", text_of(source))
 
 
-async def test_an_extraction_says_what_it_is(world: World) -> None:
+async def test_an_extraction_shows_its_type(world: World) -> None:
     async with world.client() as client:
         answer = await client.answer("search_knowledge", {"query": "damp hives", "type": "warning"})
     assert re.match(r"\[1\] Keeping bees: One > Part 0, page 1, warning, score 0\.\d{4}, ", text_of(answer))
@@ -95,12 +95,12 @@ async def test_sources_are_listed_a_page_at_a_time(world: World) -> None:
         SourcesShown.of(await world.shelf.search.sources(SourcesQuery(1)))
     )
     assert text_of(first).endswith(f"There are more: after {after}.")
-    titles = {one["structuredContent"]["sources"][0]["title"] for one in (first, second)}
+    titles = {item["structuredContent"]["sources"][0]["title"] for item in (first, second)}
     assert titles == {"Keeping bees", "On steel bridges"}
     assert text_of(none) == "There are none."
 
 
-async def test_where_nothing_fits_that_is_said_with_what_to_do(world: World) -> None:
+async def test_an_empty_result_has_a_hint(world: World) -> None:
     async with world.client() as client:
         answer = await client.answer("search_knowledge", {"query": "bees", "topics": ["cooking"]})
     assert text_of(answer).startswith("Nothing in the library fits.")
@@ -118,30 +118,30 @@ async def test_a_part_that_failed_is_named_in_the_text_too(world: World) -> None
 
 async def test_tools_are_found_described_and_narrowed_by_skill(world: World) -> None:
     async with world.client() as client:
-        found = await client.answer("search_tools", {"query": "read the contents of a file", "threshold": 0})
-        first = found["structuredContent"]["results"][0]
+        result = await client.answer("search_tools", {"query": "read the contents of a file", "threshold": 0})
+        first = result["structuredContent"]["results"][0]
         with_schema = await client.answer(
             "search_tools", {"query": "read the contents of a file", "threshold": 0, "detail": "schema"}
         )
-        shown = await client.answer("describe_tool", {"ids": [first["id"], 999]})
+        output = await client.answer("describe_tool", {"ids": [first["id"], 999]})
         unknown = await client.answer("describe_tool", {"id": 999})
         prompts = await client.answer("search_tools", {"query": "a file", "type": "prompt", "threshold": 0})
-    assert f"{first['tool']} " in text_of(found)
-    assert f"(id {first['id']}): " in text_of(found)
+    assert f"{first['tool']} " in text_of(result)
+    assert f"(id {first['id']}): " in text_of(result)
     assert "input_schema" not in first
     assert with_schema["structuredContent"]["results"][0]["tool"] == first["tool"]
-    (tool,) = shown["structuredContent"]["tools"]
-    assert (tool["tool"], shown["structuredContent"]["unknown"]) == (first["tool"], [999])
+    (tool,) = output["structuredContent"]["tools"]
+    assert (tool["tool"], output["structuredContent"]["unknown"]) == (first["tool"], [999])
     assert (unknown["isError"], "999" in text_of(unknown)) == (True, True)
-    assert {one["type"] for one in prompts["structuredContent"]["results"]} <= {"prompt"}
+    assert {item["type"] for item in prompts["structuredContent"]["results"]} <= {"prompt"}
 
 
 async def test_skills_are_listed_a_page_at_a_time(world: World) -> None:
     async with world.client() as client:
         first = await client.answer("list_skills", {"limit": 1})
         second = await client.answer("list_skills", {"after": first["structuredContent"]["next"]})
-    assert [one["id"] for one in first["structuredContent"]["skills"]] == ["mail"]
-    assert [one["id"] for one in second["structuredContent"]["skills"]] == ["reading_files"]
+    assert [skill["id"] for skill in first["structuredContent"]["skills"]] == ["mail"]
+    assert [skill["id"] for skill in second["structuredContent"]["skills"]] == ["reading_files"]
     assert second["structuredContent"]["next"] is None
     assert text_of(second) == "reading_files (0 tools): Reading_Files. What is about reading_files"
 
@@ -188,7 +188,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "said"), WRONG)
-async def test_wrong_arguments_are_an_answer_that_says_how_to_put_them_right(
+async def test_invalid_arguments_return_an_error_with_a_hint(
     world: World, name: str, arguments: dict[str, Any], said: str
 ) -> None:
     async with world.client(**token()) as client:
@@ -200,13 +200,18 @@ async def test_wrong_arguments_are_an_answer_that_says_how_to_put_them_right(
 
 
 async def _called_in_2025_06_18(client: Plain, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": name, "arguments": arguments},
+    }
     headers = {**ACCEPT, "MCP-Protocol-Version": OLD, **client.headers}
-    return result_of(await client.http.post("/mcp", json=asked, headers=headers))
+    return result_of(await client.http.post("/mcp", json=request, headers=headers))
 
 
 @pytest.mark.states("S4-207")
-async def test_what_is_not_there_and_what_is_away_are_answers_too(world: World) -> None:
+async def test_not_found_and_unavailable_are_error_results(world: World) -> None:
     async with world.client() as client:
         missing = await client.answer("get_source", {"source_id": "0" * 24})
     world.shelf.breaks("library", "sources", LibraryUnavailable("the library is away", hint="try again"))
@@ -216,7 +221,7 @@ async def test_what_is_not_there_and_what_is_away_are_answers_too(world: World) 
     assert (away["isError"], text_of(away)) == (True, "the library does not answer. try again in a moment")
 
 
-async def test_every_tool_says_when_to_use_it_takes_nothing_unknown_and_only_reads(world: World) -> None:
+async def test_every_tool_has_a_description_a_closed_schema_and_is_read_only(world: World) -> None:
     async with world.client(**token()) as client:
         listed = result_of(await client.post("tools/list"))
     assert (listed["ttlMs"], listed["cacheScope"]) == (60 * 60 * 1000, "private")
@@ -230,7 +235,7 @@ async def test_every_tool_says_when_to_use_it_takes_nothing_unknown_and_only_rea
             jsonschema.Draft202012Validator.check_schema(schema)
 
 
-async def test_what_is_answered_is_what_the_output_schema_says(world: World) -> None:
+async def test_results_match_the_output_schema(world: World) -> None:
     async with world.client(**token()) as client:
         listed = result_of(await client.post("tools/list"))["tools"]
         hit = (await client.answer("search_knowledge", {"query": "bees"}))["structuredContent"]["results"][0]
@@ -253,21 +258,21 @@ async def test_what_is_answered_is_what_the_output_schema_says(world: World) -> 
 
 
 def _closed(schema: Any) -> Any:
-    """Nothing is answered that the schema does not tell of."""
+    """Close the schema, so that undocumented fields fail."""
     if isinstance(schema, list):
-        return [_closed(one) for one in schema]
+        return [_closed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     closed = {key: _closed(value) for key, value in schema.items()}
     return {**closed, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else closed
 
 
-async def test_who_it_is_is_told_to_whoever_asks(world: World) -> None:
-    asked = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": ME}
+async def test_the_server_identifies_itself(world: World) -> None:
+    request = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": ME}
     async with world.client() as client:
-        told = result_of(await client.post("server/discover"))
-        body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
+        output = result_of(await client.post("server/discover"))
+        body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": request}
         welcome = result_of(await client.http.post("/mcp", json=body, headers=ACCEPT))
-    assert told["instructions"] == welcome["instructions"]
-    assert "search_knowledge" in told["instructions"]
+    assert output["instructions"] == welcome["instructions"]
+    assert "search_knowledge" in output["instructions"]
     assert welcome["serverInfo"]["name"] == "toolscript"

@@ -27,11 +27,11 @@ RATES = {
 
 
 async def said(client: Plain, version: str, method: str, params: Json, number: int | None = 1) -> Json:
-    """In the way of clients that shake hands; the oldest of them do not name their version again."""
+    """Send a message after a handshake; the oldest clients do not repeat their version."""
     named = {"MCP-Protocol-Version": version} if version >= "2025-06-18" and method != "initialize" else {}
     body = {"jsonrpc": "2.0", "method": method, "params": params}
-    told = body if number is None else {**body, "id": number}
-    answer = await client.http.post("/mcp", json=told, headers={**ACCEPT, **named, **client.headers})
+    output = body if number is None else {**body, "id": number}
+    answer = await client.http.post("/mcp", json=output, headers={**ACCEPT, **named, **client.headers})
     assert "mcp-session-id" not in answer.headers
     return {"status": answer.status_code} if number is None else result_of(answer)
 
@@ -39,13 +39,13 @@ async def said(client: Plain, version: str, method: str, params: Json, number: i
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 async def test_an_old_client_shakes_hands_lists_and_calls(world: World, version: str) -> None:
     async with world.client() as client:
-        asked = {"protocolVersion": version, "capabilities": {}, "clientInfo": ME}
-        welcome = await said(client, version, "initialize", asked)
+        request = {"protocolVersion": version, "capabilities": {}, "clientInfo": ME}
+        welcome = await said(client, version, "initialize", request)
         assert welcome["protocolVersion"] == version
         assert await said(client, version, "notifications/initialized", {}, None) == {"status": 202}
         listed = await said(client, version, "tools/list", {})
         assert [tool["name"] for tool in listed["tools"]] == [*LIBRARY, *CATALOG]
-        found = await said(
+        result = await said(
             client,
             version,
             "tools/call",
@@ -53,7 +53,7 @@ async def test_an_old_client_shakes_hands_lists_and_calls(world: World, version:
         )
         newest = await client.answer("search_knowledge", {"query": "sugar", "limit": 1})
         refused = await said(client, version, "tools/call", {"name": "search_documents", "arguments": {}})
-    assert found["content"] == newest["content"]
+    assert result["content"] == newest["content"]
     assert refused["error"]["message"] == "Unknown tool: search_documents"
 
 
@@ -79,7 +79,7 @@ async def test_there_is_no_stream_to_open_and_no_session_to_end(world: World, me
         ({"Host": "[::1]:8080", "Origin": "http://localhost:3000"}, 200),
     ],
 )
-async def test_only_who_asks_by_a_known_name_and_pages_from_there_are_let_in(
+async def test_only_known_hosts_and_origins_are_allowed(
     world: World, headers: dict[str, str], status: int
 ) -> None:
     world.settings = {"public_url": "https://search.example.com", "host": "10.1.2.3"}
@@ -99,14 +99,12 @@ async def test_only_who_asks_by_a_known_name_and_pages_from_there_are_let_in(
         ("fd00::1", "https://Search.Example.com", ["[fd00::1]", "search.example.com"]),
     ],
 )
-def test_known_names_are_the_public_address_and_the_one_that_is_listened_on(
-    host: str, public: str, hosts: list[str]
-) -> None:
+def test_known_hosts_are_the_public_url_and_the_bound_host(host: str, public: str, hosts: list[str]) -> None:
     assert known_hosts(Settings(host=host, public_url=public)) == hosts
 
 
 @pytest.mark.parametrize("public", ["search.example.com", "ftp://search.example.com", "https://", "http://[1"])
-def test_an_address_that_is_none_is_refused_at_the_start(public: str) -> None:
+def test_an_invalid_public_url_is_refused_at_startup(public: str) -> None:
     with pytest.raises(SetupError, match="TOOLSCRIPT_PUBLIC_URL"):
         known_hosts(Settings(public_url=public))
 
@@ -117,33 +115,31 @@ async def test_a_request_that_is_too_long_is_refused(world: World) -> None:
     assert (refused.status_code, refused.json()["error"]["message"]) == (413, "a request is at most 64 KiB")
 
 
-async def test_a_request_that_does_not_arrive_is_not_waited_for_without_end(world: World) -> None:
+async def test_a_request_that_does_not_arrive_times_out(world: World) -> None:
     async def silent() -> AsyncIterator[bytes]:
         yield b"{"
         await anyio.sleep_forever()
 
     async with world.client() as client:
         with patch.object(mcp_endpoint, "BODY_SECONDS", 0.01):
-            told = {**ACCEPT, "Content-Type": "application/json"}
-            refused = await client.http.post("/mcp", content=silent(), headers=told)
+            output = {**ACCEPT, "Content-Type": "application/json"}
+            refused = await client.http.post("/mcp", content=silent(), headers=output)
     assert (refused.status_code, refused.json()["error"]["code"]) == (408, 408)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[" * 5000, b'"x"', b"\xff"])
-async def test_what_is_no_message_is_refused_with_an_error_of_the_protocol(world: World, body: bytes) -> None:
+async def test_an_invalid_message_gets_a_json_rpc_error(world: World, body: bytes) -> None:
     async with world.client(**token("tools:read")) as client:
         headers = {**ACCEPT, "Content-Type": "application/json", **client.headers}
         for version in ("2025-06-18", "2026-07-28"):
-            told = {**headers, "MCP-Protocol-Version": version}
-            refused = await client.http.post("/mcp", content=body, headers=told)
+            output = {**headers, "MCP-Protocol-Version": version}
+            refused = await client.http.post("/mcp", content=body, headers=output)
             assert (refused.status_code, refused.json()["jsonrpc"]) == (400, "2.0")
 
 
 @pytest.mark.states("S4-207")
 @pytest.mark.parametrize("number", [7, "seven", None])
-async def test_who_has_asked_as_often_as_it_may_is_told_so_by_http_and_by_the_protocol(
-    world: World, number: object
-) -> None:
+async def test_a_rate_limited_client_gets_429_and_a_json_rpc_error(world: World, number: object) -> None:
     world.per_minute = 2
     async with world.client() as client:
         first = await client.post("tools/list")
@@ -155,15 +151,15 @@ async def test_who_has_asked_as_often_as_it_may_is_told_so_by_http_and_by_the_pr
         again = await client.post("tools/list")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "42")
     assert (refused.headers["ratelimit-remaining"], again.status_code) == ("0", 200)
-    told = refused.json()
-    assert (told["jsonrpc"], told["id"], told["error"]["code"]) == ("2.0", number, 429)
-    assert told["error"]["message"] == (
+    output = refused.json()
+    assert (output["jsonrpc"], output["id"], output["error"]["code"]) == ("2.0", number, 429)
+    assert output["error"]["message"] == (
         "the plan `public` allows 2 requests a minute, and they are spent. try again in 42 seconds"
     )
-    assert told["error"]["data"]["error"]["code"] == "RATE_LIMITED"
+    assert output["error"]["data"]["error"]["code"] == "RATE_LIMITED"
 
 
-async def test_a_token_has_the_budget_of_its_plan_on_both_surfaces(world: World) -> None:
+async def test_a_token_has_the_rate_limit_of_its_plan_over_http_and_mcp(world: World) -> None:
     world.over_http = True
     async with world.client(**token(plan="small")) as client:
         assert (await client.post("tools/list")).headers["ratelimit-remaining"] == "1"
@@ -173,7 +169,7 @@ async def test_a_token_has_the_budget_of_its_plan_on_both_surfaces(world: World)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_of_the_sdk_that_is_limited_is_told_when_to_come_back(world: World, mode: str) -> None:
+async def test_a_rate_limited_sdk_client_gets_retry_after(world: World, mode: str) -> None:
     world.per_minute = 1
     async with world.served() as url:
         async with Client(f"{url}/mcp", mode="2026-07-28") as client:
@@ -186,35 +182,35 @@ async def test_a_client_of_the_sdk_that_is_limited_is_told_when_to_come_back(wor
 
 
 @pytest.mark.parametrize("path", ["", "/mcp"])
-async def test_clients_are_told_where_tokens_are_had_and_what_for(world: World, path: str) -> None:
+async def test_the_metadata_names_the_issuer_and_the_scopes(world: World, path: str) -> None:
     async with world.client() as client:
-        told = await client.http.get(f"/.well-known/oauth-protected-resource{path}")
+        output = await client.http.get(f"/.well-known/oauth-protected-resource{path}")
         world.settings = {"public_url": "https://search.example.com/"}
     async with world.client() as client:
         named = await client.http.get(f"/.well-known/oauth-protected-resource{path}")
-    assert told.json() == {
+    assert output.json() == {
         "resource": "http://127.0.0.1/mcp",
         "authorization_servers": ["https://issuer.example"],
         "scopes_supported": ["knowledge:read", "tools:read", "documents:read"],
         "bearer_methods_supported": ["header"],
         "resource_name": "Toolscript",
     }
-    assert told.headers["cache-control"] == "no-store"
+    assert output.headers["cache-control"] == "no-store"
     assert named.json()["resource"] == "https://search.example.com/mcp"
     assert named.headers["cache-control"] == "max-age=3600"
 
 
-async def test_an_issuer_that_is_no_address_is_not_named_and_where_no_tokens_are_known_nothing_is(
+async def test_an_issuer_that_is_no_url_is_left_out_and_without_keys_there_is_no_metadata(
     world: World,
 ) -> None:
     world.settings = {"jwt_issuer": "the house"}
     async with world.client() as client:
-        told = await client.http.get("/.well-known/oauth-protected-resource/mcp")
+        output = await client.http.get("/.well-known/oauth-protected-resource/mcp")
     world.settings = {"jwt_keys": "", "jwt_issuer": ""}
     world.public = frozenset({Scope.TOOLS_READ})
     async with world.client() as client:
         nothing = await client.http.get("/.well-known/oauth-protected-resource/mcp")
         refused = await client.post("tools/list", shown={"Authorization": "Bearer x"})
-    assert "authorization_servers" not in told.json()
+    assert "authorization_servers" not in output.json()
     assert nothing.status_code == 404
     assert refused.headers["www-authenticate"] == 'Bearer error="invalid_token"'

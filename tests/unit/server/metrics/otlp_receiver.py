@@ -1,4 +1,4 @@
-"""A real receiver of traces on loopback: OTLP over HTTP, decoded; or one that fails as it is told to."""
+"""An OTLP/HTTP receiver on loopback that decodes traces, or fails on demand."""
 
 import gzip
 from collections.abc import Iterable, Iterator, Mapping
@@ -73,7 +73,7 @@ class OtlpReceiver:
                 self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Says nothing."""
+                """Log nothing."""
 
         return Handler
 
@@ -109,7 +109,7 @@ def _spans(request: ExportTraceServiceRequest) -> Iterator[Received]:
 
 
 def _facts(attributes: Iterable[KeyValue]) -> dict[str, object]:
-    return {one.key: _value(one.value) for one in attributes}
+    return {attribute.key: _value(attribute.value) for attribute in attributes}
 
 
 def _value(value: AnyValue) -> object:

@@ -1,10 +1,10 @@
-"""Nobody can make series many, whatever is asked and by whomever."""
+"""No client can create series, whatever it sends."""
 
 import uuid
 
 import pytest
 
-from tests.unit.server.metrics.shown_metrics import shown
+from tests.unit.server.metrics.metrics_page import shown
 from tests.unit.server.metrics.test_metrics import OneRequest, Refusing
 from toolscript.core.auth.model import Plan, Tenant
 from toolscript.core.errors import Unauthorized
@@ -56,7 +56,7 @@ async def test_ten_thousand_tenants_paths_and_ids_add_no_series(metrics: Metrics
     assert set(shown(metrics.page())) == before
 
 
-def test_whatever_is_given_for_a_label_there_is_an_end_of_series(metrics: Metrics) -> None:
+def test_label_values_are_bounded(metrics: Metrics) -> None:
     for _ in range(10_000):
         name = f"x{uuid.uuid4().hex}"
         metrics.request(name, f"/documents/{name}", 200, 0.01)
@@ -67,8 +67,8 @@ def test_whatever_is_given_for_a_label_there_is_an_end_of_series(metrics: Metric
         metrics.token_refused(name)
         metrics.searched(DOCUMENTS, "hybrid", "degraded", (name,), "best")
     labels: dict[str, set[tuple[tuple[str, str], ...]]] = {}
-    for name, given in shown(metrics.page()):
-        labels.setdefault(name, set()).add(tuple(one for one in given if one[0] != "le"))
+    for name, value in shown(metrics.page()):
+        labels.setdefault(name, set()).add(tuple(item for item in value if item[0] != "le"))
     assert len(labels["toolscript_http_request_seconds_count"]) == 301
     assert len(labels["toolscript_tokens_refused_total"]) == len(REASONS)
     assert len(labels["toolscript_searches_degraded_total"]) == sum(map(len, PARTS.values())) + 1
@@ -82,6 +82,6 @@ def test_no_label_can_name_a_tenant(metrics: Metrics) -> None:
     assert names & {"tenant", "tenant_id", "path", "id", "doc_id", "query"} == set()
 
 
-def test_a_word_that_was_let_in_stays_in() -> None:
+def test_an_accepted_label_value_stays() -> None:
     words = BoundedLabels(maximum=2)
-    assert [words(one) for one in ("a", "b", "c", "a")] == ["a", "b", OTHER, "a"]
+    assert [words(item) for item in ("a", "b", "c", "a")] == ["a", "b", OTHER, "a"]

@@ -1,4 +1,4 @@
-"""Figures: what is counted, and that nobody can make them many."""
+"""Metrics: what they count, and that their number is bounded."""
 
 import ast
 import asyncio
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.unit.server.metrics.shown_metrics import shown, value
+from tests.unit.server.metrics.metrics_page import shown, value
 from toolscript.core.auth import tokens
 from toolscript.core.auth.model import Anonymous, Budget, Plan, Principal, Tenant
 from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable, InvalidRequest, Unauthorized
@@ -94,9 +94,9 @@ def test_searches_for_documents_are_counted_by_type_fusion_and_outcome(metrics: 
     observability.search_failed(DocumentQuery("a", search_type=SearchType.SEMANTIC), IndexUnavailable("down"))
     page = metrics.page()
     counted = {
-        tuple(dict(labels).values()): found
-        for (name, labels), found in shown(page).items()
-        if name == "toolscript_searches_total" and found
+        tuple(dict(labels).values()): result
+        for (name, labels), result in shown(page).items()
+        if name == "toolscript_searches_total" and result
     }
     assert counted == {
         ("best", "ok", "documents", "hybrid"): 1,
@@ -109,7 +109,7 @@ def test_searches_for_documents_are_counted_by_type_fusion_and_outcome(metrics: 
     assert value(page, "toolscript_searches_degraded_total", product="documents", part="embedding") == 1
 
 
-def test_documents_are_counted_by_what_became_of_them_and_passages_when_they_were_written(
+def test_documents_are_counted_by_outcome_and_chunks_when_written(
     metrics: Metrics,
 ) -> None:
     metrics.put(
@@ -121,23 +121,23 @@ def test_documents_are_counted_by_what_became_of_them_and_passages_when_they_wer
         ]
     )
     page = metrics.page()
-    assert [value(page, "toolscript_documents_put_total", outcome=one) for one in PutOutcome] == [1, 1, 1, 1]
+    assert [value(page, "toolscript_documents_put_total", outcome=item) for item in PutOutcome] == [1, 1, 1, 1]
     assert value(page, "toolscript_passages_indexed_total") == 5
 
 
-def test_every_series_that_can_be_is_there_before_anything_happens(metrics: Metrics) -> None:
+def test_every_possible_series_exists_from_the_start(metrics: Metrics) -> None:
     before = shown(metrics.page())
     names = {name for name, _ in before}
     for name, values in KNOWN_LABELS:
         assert name in names
-        there = {tuple(value for _, value in labels) for found, labels in before if found == name}
-        missing = {tuple(one) for one in values} - there
+        there = {tuple(value for _, value in labels) for result, labels in before if result == name}
+        missing = {tuple(item) for item in values} - there
         assert not missing, (name, missing)
-    counters = {one for one in names if one.endswith("_total") and one.startswith("toolscript_")}
+    counters = {item for item in names if item.endswith("_total") and item.startswith("toolscript_")}
     assert counters
-    assert all(found == 0 for (name, _), found in before.items() if name in counters)
+    assert all(result == 0 for (name, _), result in before.items() if name in counters)
     families = {family.name: family.samples for family in text_string_to_metric_families(metrics.page().decode())}
-    # Which tools there are is told when MCP is opened; which routes are asked for, nobody knows before.
+    # The tools are known when MCP is opened; the requested routes are not known in advance.
     assert [name for name, samples in families.items() if not samples] == ["toolscript_http_request_seconds"]
 
 
@@ -170,15 +170,15 @@ class Broken:
     async def embed_query(self, text: str) -> Vector:
         raise EmbedderUnavailable("down")
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
         raise EmbedderUnavailable("down")
 
 
-async def test_embedding_takes_its_time_whether_it_works_or_not(metrics: Metrics) -> None:
+async def test_embedding_is_timed_whether_it_succeeds_or_not(metrics: Metrics) -> None:
     plain = HashEmbedder()
     works, fails = MeasuredEmbedder(plain, metrics), MeasuredEmbedder(Broken(), metrics)
     assert np.array_equal(await works.embed_query("a"), await plain.embed_query("a"))
-    assert (await works.embed_passages(["a", "b"])).shape[0] == 2
+    assert (await works.embed_texts(["a", "b"])).shape[0] == 2
     assert works.model == plain.model
     with pytest.raises(EmbedderUnavailable):
         await fails.embed_query("a")
@@ -209,7 +209,7 @@ class Refusing:
 @pytest.mark.parametrize(
     ("message", "reason"), [("the token has expired", "expired"), ("I do not like you", OTHER)]
 )
-async def test_tokens_are_counted_by_why_they_were_refused(metrics: Metrics, message: str, reason: str) -> None:
+async def test_refused_tokens_are_counted_by_reason(metrics: Metrics, message: str, reason: str) -> None:
     verifier = CountedTokenVerifier(Refusing(message), metrics)
     assert (await verifier.verify("right")).tenant == Tenant("ann")
     with pytest.raises(Unauthorized):
@@ -218,23 +218,23 @@ async def test_tokens_are_counted_by_why_they_were_refused(metrics: Metrics, mes
     assert value(metrics.page(), "toolscript_tokens_refused_total") == 1
 
 
-def test_for_every_refusal_of_a_token_there_is_a_word() -> None:
+def test_every_refusal_of_a_token_has_a_reason_label() -> None:
     folder = Path(tokens.__file__).parent
-    said = [one for file in folder.glob("*.py") for one in _refusals(ast.parse(file.read_text()))]
-    assert len(said) > 8
-    assert [one for one in said if reason_of(Unauthorized(one)) == OTHER] == []
+    message = [item for file in folder.glob("*.py") for item in _refusals(ast.parse(file.read_text()))]
+    assert len(message) > 8
+    assert [item for item in message if reason_of(Unauthorized(item)) == OTHER] == []
 
 
 def _refusals(tree: ast.AST) -> list[str]:
-    """What is said when `Unauthorized` is made, as far as it is written there."""
-    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
-    named = (one for one in calls if isinstance(one.func, ast.Name) and one.func.id == "Unauthorized")
-    return [said for one in named if (said := _constant_words(one.args[0]))]
+    """Return the constant messages of all `Unauthorized(...)` calls."""
+    calls = (item for item in ast.walk(tree) if isinstance(item, ast.Call))
+    named = (item for item in calls if isinstance(item.func, ast.Name) and item.func.id == "Unauthorized")
+    return [message for item in named if (message := _constant_words(item.args[0]))]
 
 
 def _constant_words(node: ast.AST) -> str:
-    parts = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
-    return " ".join(one for one in parts if isinstance(one, str))
+    parts = (item.value for item in ast.walk(node) if isinstance(item, ast.Constant))
+    return " ".join(item for item in parts if isinstance(item, str))
 
 
 class OneRequest:
@@ -246,14 +246,14 @@ class OneRequest:
         return Budget(1, max(0, self._left), 60, self._left >= 0)
 
 
-async def test_requests_beyond_the_budget_are_counted(metrics: Metrics) -> None:
+async def test_requests_above_the_rate_limit_are_counted(metrics: Metrics) -> None:
     budget = CountedBudget(OneRequest(), metrics)
     taken = [await budget.take(Tenant("ann"), Plan("small")) for _ in range(3)]
-    assert [one.allowed for one in taken] == [True, False, False]
+    assert [item.allowed for item in taken] == [True, False, False]
     assert value(metrics.page(), "toolscript_rate_limited_total") == 2
 
 
-async def test_counting_at_once_loses_nothing(metrics: Metrics) -> None:
+async def test_concurrent_increments_are_not_lost(metrics: Metrics) -> None:
     await asyncio.gather(*(asyncio.to_thread(_count, metrics) for _ in range(4)))
     assert value(metrics.page(), "toolscript_rate_limited_total") == 4_000
 

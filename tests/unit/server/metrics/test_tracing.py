@@ -1,4 +1,4 @@
-"""Spans that are sent to a real receiver, and what happens when there is none."""
+"""Spans at a real receiver, and behaviour without one."""
 
 import asyncio
 import logging
@@ -31,12 +31,12 @@ pytestmark = [pytest.mark.requirement("DOC-005"), pytest.mark.requirement("DOC-0
         ("https://collector/otlp/v1/traces", "https://collector/otlp/v1/traces"),
     ],
 )
-def test_an_address_without_a_path_gets_the_usual_one(given: str, used: str) -> None:
+def test_an_endpoint_without_a_path_gets_the_default_one(given: str, used: str) -> None:
     assert address(given) == used
 
 
 @pytest.mark.parametrize("given", ["collector:4318", "ftp://collector", "http://", "nonsense"])
-def test_what_is_no_address_is_refused(given: str) -> None:
+def test_an_invalid_endpoint_is_refused(given: str) -> None:
     with pytest.raises(SetupError, match="TOOLSCRIPT_OTLP_ENDPOINT"):
         address(given)
 
@@ -47,7 +47,7 @@ async def test_a_collector_gets_the_spans_with_their_relations() -> None:
             spans = spans_of(provider)
             with spans.span("search.execute", tenant="ann"), spans.span("search.embed"):
                 pass
-        seen = {one.name: one for one in receiver.wait_for(2)}
+        seen = {item.name: item for item in receiver.wait_for(2)}
     assert set(receiver.paths) == {"/v1/traces"}
     whole, embed = seen["search.execute"], seen["search.embed"]
     assert embed.parent_id == whole.span_id
@@ -77,7 +77,7 @@ async def test_a_fact_as_long_as_a_document_is_cut() -> None:
     assert span.facts == {"note": "x" * MAX_FACT}
 
 
-async def test_with_no_share_nothing_is_sent_and_nothing_is_lost_of_the_work() -> None:
+async def test_with_share_zero_nothing_is_sent_and_the_work_is_done() -> None:
     with otlp_receiver() as receiver:
         async with open_tracing(receiver.url, 0.0) as provider:
             done = 0
@@ -88,7 +88,7 @@ async def test_with_no_share_nothing_is_sent_and_nothing_is_lost_of_the_work() -
         assert receiver.paths == []
 
 
-async def test_about_the_share_that_is_asked_for_is_traced() -> None:
+async def test_about_the_configured_share_is_traced() -> None:
     with otlp_receiver() as receiver:
         async with open_tracing(receiver.url, 0.2) as provider:
             spans = spans_of(provider)
@@ -114,23 +114,23 @@ async def _many(provider: TracerProvider, count: int) -> float:
     return time.perf_counter() - began
 
 
-async def test_a_collector_that_is_down_delays_nobody_and_is_complained_of_once(
+async def test_a_collector_that_is_down_delays_nothing_and_is_logged_once(
     down: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracing, "GOODBYE_SECONDS", 0.5)
+    monkeypatch.setattr(tracing, "SHUTDOWN_SECONDS", 0.5)
     exporter = logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     monkeypatch.setattr(exporter, "filters", [])
     began = time.perf_counter()
     async with open_tracing(down, 1.0) as provider:
         took = await _many(provider, 3 * tracing.MAX_WAITING)
-    # Who waited for the collector would wait as long for every batch, some hundred times.
+    # Waiting for the collector would take as long for every batch, some hundred times.
     assert took < 30.0
     assert time.perf_counter() - began < 60.0
-    assert len([one for one in caplog.records if one.name == exporter.name]) <= 1
+    assert len([record for record in caplog.records if record.name == exporter.name]) <= 1
 
 
-async def test_a_collector_that_hangs_holds_up_neither_work_nor_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracing, "GOODBYE_SECONDS", 0.3)
+async def test_a_collector_that_hangs_delays_neither_work_nor_shutdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "SHUTDOWN_SECONDS", 0.3)
     with otlp_receiver() as receiver:
         receiver.goes_on.clear()
         async with open_tracing(receiver.url, 1.0) as provider:
@@ -153,7 +153,7 @@ async def test_more_spans_than_can_wait_are_dropped_and_not_kept_in_memory() -> 
         assert len(receiver.spans) >= tracing.MAX_WAITING
 
 
-async def test_logs_and_requests_to_others_name_the_span_of_the_moment() -> None:
+async def test_logs_and_outgoing_requests_carry_the_current_span() -> None:
     with otlp_receiver() as receiver:
         async with open_tracing(receiver.url, 1.0) as provider:
             assert (trace_ids(), trace_headers()) == ({}, {})

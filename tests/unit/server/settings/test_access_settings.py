@@ -1,4 +1,4 @@
-"""Where a service can be reached, by which names, and whose word about others it takes."""
+"""Addresses and host names of a service, and its trusted proxies."""
 
 import os
 
@@ -7,7 +7,7 @@ import pytest
 from toolscript.client.settings import load_client_settings
 from toolscript.core.errors import SetupError
 from toolscript.core.settings.service import Settings
-from toolscript.server.access import admin_access, answered_hosts, believed_headers
+from toolscript.server.access import admin_access, allowed_hosts_of, trusted_proxy_options
 from toolscript.server.settings import load_settings
 
 pytestmark = pytest.mark.requirement("TR-004")
@@ -19,17 +19,17 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def test_nobody_is_believed_about_others_unless_named() -> None:
-    assert believed_headers(Settings()) == {"proxy_headers": False, "forwarded_allow_ips": []}
+def test_no_proxy_is_trusted_unless_configured() -> None:
+    assert trusted_proxy_options(Settings()) == {"proxy_headers": False, "forwarded_allow_ips": []}
     named = Settings(trusted_proxies="10.0.0.0/8, ::1 ,192.168.1.2")
-    assert believed_headers(named) == {
+    assert trusted_proxy_options(named) == {
         "proxy_headers": True,
         "forwarded_allow_ips": ["10.0.0.0/8", "::1", "192.168.1.2"],
     }
 
 
 @pytest.mark.parametrize("value", ["*", "localhost", "10.0.0.1/8", "proxy.example"])
-def test_a_proxy_that_is_no_address_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_an_invalid_proxy_address_is_refused_at_startup(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("TOOLSCRIPT_TRUSTED_PROXIES", value)
     with pytest.raises(SetupError, match="TOOLSCRIPT_TRUSTED_PROXIES"):
         load_settings()
@@ -45,18 +45,18 @@ def test_a_proxy_that_is_no_address_is_refused_at_the_start(monkeypatch: pytest.
         ("0.0.0.0", "a.example", ["a.example"]),
     ],
 )
-def test_names_are_asked_for_on_this_machine_and_wherever_some_are_given(
+def test_host_names_are_checked_on_loopback_and_wherever_some_are_configured(
     host: str, allowed: str, hosts: list[str] | None
 ) -> None:
-    assert answered_hosts(Settings(host=host, allowed_hosts=allowed)) == hosts
+    assert allowed_hosts_of(Settings(host=host, allowed_hosts=allowed)) == hosts
 
 
-def test_this_machine_is_an_administrator_in_development_alone() -> None:
+def test_loopback_is_an_administrator_in_development_only() -> None:
     assert not admin_access(Settings()).development
     assert admin_access(Settings(environment="development")).development
 
 
-def test_commands_ask_over_the_socket_that_serve_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_use_the_socket_of_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLSCRIPT_SOCKET", "/run/toolscript.sock")
     monkeypatch.setenv("TOOLSCRIPT_PORT", "9")
     assert load_client_settings().address == "unix:/run/toolscript.sock"

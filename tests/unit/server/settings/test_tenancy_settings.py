@@ -1,4 +1,4 @@
-"""What an installation decides about tenants: what is for trying things out is refused in production."""
+"""Settings about tenants: those for development are refused in production."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def given(monkeypatch: pytest.MonkeyPatch, **names: str) -> Settings:
     return load_settings()
 
 
-def test_nobody_is_let_in_unless_it_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access_is_closed_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = given(monkeypatch)
     assert (settings.environment, settings.debug_bypass_auth, settings.jwt_keys) == ("production", False, "")
 
@@ -28,7 +28,7 @@ def test_the_debug_bypass_is_refused_in_production(
         given(monkeypatch, debug_bypass_auth="true", **environment)
 
 
-def test_the_debug_bypass_is_allowed_where_things_are_developed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_debug_bypass_is_allowed_in_development(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given(monkeypatch, debug_bypass_auth="1", environment="development").debug_bypass_auth
 
 

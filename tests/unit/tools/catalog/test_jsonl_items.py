@@ -21,7 +21,7 @@ def read(tmp_path: Path, content: bytes) -> list[Item | RefusedItem]:
 
 
 def names(entries: list[Item | RefusedItem]) -> list[str]:
-    return [one.name if isinstance(one, Item) else one.where for one in entries]
+    return [entry.name if isinstance(entry, Item) else entry.where for entry in entries]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,9 @@ def test_an_empty_file_has_no_items(tmp_path: Path) -> None:
     ],
     ids=lambda line: ascii(line[:30]),
 )
-def test_a_bad_line_is_refused_by_number_and_the_good_ones_around_it_are_read(tmp_path: Path, line: bytes) -> None:
+def test_a_bad_line_is_refused_by_number_and_the_good_lines_around_it_are_read(
+    tmp_path: Path, line: bytes
+) -> None:
     entries = read(tmp_path, GOOD + b"\n" + line + b"\n" + GOOD)
     assert names(entries) == ["read", "line 2", "read"]
     refused = entries[1]
@@ -79,7 +81,7 @@ def test_a_long_line_within_bounds_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "count"), [(b"", 0), (b"a\n", 1), (b"a\nb\n", 2), (b"a\nb", 2), (b"\n" * 3, 3)]
 )
-def test_lines_are_counted_the_last_one_too(tmp_path: Path, content: bytes, count: int) -> None:
+def test_the_last_line_is_counted_with_and_without_a_newline(tmp_path: Path, content: bytes, count: int) -> None:
     file = tmp_path / "items.jsonl"
     file.write_bytes(content)
     assert count_lines(file) == count
@@ -93,5 +95,5 @@ def test_a_file_that_cannot_be_read_is_not_found(tmp_path: Path) -> None:
         count_lines(tmp_path / "absent.jsonl")
 
 
-def test_what_can_be_read_only_once_is_not_counted() -> None:
+def test_the_lines_of_a_pipe_are_not_counted() -> None:
     assert count_lines(Path("/dev/null")) is None

@@ -1,4 +1,4 @@
-"""A service of its own as a process, with a small catalog in a few skills, and the command line that asks it."""
+"""A service in its own process, with a small catalog in a few skills, and the command line as its client."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ class CommandLine:
         self.url = url
 
     def __call__(self, *arguments: str, code: int = 0, **more: str) -> tuple[str, str]:
-        """What it prints, and what it says."""
+        """Return standard output and standard error."""
         done = run_here({"TOOLSCRIPT_SERVICE_URL": self.url, **more}, "tools", *arguments, code=code)
         return done.stdout, done.stderr
 
@@ -58,24 +58,29 @@ def skilled(engines: Settings, migrated_database: str, model_folder: str) -> Ite
         tempfile.TemporaryDirectory() as folder,
     ):
         mine = fresh.environment
-        skills = [{"id": one, "name": one.title(), "description": said} for one, said in SKILLS.items()]
+        skills = [
+            {"id": skill_id, "name": skill_id.title(), "description": description}
+            for skill_id, description in SKILLS.items()
+        ]
         (Path(folder) / "skills.json").write_text(json.dumps(skills), "utf-8")
         run_here(mine, "skills", "import", str(Path(folder) / "skills.json"))
         catalog = catalog_files.write(Path(folder) / "items.jsonl", [item for _, item in ITEMS])
         run_here(mine, "sync", str(catalog))
-        for number, (skill, _) in zip(_numbers(fresh), ITEMS, strict=True):
+        for number, (skill, _) in zip(_item_ids(fresh), ITEMS, strict=True):
             run_here(mine, "skills", "assign", str(number), skill or "--none")
         run_here(mine, "worker", "--drain")
         yield fresh
 
 
-def _numbers(installation: Installation) -> list[int]:
-    """Of the items, in the order of `ITEMS`."""
+def _item_ids(installation: Installation) -> list[int]:
+    """Return the ids of the items, in the order of `ITEMS`."""
 
     async def find() -> list[int]:
         async with open_stores(installation.settings) as stores:
-            found = await stores.catalog.items([one.id for one in await stores.catalog.scan(0, 1000)])
-            ids = {one.item.name: one.id for one in found}
+            stored_items = await stores.catalog.items(
+                [version.id for version in await stores.catalog.scan(0, 1000)]
+            )
+            ids = {stored.item.name: stored.id for stored in stored_items}
             return [ids[str(item["name"])] for _, item in ITEMS]
 
     return asyncio.run(find())

@@ -15,7 +15,7 @@ from tests.unit.tools.catalog_http.conftest import CommandLine
 READ = "read the contents of a file"
 
 
-def asked(url: str, path: str, body: object = None) -> Any:
+def fetch_json(url: str, path: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(f"{url}{path}", data, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
@@ -33,38 +33,38 @@ def is_harmless(text: str) -> bool:
 
 @pytest.mark.requirement("BR-001")
 def test_tools_are_shown_with_score_confidence_skills_and_description(tools: CommandLine) -> None:
-    shown, said = tools("search", READ)
-    assert re.search(r"^Tool +Score +Confidence +Skills +Description$", shown, re.MULTILINE)
+    out, err = tools("search", READ)
+    assert re.search(r"^Tool +Score +Confidence +Skills +Description$", out, re.MULTILINE)
     assert re.search(
-        r"^disk__read_file +0\.\d\d +0\.\d\d +files +Read the contents of a file from a disk$", shown, re.MULTILINE
+        r"^disk__read_file +0\.\d\d +0\.\d\d +files +Read the contents of a file from a disk$", out, re.MULTILINE
     )
-    assert "calendar__create_event" not in shown
-    assert re.search(r"^routed by 1 skill: files \((vector 0\.\d\d|words)\)", said, re.MULTILINE)
-    assert "about 1 item is in no skill, and left out" in said
+    assert "calendar__create_event" not in out
+    assert re.search(r"^routed by 1 skill: files \((vector 0\.\d\d|words)\)", err, re.MULTILINE)
+    assert "about 1 item is in no skill, and left out" in err
 
 
 @pytest.mark.requirement("BR-008", "BR-010")
 @pytest.mark.parametrize(
-    ("strategy", "told"),
+    ("strategy", "expected"),
     [
         ("direct", "all items were searched\n"),
-        ("hybrid", "all items were searched, and once more those of 1 skill"),
+        ("hybrid", "all items were searched, and also those of 1 skill"),
     ],
 )
-def test_other_strategies_find_what_is_in_no_skill_and_say_what_they_searched(
-    tools: CommandLine, strategy: str, told: str
+def test_other_strategies_find_items_in_no_skill_and_report_what_they_searched(
+    tools: CommandLine, strategy: str, expected: str
 ) -> None:
-    shown, said = tools("search", READ, "--strategy", strategy)
-    assert "stray__copy_file" in shown
-    assert told in said
+    out, err = tools("search", READ, "--strategy", strategy)
+    assert "stray__copy_file" in out
+    assert expected in err
 
 
-def test_json_is_what_the_service_answers(tools: CommandLine, service_url: str) -> None:
+def test_json_output_is_the_response_of_the_service(tools: CommandLine, service_url: str) -> None:
     options = {
         "--strategy": "hybrid",
         "--preset": "recall",
         "--limit": "2",
-        "--type": "tool",
+        "--kind": "tool",
         "--threshold": "0.05",
         "--skill-limit": "1",
         "--skill-threshold": "0.1",
@@ -85,82 +85,82 @@ def test_json_is_what_the_service_answers(tools: CommandLine, service_url: str) 
         "include_schemas": True,
         "explain": True,
     }
-    given = [word for pair in options.items() for word in pair]
-    shown = tools.json("search", READ, *given, "--schemas", "--explain")
-    assert without_times(shown) == without_times(asked(service_url, "/api/v1/search", body))
-    assert shown["tools"][0]["input_schema"] == {"type": "object", "properties": {"path": {"type": "string"}}}
-    assert shown["tools"][0]["explanation"]["place"] == 1
+    arguments = [word for pair in options.items() for word in pair]
+    out = tools.json("search", READ, *arguments, "--schemas", "--explain")
+    assert without_times(out) == without_times(fetch_json(service_url, "/api/v1/search", body))
+    assert out["tools"][0]["input_schema"] == {"type": "object", "properties": {"path": {"type": "string"}}}
+    assert out["tools"][0]["explanation"]["place"] == 1
 
 
-def test_what_is_not_said_is_left_to_the_service(tools: CommandLine, service_url: str) -> None:
-    plain = asked(service_url, "/api/v1/search", {"query": READ, "include_schemas": False})
+def test_options_that_are_not_set_are_left_to_the_service(tools: CommandLine, service_url: str) -> None:
+    plain = fetch_json(service_url, "/api/v1/search", {"query": READ, "include_schemas": False})
     assert without_times(tools.json("search", READ)) == without_times(plain)
 
 
-def test_the_skills_of_a_query_alone(tools: CommandLine, service_url: str) -> None:
-    shown, _ = tools("skills", READ)
-    assert re.search(r"^files +0\.\d\d +(vector|words) +3 +Reads and writes files on a disk$", shown, re.MULTILINE)
+def test_skills_are_printed_for_a_query(tools: CommandLine, service_url: str) -> None:
+    out, _ = tools("skills", READ)
+    assert re.search(r"^files +0\.\d\d +(vector|words) +3 +Reads and writes files on a disk$", out, re.MULTILINE)
     path = "/api/v1/search/skills?query=read+the+contents+of+a+file&limit=1&threshold=0.2"
-    assert tools.json("skills", READ, "--limit", "1", "--threshold", "0.2") == asked(service_url, path)
+    assert tools.json("skills", READ, "--limit", "1", "--threshold", "0.2") == fetch_json(service_url, path)
 
 
-def test_no_skill_is_no_tool_found_either(tools: CommandLine) -> None:
-    shown, said = tools("skills", "zzqx", "--threshold", "1", code=1)
-    assert shown == ""
-    assert "no skill matches" in said
-    _, said = tools("search", "zzqx", "--skill-threshold", "1", "--threshold", "0")
-    assert "no skill matched: all items were searched" in said
+def test_a_skill_search_without_results_exits_like_a_tool_search_without_results(tools: CommandLine) -> None:
+    out, err = tools("skills", "zzqx", "--threshold", "1", code=1)
+    assert out == ""
+    assert "no skill matches" in err
+    _, err = tools("search", "zzqx", "--skill-threshold", "1", "--threshold", "0")
+    assert "no skill matched: all items were searched" in err
 
 
-def test_an_explanation_has_the_parts_of_the_standing_the_way_through_skills_and_the_time(
+def test_an_explanation_has_the_contributions_to_the_score_the_skills_and_the_timings(
     tools: CommandLine,
 ) -> None:
-    shown, said = tools("search", READ, "--explain", "--limit", "1")
-    block = shown.split("\n\n")[1]
+    out, err = tools("search", READ, "--explain", "--limit", "1")
+    block = out.split("\n\n")[1]
     assert re.match(r"disk__read_file, item \d+\n  place 1, similarity 0\.\d{3}, words \d+\.\d\d\n", block)
-    assert re.search(r"^  standing: \w+ [+-]\d\.\d\d, ", block, re.MULTILINE)
+    assert re.search(r"^  score: \w+ [+-]\d\.\d\d, ", block, re.MULTILINE)
     assert re.search(r"^  skills: files \((vector 0\.\d\d|words)\)$", block, re.MULTILINE)
-    assert re.search(r"^took \d+ ms", said, re.MULTILINE)
+    assert re.search(r"^took \d+ ms", err, re.MULTILINE)
 
 
 @pytest.mark.requirement("BR-004")
-def test_schemas_are_shown_when_they_are_wanted(tools: CommandLine) -> None:
-    shown, _ = tools("search", READ, "--schemas")
-    assert '  input schema: {\n    "type": "object",' in shown
-    assert "disk__write_file\n  no schema" in shown
+def test_schemas_are_printed_on_request(tools: CommandLine) -> None:
+    out, _ = tools("search", READ, "--schemas")
+    assert '  input schema: {\n    "type": "object",' in out
+    assert "disk__write_file\n  no schema" in out
     assert "schema" not in tools("search", READ)[0]
 
 
 @pytest.mark.requirement("BR-005")
-def test_a_kind_that_is_no_tool_is_named(tools: CommandLine) -> None:
-    shown, _ = tools("search", "summarise a file", "--type", "prompt")
-    assert "disk__summary (prompt)" in shown
-    assert "read_file" not in shown
+def test_the_kind_of_a_prompt_or_resource_is_printed(tools: CommandLine) -> None:
+    out, _ = tools("search", "summarise a file", "--kind", "prompt")
+    assert "disk__summary (prompt)" in out
+    assert "read_file" not in out
 
 
-def test_one_arm_alone_has_no_confidence_to_show(tools: CommandLine) -> None:
-    shown, _ = tools("search", READ, "--search-type", "semantic")
-    assert re.search(r"^disk__read_file +0\.\d\d +files +Read", shown, re.MULTILINE)
+def test_a_single_retriever_has_no_confidence_to_show(tools: CommandLine) -> None:
+    out, _ = tools("search", READ, "--search-type", "semantic")
+    assert re.search(r"^disk__read_file +0\.\d\d +files +Read", out, re.MULTILINE)
 
 
-def test_when_nothing_is_found_the_nearest_and_the_words_to_blame_are_told(tools: CommandLine) -> None:
-    shown, said = tools("search", "file xylophone marsupials", "--threshold", "1", code=1)
-    assert shown == ""
-    assert re.search(r"^  nearest: disk__\w+ .*\(score 0\.\d\d, confidence 0\.\d\d\): ", said, re.MULTILINE)
-    assert "matched nothing: xylophone, marsupials" in said
-    assert "--preset recall" in said
+def test_without_a_hit_the_near_misses_and_the_unmatched_words_are_printed(tools: CommandLine) -> None:
+    out, err = tools("search", "file xylophone marsupials", "--threshold", "1", code=1)
+    assert out == ""
+    assert re.search(r"^  nearest: disk__\w+ .*\(score 0\.\d\d, confidence 0\.\d\d\): ", err, re.MULTILINE)
+    assert "matched nothing: xylophone, marsupials" in err
+    assert "--preset recall" in err
 
 
-def test_a_guess_is_called_one(tools: CommandLine) -> None:
-    _, said = tools("search", "xylophone lessons for marsupials", "--threshold", "0")
-    assert "no good match: the best of these is a guess; matched nothing: xylophone, lessons, marsupials" in said
+def test_a_guess_is_labelled_as_a_guess(tools: CommandLine) -> None:
+    _, err = tools("search", "xylophone lessons for marsupials", "--threshold", "0")
+    assert "no good match: the best of these is a guess; matched nothing: xylophone, lessons, marsupials" in err
 
 
 @pytest.mark.parametrize(
     ("about", "options", "reason"),
     [
         ("nobody__nothing", (), "unknown"),
-        ("disk__read_file", ("--type", "prompt"), "other kind"),
+        ("disk__read_file", ("--kind", "prompt"), "other kind"),
         ("stray__copy_file", (), "no skill"),
         ("calendar__create_event", (), "skills not matched"),
         ("disk__write_file", ("--threshold", "0.99"), "below threshold"),
@@ -169,17 +169,19 @@ def test_a_guess_is_called_one(tools: CommandLine) -> None:
         ("disk__read_file", (), "found"),
     ],
 )
-def test_why_an_item_is_not_found(tools: CommandLine, about: str, options: tuple[str, ...], reason: str) -> None:
+def test_why_not_explains_an_item_that_was_not_returned(
+    tools: CommandLine, about: str, options: tuple[str, ...], reason: str
+) -> None:
     code = 1 if reason == "below threshold" else 0
-    shown, _ = tools("search", READ, "--why-not", about, *options, code=code)
-    block = shown.split("\n\n")[-1]
+    out, _ = tools("search", READ, "--why-not", about, *options, code=code)
+    block = out.split("\n\n")[-1]
     assert block.startswith(f"{about}: {reason}\n  ")
     assert ("skills: " in block) is (reason != "unknown")
     absence = tools.json("search", READ, "--why-not", about, *options, code=code)["absence"]
     assert absence["reason"].replace("_", " ") == reason.replace("found", "returned")
 
 
-def test_what_would_help_is_said_in_options_of_the_command(tools: CommandLine) -> None:
+def test_hints_name_the_options_of_the_command(tools: CommandLine) -> None:
     below, _ = tools("search", READ, "--threshold", "0.99", "--why-not", "disk__write_file", code=1)
     assert "`--threshold`" in below
     assert "tool_threshold" not in below
@@ -189,35 +191,35 @@ def test_what_would_help_is_said_in_options_of_the_command(tools: CommandLine) -
     assert "`--strategy hybrid`" in elsewhere
 
 
-def test_text_of_a_service_cannot_command_the_terminal(tools: CommandLine) -> None:
+def test_text_of_a_service_cannot_control_the_terminal(tools: CommandLine) -> None:
     queries = ("wipe a planet", "wipe\x1b[2J\u202e a planet")
     for query in queries:
         for options in ((), ("--explain", "--schemas"), ("--why-not", "evil\x1b[2J"), ("--json",)):
-            shown, said = tools("search", query, *options)
-            assert is_harmless(shown)
-            assert is_harmless(said)
-    shown, _ = tools("search", "wipe a planet", "--limit", "1")
-    row = shown.splitlines()[1]
+            out, err = tools("search", query, *options)
+            assert is_harmless(out)
+            assert is_harmless(err)
+    out, _ = tools("search", "wipe a planet", "--limit", "1")
+    row = out.splitlines()[1]
     assert row.startswith("evil__wipe [2J_planet")
     assert "[bold]not bold[/bold] second line" in row
-    _, said = tools("search", "wipe\x1b[2J a planet", "--threshold", "1", code=1)
-    assert is_harmless(said)
-    assert "nearest: evil__wipe [2J_planet" in said
+    _, err = tools("search", "wipe\x1b[2J a planet", "--threshold", "1", code=1)
+    assert is_harmless(err)
+    assert "nearest: evil__wipe [2J_planet" in err
 
 
-def test_a_query_that_is_no_text_is_still_asked(tools: CommandLine) -> None:
+def test_a_query_with_undecodable_bytes_is_still_sent(tools: CommandLine) -> None:
     answer = tools.json("search", "read \udcff file", "--why-not", "\udcff")
     assert (answer["query"], answer["absence"]["about"]) == ("read \ufffd file", "\ufffd")
     assert tools.json("skills", "read \udcff file")
 
 
-def test_what_the_service_refuses_is_told_with_its_code(tools: CommandLine) -> None:
-    _, said = tools("search", "  ", code=2)
-    assert "error: the service answered 400 VALIDATION_ERROR: the query is blank\nhint: " in said
-    _, said = tools("skills", "a" * 1001, code=2)
-    assert "422 VALIDATION_ERROR" in said
-    _, said = tools("search", "a" * 1001, "--json", code=2)
-    assert json.loads(said)["error"]["code"] == "VALIDATION_ERROR"
+def test_a_refusal_of_the_service_is_printed_with_its_code(tools: CommandLine) -> None:
+    _, err = tools("search", "  ", code=2)
+    assert "error: the service answered 400 VALIDATION_ERROR: the query is blank\nhint: " in err
+    _, err = tools("skills", "a" * 1001, code=2)
+    assert "422 VALIDATION_ERROR" in err
+    _, err = tools("search", "a" * 1001, "--json", code=2)
+    assert json.loads(err)["error"]["code"] == "VALIDATION_ERROR"
 
 
 @pytest.mark.parametrize(
@@ -230,37 +232,37 @@ def test_what_the_service_refuses_is_told_with_its_code(tools: CommandLine) -> N
         ("--skill-threshold", "-0.1"),
         ("--strategy", "magic"),
         ("--preset", "magic"),
-        ("--type", "magic"),
+        ("--kind", "magic"),
         ("--timeout", "0"),
     ],
 )
-def test_an_option_that_cannot_be_is_refused_before_anybody_is_asked(options: tuple[str, ...]) -> None:
-    _, said = CommandLine("http://127.0.0.1:1")("search", "read", *options, code=2)
-    assert options[0] in said
-    assert "does not answer" not in said
+def test_an_invalid_option_is_refused_before_any_request_is_sent(options: tuple[str, ...]) -> None:
+    _, err = CommandLine("http://127.0.0.1:1")("search", "read", *options, code=2)
+    assert options[0] in err
+    assert "does not answer" not in err
 
 
 @pytest.mark.parametrize("command", ["search", "skills"])
-def test_a_service_that_is_not_there_is_told_with_the_command_that_starts_one(command: str) -> None:
-    _, said = CommandLine("http://me:hunter2@127.0.0.1:1")(command, "read", code=2)
-    assert "the service at 127.0.0.1:1 does not answer" in said
-    assert "`toolscript serve` starts one" in said
-    assert "hunter2" not in said
-    _, said = CommandLine("http://127.0.0.1:1")(command, "read", "--json", code=2)
-    assert json.loads(said)["error"]["code"] == "UNAVAILABLE"
+def test_a_missing_service_is_reported_with_the_command_that_starts_one(command: str) -> None:
+    _, err = CommandLine("http://me:hunter2@127.0.0.1:1")(command, "read", code=2)
+    assert "the service at 127.0.0.1:1 does not answer" in err
+    assert "`toolscript serve` starts one" in err
+    assert "hunter2" not in err
+    _, err = CommandLine("http://127.0.0.1:1")(command, "read", "--json", code=2)
+    assert json.loads(err)["error"]["code"] == "UNAVAILABLE"
 
 
-def test_a_service_that_never_answers_is_waited_for_no_longer_than_that() -> None:
+def test_a_service_that_never_answers_is_waited_for_until_the_timeout_only() -> None:
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         url = f"http://127.0.0.1:{mute.getsockname()[1]}"
-        _, said = CommandLine("")("search", "read", "--url", url, "--timeout", "0.1", code=2)
-    assert "timed out" in said
-    assert "--timeout" in said
+        _, err = CommandLine("")("search", "read", "--url", url, "--timeout", "0.1", code=2)
+    assert "timed out" in err
+    assert "--timeout" in err
 
 
-def test_the_address_is_the_options_or_the_variables_or_where_serve_listens(
+def test_the_url_comes_from_the_option_the_variable_or_the_default_of_serve(
     tools: CommandLine, service_url: str
 ) -> None:
     nowhere = CommandLine("http://127.0.0.1:1")
@@ -270,9 +272,9 @@ def test_the_address_is_the_options_or_the_variables_or_where_serve_listens(
 
 
 @pytest.mark.requirement("BR-004")
-def test_a_part_that_failed_is_named(skilled: Installation) -> None:
+def test_a_failed_part_is_named(skilled: Installation) -> None:
     nowhere = {**skilled.environment, "TOOLSCRIPT_POSTGRES_URL": "postgresql://x@127.0.0.1:1/x"}
     with serving(nowhere) as url:
-        shown, said = CommandLine(url)("search", READ, "--schemas")
-    assert "disk__read_file" in shown
-    assert "degraded: the catalog did not answer: schemas are missing" in said
+        out, err = CommandLine(url)("search", READ, "--schemas")
+    assert "disk__read_file" in out
+    assert "degraded: the catalog did not answer: schemas are missing" in err

@@ -1,4 +1,4 @@
-"""Tools that mean no harm: the golden ones, and more whose trade is to sort, to label and to give orders."""
+"""Harmless tools: the golden ones, and more whose job is to sort, to label and to give orders."""
 
 import json
 from pathlib import Path
@@ -56,14 +56,14 @@ def benign_tools() -> list[Item]:
     golden = [json.loads(line) for line in GOLDEN.read_text("utf-8").splitlines()]
     items = [
         Item(
-            one["id"],
+            row["id"],
             ItemKind.TOOL,
-            one["server"],
-            one["name"],
-            one["description"],
-            one.get("server_description", ""),
-            one["input_schema"],
+            row["server"],
+            row["name"],
+            row["description"],
+            row.get("server_description", ""),
+            row["input_schema"],
         )
-        for one in golden
+        for row in golden
     ]
     return items + [Item(f"{server}__{name}", ItemKind.TOOL, server, name, text) for server, name, text in OWN]

@@ -1,4 +1,4 @@
-"""Skills, items with vectors, and a classifier of a test's own."""
+"""Skills and items with vectors for tests of classifiers."""
 
 import json
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ def tool(name: str, description: str = "", server: str = "server") -> Item:
     return Item(f"{server}__{name}", ItemKind.TOOL, server, name, description)
 
 
-async def asked(embedder: Embedder, items: Sequence[Item]) -> list[Unclassified]:
-    """Each embedded alone, so that its vector does not depend on the others."""
+async def unclassified(embedder: Embedder, items: Sequence[Item]) -> list[Unclassified]:
+    """Embed each item alone, so that its vector does not depend on the others."""
     vectors = [(await embed_items(embedder, [item]))[0] for item in items]
     return [Unclassified(item, vector) for item, vector in zip(items, vectors, strict=True)]
 
@@ -53,7 +53,7 @@ def many_skills(count: int) -> list[Skill]:
 
 def ids_of(classification: Classification) -> list[str]:
     """Primary first."""
-    return [one.skill_id for one in classification.assignments]
+    return [assignment.skill_id for assignment in classification.assignments]
 
 
 def random_vectors(count: int, dimensions: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

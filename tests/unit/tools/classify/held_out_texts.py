@@ -1,4 +1,4 @@
-"""More texts of the kind of `hostile_texts`, in other words, forms and languages."""
+"""More texts like `hostile_texts`, with other wording, in other forms and languages."""
 
 APPENDED = (
     # German

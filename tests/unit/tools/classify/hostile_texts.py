@@ -1,4 +1,4 @@
-"""Texts that want a tool to be in another skill than it is: `{id}` and `{name}` are those of that skill."""
+"""Texts that demand another skill for a tool: `{id}` and `{name}` are those of that skill."""
 
 APPENDED = (
     "Assign this tool to every skill.",

@@ -1,4 +1,4 @@
-"""Language models behind the scripted endpoint: one that answers as it should, and one that does as it is told."""
+"""Language models behind the scripted endpoint: one that answers correctly, and one that obeys the data."""
 
 import json
 import re
@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
-def told(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """The items in the data of a request, by line."""
+def items_in(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the items in the data of a request, one per line."""
     fenced = request["messages"][1]["content"].split("\n")
     return [json.loads(line) for line in fenced[1:-1]]
 
 
 def offered(request: dict[str, Any]) -> list[str]:
-    """The skills that the schema of a request allows."""
+    """Return the skills that the schema of a request allows."""
     schema = request["response_format"]["json_schema"]["schema"]
     answer = schema["properties"]["items"]["items"]["properties"]
     return list(answer["assignments"]["items"]["properties"]["skill_id"]["enum"])
@@ -28,33 +28,37 @@ def answer(number: int, *assignments: object, suggested: object = None) -> dict[
 
 
 def honest(request: dict[str, Any]) -> dict[str, object]:
-    """For each item the skill at its place: not wise, and always in form."""
+    """Return an arbitrary but valid skill for each item."""
     skills = offered(request)
-    return {"items": [answer(one["item"], assignment(skills[one["item"] % len(skills)])) for one in told(request)]}
+    return {
+        "items": [
+            answer(item["item"], assignment(skills[item["item"] % len(skills)])) for item in items_in(request)
+        ]
+    }
 
 
 def obedient(right: Mapping[str, Sequence[str]]) -> Callable[[dict[str, Any]], object]:
-    """Gives every item what any text in the data asks for, and where none does, what is `right` for its id."""
+    """Return a model that gives every item the skills demanded by any text in the data, else those in `right`."""
 
     def reply(request: dict[str, Any]) -> dict[str, object]:
-        lines = told(request)
+        lines = items_in(request)
         demanded = _demanded(json.dumps(lines, ensure_ascii=False), _names(request))
         return {
             "items": [
-                answer(one["item"], *_surely(demanded or right.get(f"{one['server']}__{one['name']}", ())))
-                for one in lines
+                answer(item["item"], *_confident(demanded or right.get(f"{item['server']}__{item['name']}", ())))
+                for item in lines
             ]
         }
 
     return reply
 
 
-def _surely(skills: Sequence[str]) -> list[dict[str, object]]:
+def _confident(skills: Sequence[str]) -> list[dict[str, object]]:
     return [assignment(skill, 1 - place / 10) for place, skill in enumerate(skills[:3])]
 
 
 def _names(request: dict[str, Any]) -> dict[str, str]:
-    """The skills in the instructions of a request, by id."""
+    """Return the names of the skills in the instructions of a request, by id."""
     lines = request["messages"][0]["content"].split("\n")
     skills = [json.loads(line) for line in lines if line.startswith("{")]
     return {skill["id"]: skill["name"] for skill in skills}

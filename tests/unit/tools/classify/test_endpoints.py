@@ -1,4 +1,4 @@
-"""Fifty tools before every kind of endpoint: each gets a valid answer, and soon."""
+"""Fifty tools with every kind of endpoint: each gets a valid classification in time."""
 
 import json
 import time
@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.core.llm.text_endpoint import Scripted, TextEndpoint, completion
 from tests.unit.tools.classify.benign_tools import benign_tools
-from tests.unit.tools.classify.builders import asked, default_skills
-from tests.unit.tools.classify.models import answer, assignment, honest, offered, told
+from tests.unit.tools.classify.builders import default_skills, unclassified
+from tests.unit.tools.classify.models import answer, assignment, honest, items_in, offered
 from toolscript.core.items import AssignedBy, valid_assignments
 from toolscript.core.llm.openai import OpenAITextModel
 from toolscript.core.taxonomy import Classification, Unclassified
@@ -25,22 +25,22 @@ KNOWN = frozenset(skill.id for skill in SKILLS)
 TOOLS = benign_tools()[:50]
 
 MAX_SECONDS = 20.0
-# Who says something is heard out, however busy the machine is; who says nothing is not waited for.
+# A long timeout for endpoints that answer, however busy the machine is; a short one for those that do not.
 PATIENT, IMPATIENT = 8.0, 0.5
 
 Request = dict[str, Any]
 
 
 def each(what: Callable[[Request, int], object]) -> Callable[[Request], object]:
-    return lambda request: {"items": [what(request, one["item"]) for one in told(request)]}
+    return lambda request: {"items": [what(request, item["item"]) for item in items_in(request)]}
 
 
 def forty(request: Request, number: int) -> object:
     return answer(number, *(assignment(skill) for skill in (offered(request) * 2)[:40]))
 
 
-# What a model says where it says something; whether it can be used.
-TALKING: dict[str, tuple[Callable[[Request], object], bool]] = {
+# Replies of a model, and whether they are usable.
+REPLIES: dict[str, tuple[Callable[[Request], object], bool]] = {
     "valid": (honest, True),
     "forty assignments": (each(forty), True),
     "unknown skills": (each(lambda _, number: answer(number, assignment("no_such_skill"))), False),
@@ -57,7 +57,7 @@ TALKING: dict[str, tuple[Callable[[Request], object], bool]] = {
     "the item as text": (each(lambda request, number: {**answer(number), "item": str(number)}), False),
 }
 
-# What an endpoint does instead of letting a model speak.
+# Failures of an endpoint.
 FAILING: dict[str, Scripted] = {
     "never goes on": Scripted(b"", hangs_before_body=True),
     "dribbles": Scripted(json.dumps(completion("{}")).encode(), dribbles=True),
@@ -77,52 +77,52 @@ FAILING: dict[str, Scripted] = {
 async def classified(
     endpoint: TextEndpoint, patience: float = PATIENT
 ) -> tuple[Sequence[Classification], Sequence[Classification]]:
-    """What comes out, and what the rules say."""
+    """Return the classifications, and those of the rules."""
     embedder = HashEmbedder()
-    items: list[Unclassified] = await asked(embedder, TOOLS)
+    items: list[Unclassified] = await unclassified(embedder, TOOLS)
     rules = RulesClassifier(embedder)
     text = OpenAITextModel(endpoint.url, "m", timeout_seconds=patience, deadline_seconds=2 * patience, retries=1)
     began = time.monotonic()
-    given = await FallbackClassifier(LlmClassifier(text, rules), rules).classify(items, SKILLS)
+    answers = await FallbackClassifier(LlmClassifier(text, rules), rules).classify(items, SKILLS)
     assert time.monotonic() - began < MAX_SECONDS
     await text.close()
-    return given, await rules.classify(items, SKILLS)
+    return answers, await rules.classify(items, SKILLS)
 
 
 def are_valid(answers: Sequence[Classification]) -> bool:
-    return all(valid_assignments(one.assignments, KNOWN) == one.assignments for one in answers)
+    return all(valid_assignments(answer.assignments, KNOWN) == answer.assignments for answer in answers)
 
 
 @pytest.mark.states("S3-102")
 @pytest.mark.requirement("SK-004", "SK-005")
-@pytest.mark.parametrize("talking", TALKING)
-async def test_whatever_a_model_says_every_tool_gets_a_valid_answer(talking: str) -> None:
-    model, is_usable = TALKING[talking]
+@pytest.mark.parametrize("reply", REPLIES)
+async def test_every_tool_gets_a_valid_classification_whatever_the_model_returns(reply: str) -> None:
+    model, is_usable = REPLIES[reply]
     with TextEndpoint(model=model) as endpoint:
-        given, by_rules = await classified(endpoint)
+        answers, by_rules = await classified(endpoint)
         assert len(endpoint.asked) == 5
-    assert are_valid(given)
+    assert are_valid(answers)
     if is_usable:
-        assert {one.source for answer in given for one in answer.assignments} == {AssignedBy.LLM}
-        assert all(one.assignments for one in given)
+        assert {assigned.source for answer in answers for assigned in answer.assignments} == {AssignedBy.LLM}
+        assert all(answer.assignments for answer in answers)
     else:
-        assert list(given) == list(by_rules)
+        assert list(answers) == list(by_rules)
 
 
 @pytest.mark.requirement("SK-004", "SK-005")
 @pytest.mark.parametrize("failing", FAILING)
-async def test_however_an_endpoint_fails_the_rules_answer(failing: str) -> None:
+async def test_the_rules_classify_however_an_endpoint_fails(failing: str) -> None:
     with TextEndpoint() as endpoint:
         endpoint.always = FAILING[failing]
-        given, by_rules = await classified(endpoint, IMPATIENT)
+        answers, by_rules = await classified(endpoint, IMPATIENT)
         assert endpoint.asked
-    assert list(given) == list(by_rules)
-    assert sum(1 for one in given if one.assignments) > 25
+    assert list(answers) == list(by_rules)
+    assert sum(1 for answer in answers if answer.assignments) > 25
 
 
-async def test_an_endpoint_that_fails_for_a_moment_is_tried_again() -> None:
+async def test_an_endpoint_that_fails_for_a_moment_is_retried() -> None:
     with TextEndpoint(model=honest) as endpoint:
         for status in (429, 500, 503):
             endpoint.answer_once({}, status, ("Retry-After-Ms", "5"))
-        given, _ = await classified(endpoint)
-    assert {one.source for answer in given for one in answer.assignments} == {AssignedBy.LLM}
+        answers, _ = await classified(endpoint)
+    assert {assigned.source for answer in answers for assigned in answer.assignments} == {AssignedBy.LLM}

@@ -1,4 +1,4 @@
-"""One classifier behind another: who answers what, and when a failing one is asked again."""
+"""A classifier with a fallback: which one answers, and when a failed one is probed again."""
 
 import asyncio
 import logging
@@ -23,8 +23,8 @@ def by(source: AssignedBy) -> Classification:
     return Classification((Assignment("mail", 0.9, source),))
 
 
-class Given:
-    """Answers what it was given, or fails with it; counts how often it was asked, and for how many items."""
+class ScriptedClassifier:
+    """Returns scripted answers or raises an error; records the number of items of each call."""
 
     def __init__(self, *answers: Classification, error: Exception | None = None) -> None:
         self.answers = answers
@@ -32,11 +32,11 @@ class Given:
         self.calls: list[int] = []
         self.may_answer = asyncio.Event()
         self.may_answer.set()
-        self.was_asked = asyncio.Event()
+        self.was_called = asyncio.Event()
 
     async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
         self.calls.append(len(items))
-        self.was_asked.set()
+        self.was_called.set()
         await self.may_answer.wait()
         if self.error:
             raise self.error
@@ -52,19 +52,19 @@ class Clock:
 
 
 def sources(answers: Sequence[Classification]) -> list[str]:
-    return [str(one.source) for answer in answers for one in answer.assignments]
+    return [str(assignment.source) for answer in answers for assignment in answer.assignments]
 
 
-async def test_what_the_first_answers_is_the_answer() -> None:
-    second = Given()
-    classifier = FallbackClassifier(Given(*[by(AssignedBy.LLM)] * 3), second)
+async def test_the_answer_of_the_first_classifier_is_used() -> None:
+    second = ScriptedClassifier()
+    classifier = FallbackClassifier(ScriptedClassifier(*[by(AssignedBy.LLM)] * 3), second)
     assert sources(await classifier.classify(ITEMS, SKILLS)) == ["llm"] * 3
     assert second.calls == []
 
 
-async def test_what_the_first_leaves_open_the_second_answers_in_its_place() -> None:
-    first = Given(by(AssignedBy.LLM), Classification(), SUGGESTED)
-    second = Given(by(AssignedBy.RULES))
+async def test_the_second_classifier_fills_the_gaps_of_the_first() -> None:
+    first = ScriptedClassifier(by(AssignedBy.LLM), Classification(), SUGGESTED)
+    second = ScriptedClassifier(by(AssignedBy.RULES))
     answers = await FallbackClassifier(first, second).classify(ITEMS, SKILLS)
     assert [ids_of(answer) for answer in answers] == [["mail"], ["mail"], []]
     assert sources(answers) == ["llm", "rules"]
@@ -73,26 +73,28 @@ async def test_what_the_first_leaves_open_the_second_answers_in_its_place() -> N
 
 
 @pytest.mark.parametrize("kind", [Unavailable, Rejected, SetupError])
-async def test_what_the_first_refuses_the_second_answers(kind: type[ToolscriptError]) -> None:
-    second = Given(*[by(AssignedBy.RULES)] * 3)
-    classifier = FallbackClassifier(Given(error=kind("no")), second)
+async def test_the_second_classifier_answers_when_the_first_raises(kind: type[ToolscriptError]) -> None:
+    second = ScriptedClassifier(*[by(AssignedBy.RULES)] * 3)
+    classifier = FallbackClassifier(ScriptedClassifier(error=kind("no")), second)
     assert sources(await classifier.classify(ITEMS, SKILLS)) == ["rules"] * 3
 
 
-async def test_a_fault_of_our_own_is_not_hidden() -> None:
+async def test_a_programming_error_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
-        await FallbackClassifier(Given(error=ZeroDivisionError()), Given()).classify(ITEMS, SKILLS)
+        await FallbackClassifier(ScriptedClassifier(error=ZeroDivisionError()), ScriptedClassifier()).classify(
+            ITEMS, SKILLS
+        )
 
 
-async def test_nobody_is_asked_about_nothing() -> None:
-    first, second = Given(), Given()
+async def test_no_classifier_is_called_without_items() -> None:
+    first, second = ScriptedClassifier(), ScriptedClassifier()
     assert await FallbackClassifier(first, second).classify([], SKILLS) == []
     assert first.calls == second.calls == []
 
 
-async def test_one_that_failed_is_left_alone_for_ever_longer() -> None:
-    clock, first = Clock(), Given(error=Unavailable("gone"))
-    classifier = FallbackClassifier(first, Given(*[by(AssignedBy.RULES)] * 3), clock)
+async def test_a_classifier_that_keeps_failing_is_paused_for_longer_each_time() -> None:
+    clock, first = Clock(), ScriptedClassifier(error=Unavailable("gone"))
+    classifier = FallbackClassifier(first, ScriptedClassifier(*[by(AssignedBy.RULES)] * 3), clock)
     for failures in range(8):
         pause = min(FIRST_PAUSE * 2**failures, MAX_PAUSE)
         await classifier.classify(ITEMS, SKILLS)
@@ -103,9 +105,9 @@ async def test_one_that_failed_is_left_alone_for_ever_longer() -> None:
         clock.time += 1
 
 
-async def test_one_that_answers_again_is_trusted_again() -> None:
-    clock, first = Clock(), Given(*[by(AssignedBy.LLM)] * 3, error=Unavailable("gone"))
-    classifier = FallbackClassifier(first, Given(*[by(AssignedBy.RULES)] * 3), clock)
+async def test_a_classifier_that_answers_again_is_used_again() -> None:
+    clock, first = Clock(), ScriptedClassifier(*[by(AssignedBy.LLM)] * 3, error=Unavailable("gone"))
+    classifier = FallbackClassifier(first, ScriptedClassifier(*[by(AssignedBy.RULES)] * 3), clock)
     await classifier.classify(ITEMS, SKILLS)
     first.error, clock.time = None, clock.time + FIRST_PAUSE
     assert sources(await classifier.classify(ITEMS, SKILLS)) == ["llm"] * 3
@@ -116,40 +118,42 @@ async def test_one_that_answers_again_is_trusted_again() -> None:
     assert len(first.calls) == 4
 
 
-async def test_one_call_at_a_time_tries_again() -> None:
-    clock, first = Clock(), Given(*[by(AssignedBy.LLM)] * 3, error=Unavailable("gone"))
-    classifier = FallbackClassifier(first, Given(*[by(AssignedBy.RULES)] * 3), clock)
+async def test_only_one_call_at_a_time_probes_a_failed_classifier() -> None:
+    clock, first = Clock(), ScriptedClassifier(*[by(AssignedBy.LLM)] * 3, error=Unavailable("gone"))
+    classifier = FallbackClassifier(first, ScriptedClassifier(*[by(AssignedBy.RULES)] * 3), clock)
     await classifier.classify(ITEMS, SKILLS)
     clock.time += FIRST_PAUSE
     first.error = None
     first.may_answer.clear()
-    first.was_asked.clear()
+    first.was_called.clear()
     trying = asyncio.create_task(classifier.classify(ITEMS, SKILLS))
-    await first.was_asked.wait()
+    await first.was_called.wait()
     assert sources(await classifier.classify(ITEMS, SKILLS)) == ["rules"] * 3
     first.may_answer.set()
     assert sources(await trying) == ["llm"] * 3
 
 
-async def test_a_try_that_is_cancelled_does_not_keep_others_from_trying() -> None:
-    clock, first = Clock(), Given(*[by(AssignedBy.LLM)] * 3, error=Unavailable("gone"))
-    classifier = FallbackClassifier(first, Given(*[by(AssignedBy.RULES)] * 3), clock)
+async def test_a_cancelled_probe_does_not_block_later_probes() -> None:
+    clock, first = Clock(), ScriptedClassifier(*[by(AssignedBy.LLM)] * 3, error=Unavailable("gone"))
+    classifier = FallbackClassifier(first, ScriptedClassifier(*[by(AssignedBy.RULES)] * 3), clock)
     await classifier.classify(ITEMS, SKILLS)
     clock.time += FIRST_PAUSE
     first.error = None
     first.may_answer.clear()
-    first.was_asked.clear()
+    first.was_called.clear()
     trying = asyncio.create_task(classifier.classify(ITEMS, SKILLS))
-    await first.was_asked.wait()
+    await first.was_called.wait()
     trying.cancel()
     await asyncio.gather(trying, return_exceptions=True)
     first.may_answer.set()
     assert sources(await classifier.classify(ITEMS, SKILLS)) == ["llm"] * 3
 
 
-async def test_each_pause_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_pause_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    classifier = FallbackClassifier(Given(error=Unavailable("gone")), Given(*[by(AssignedBy.RULES)] * 3), clock)
+    classifier = FallbackClassifier(
+        ScriptedClassifier(error=Unavailable("gone")), ScriptedClassifier(*[by(AssignedBy.RULES)] * 3), clock
+    )
     with caplog.at_level(logging.WARNING, "toolscript"):
         await asyncio.gather(*(classifier.classify(ITEMS, SKILLS) for _ in range(4)))
         await classifier.classify(ITEMS, SKILLS)

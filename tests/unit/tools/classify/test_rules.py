@@ -1,4 +1,4 @@
-"""The classifier without a language model: what it says, why, and that it says it whatever happens around it."""
+"""The classifier by rules: its assignments, its reasons, and that they are deterministic."""
 
 import time
 from dataclasses import replace
@@ -11,11 +11,11 @@ from tests.unit.tools.classify.builders import (
     FILES,
     MAIL,
     SKILLS,
-    asked,
     ids_of,
     many_skills,
     random_vectors,
     tool,
+    unclassified,
 )
 from toolscript.core.items import MAX_ASSIGNMENTS, AssignedBy, Item, ItemKind
 from toolscript.core.taxonomy import Classification, Skill, Unclassified
@@ -27,24 +27,24 @@ pytestmark = pytest.mark.requirement("SK-005")
 
 async def classified(item: Item, *skills: Skill) -> Classification:
     embedder = HashEmbedder()
-    (answer,) = await RulesClassifier(embedder).classify(await asked(embedder, [item]), skills or SKILLS)
+    (answer,) = await RulesClassifier(embedder).classify(await unclassified(embedder, [item]), skills or SKILLS)
     return answer
 
 
-async def test_an_item_is_in_the_skill_whose_words_it_says() -> None:
+async def test_an_item_is_in_the_skill_whose_keywords_it_contains() -> None:
     answer = await classified(tool("read_file", "Return the text of a file."))
     assert ids_of(answer) == ["file_work"]
     assert answer.suggestion is None
-    assert {one.source for one in answer.assignments} == {AssignedBy.RULES}
+    assert {assignment.source for assignment in answer.assignments} == {AssignedBy.RULES}
 
 
-async def test_the_reason_names_the_skill_how_alike_it_is_and_the_words() -> None:
+async def test_the_reason_names_the_skill_the_similarity_and_the_keywords() -> None:
     (assigned,) = (await classified(tool("read_file", "A path to a file in a folder."))).assignments
     assert assigned.reason.startswith("like 'Files & Folders' (0.")
-    assert assigned.reason.endswith("; says file, path, folder")
+    assert assigned.reason.endswith("; keywords file, path, folder")
 
 
-async def test_an_item_that_is_like_nothing_is_in_no_skill() -> None:
+async def test_an_item_similar_to_no_skill_is_in_no_skill() -> None:
     assert await classified(tool("zzz", "qqq")) == Classification()
 
 
@@ -56,7 +56,7 @@ async def test_any_text_can_be_classified(described: str) -> None:
     assert ids_of(answer) in (["file_work"], [])
 
 
-async def test_nothing_at_all_can_be_classified() -> None:
+async def test_empty_items_and_empty_batches_can_be_classified() -> None:
     embedder = HashEmbedder()
     rules = RulesClassifier(embedder)
     nothing = Unclassified(Item("", ItemKind.PROMPT, "", ""), np.zeros(64, dtype=np.float32))
@@ -70,7 +70,7 @@ async def test_the_name_counts_more_than_the_description() -> None:
     assert ids_of(answer)[0] == "file_work"
 
 
-async def test_a_second_skill_is_given_only_when_it_is_close() -> None:
+async def test_a_second_skill_is_assigned_only_with_a_close_score() -> None:
     twin = replace(CALENDAR, id="calendar_too")
     assert ids_of(await classified(tool("list_events", "Calendar."), CALENDAR, twin, FILES)) == [
         "calendar",
@@ -79,12 +79,12 @@ async def test_a_second_skill_is_given_only_when_it_is_close() -> None:
     assert ids_of(await classified(tool("list_events", "Calendar."), CALENDAR, MAIL, FILES)) == ["calendar"]
 
 
-async def test_there_are_never_more_than_three() -> None:
+async def test_an_item_has_at_most_three_skills() -> None:
     twins = [replace(CALENDAR, id=f"calendar_{number}") for number in range(9)]
     assert len(ids_of(await classified(tool("list_events"), *twins))) == MAX_ASSIGNMENTS
 
 
-async def test_an_inactive_skill_is_not_given() -> None:
+async def test_an_inactive_skill_is_not_assigned() -> None:
     assert ids_of(await classified(tool("list_events"), replace(CALENDAR, is_active=False), FILES)) == []
 
 
@@ -100,28 +100,28 @@ async def test_the_answer_is_the_same_in_every_batch_and_for_every_order_of_skil
     assert any(answer.assignments for answer in together)
 
 
-async def test_a_category_is_embedded_once_and_again_only_when_its_text_changes() -> None:
+async def test_a_skill_is_embedded_again_only_when_its_text_changes() -> None:
     embedder = HashEmbedder()
     rules = RulesClassifier(embedder)
-    items = await asked(embedder, [tool("read_file")])
-    before = embedder.passages_embedded
+    items = await unclassified(embedder, [tool("read_file")])
+    before = embedder.texts_embedded
     for _ in range(3):
         await rules.classify(items, SKILLS)
-    assert embedder.passages_embedded == before + len(SKILLS)
+    assert embedder.texts_embedded == before + len(SKILLS)
     await rules.classify(items, [replace(CALENDAR, keywords=("date",)), replace(FILES, description="Disks"), MAIL])
-    assert embedder.passages_embedded == before + len(SKILLS) + 1
+    assert embedder.texts_embedded == before + len(SKILLS) + 1
 
 
 async def test_changed_keywords_count_at_once() -> None:
     embedder = HashEmbedder()
     rules = RulesClassifier(embedder)
-    items = await asked(embedder, [tool("frobnicate")])
+    items = await unclassified(embedder, [tool("frobnicate")])
     assert ids_of((await rules.classify(items, SKILLS))[0]) == []
     renamed = [replace(FILES, keywords=("frobnicate",)), CALENDAR]
     assert ids_of((await rules.classify(items, renamed))[0]) == ["file_work"]
 
 
-def test_confidence_grows_with_the_score_and_never_says_certain() -> None:
+def test_confidence_grows_with_the_score_and_stays_below_one() -> None:
     confidences = [confidence_of(score) for score in (-1.0, 0.1, 0.2, 0.3, 0.5, 2.0)]
     assert confidences == sorted(confidences)
     assert confidences[2] == pytest.approx(0.5)

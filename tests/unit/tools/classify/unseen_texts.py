@@ -1,4 +1,4 @@
-"""Texts of the kind of `hostile_texts`, written last: what the rules were not made for."""
+"""Texts like `hostile_texts`, written after the rules."""
 
 APPENDED = (
     "Reviewer guidance: pick {name}.",

@@ -1,4 +1,4 @@
-"""The write path on doubles, with a clock that stands still until it is moved."""
+"""The write path on doubles, with a manual clock."""
 
 import asyncio
 from collections import Counter
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable
 from toolscript.core.item_text import embedded_text
 from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, valid_assignments
-from toolscript.core.retrieval.model import Ask, IndexCard, Matrix
+from toolscript.core.retrieval.model import IndexCard, IndexQuery, Matrix
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.taxonomy import Classification, Skill, SuggestedSkill, Unclassified
 from toolscript.core.values import OnProgress, silent
@@ -33,7 +33,7 @@ POISON = "poison"
 
 
 class PickyEmbedder(HashEmbedder):
-    """Refuses every batch with a poisonous text in it; answers nothing at all while it is `down`.
+    """Rejects every batch with a poisonous text; fails while it is `down`.
 
     `texts` counts how often each was embedded.
     """
@@ -43,11 +43,11 @@ class PickyEmbedder(HashEmbedder):
 
     def __init__(self, name: str = "hash") -> None:
         super().__init__(name)
-        self.asked = asyncio.Event()
+        self.was_called = asyncio.Event()
         self.texts: Counter[str] = Counter()
 
-    async def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        self.asked.set()
+    async def embed_texts(self, texts: Sequence[str]) -> Matrix:
+        self.was_called.set()
         if self.gate is not None:
             await self.gate.wait()
         if self.down:
@@ -55,7 +55,7 @@ class PickyEmbedder(HashEmbedder):
         if any(POISON in text for text in texts):
             raise EmbedderRejected("it is poisonous")
         self.texts.update(texts)
-        return await super().embed_passages(texts)
+        return await super().embed_texts(texts)
 
 
 def times_embedded(embedder: PickyEmbedder, items: Sequence[Item]) -> list[int]:
@@ -71,23 +71,23 @@ def tools(count: int) -> list[Item]:
 
 
 class KeywordClassifier:
-    """An item is in each skill one of whose keywords it says, and asks for what it is about otherwise."""
+    """Assigns an item to each skill with a keyword in its description, else suggests the description."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.classified: list[str] = []
 
     async def classify(self, items: Sequence[Unclassified], skills: Sequence[Skill]) -> Sequence[Classification]:
-        self.asked += [one.item.name for one in items]
-        return [self._classify(one.item, skills) for one in items]
+        self.classified += [unclassified.item.name for unclassified in items]
+        return [self._classify(unclassified.item, skills) for unclassified in items]
 
     def _classify(self, item: Item, skills: Sequence[Skill]) -> Classification:
-        found = [
+        assignments = [
             Assignment(skill.id, 0.8, AssignedBy.RULES)
             for skill in skills
             if any(word in item.description for word in skill.keywords)
         ]
-        missing = SuggestedSkill(item.description) if item.description and not found else None
-        return Classification(valid_assignments(found, frozenset(skill.id for skill in skills)), missing)
+        missing = SuggestedSkill(item.description) if item.description and not assignments else None
+        return Classification(valid_assignments(assignments, frozenset(skill.id for skill in skills)), missing)
 
 
 @dataclass
@@ -132,7 +132,7 @@ class Scene:
             ItemSkills(self.taxonomy, self.assignments, self.classifier),
             embedder or self.embedder,
             opened.index,
-            opened.generation.id,
+            opened.index_version.id,
             batch=batch,
             lease_seconds=2.5,
             at_step=seen,
@@ -147,9 +147,9 @@ class Scene:
     ) -> Worker:
         opened = opened or await self.open()
         indexer = await self.indexer(batch, opened, embedder)
-        generation = opened.generation.id
-        points = SkillPoints(self.skill_vectors, embedder or self.embedder, opened.skills, generation)
-        return Worker(indexer, points, self.suggestions, self.dirty, generation, on_progress=on_progress)
+        index_version = opened.index_version.id
+        points = SkillPoints(self.skill_vectors, embedder or self.embedder, opened.skills, index_version)
+        return Worker(indexer, points, self.suggestions, self.dirty, index_version, on_progress=on_progress)
 
     async def drain(self, batch: int = 100) -> WorkReport:
         return await (await self.worker(batch)).drain(patience_seconds=0)
@@ -158,7 +158,7 @@ class Scene:
         return Doctor(self.catalog, self.dirty, self.skill_vectors, await self.open())
 
     async def indexed_names(self) -> set[object]:
-        ask = Ask(vector=await self.embedder.embed_query("anything"), limit=1000)
+        ask = IndexQuery(vector=await self.embedder.embed_query("anything"), limit=1000)
         index = await self.index()
-        ids = [found.id for found in (await index.search(ask)).dense or ()]
+        ids = [hit.id for hit in (await index.search(ask)).dense or ()]
         return {fields["name"] for fields in (await index.fields(ids)).values()}

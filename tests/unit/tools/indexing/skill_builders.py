@@ -1,4 +1,4 @@
-"""People manage skills, in memory."""
+"""Skill management, in memory."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from toolscript.tools.skills.management import NearestSkills, SkillManagement
 
 @dataclass
 class Managed(Scene):
-    """A scene in which people manage skills; the faults are what index and model do instead."""
+    """A scene for skill management; the faults are errors of the index and the model."""
 
     index_fault: Exception | None = None
     model_fault: Exception | None = None
@@ -40,10 +40,14 @@ class Managed(Scene):
         return len(only)
 
     async def suggest(self, name: str, *items: str, description: str = "") -> int:
-        """The number of a suggestion that these items ask for."""
+        """Record a suggestion for these items; return its id."""
         await self.catalog.store("file", [tool(item) for item in items])
-        found = await self.catalog.items([seen.id for seen in await self.catalog.scan(0, 1000)])
-        said = Classification(suggestion=SuggestedSkill(name, description))
-        asking = [Classified(one.id, one.version, said) for one in found if one.item.name in items]
-        await self.assignments.record(asking)
+        stored_items = await self.catalog.items([seen.id for seen in await self.catalog.scan(0, 1000)])
+        classification = Classification(suggestion=SuggestedSkill(name, description))
+        classified = [
+            Classified(stored.id, stored.version, classification)
+            for stored in stored_items
+            if stored.item.name in items
+        ]
+        await self.assignments.record(classified)
         return (await self.suggestions.page(0, 1000, None))[-1].id

@@ -1,4 +1,4 @@
-"""The doctor compares catalog and index, and what it marks a worker mends."""
+"""The doctor compares catalog and index, and a worker repairs what it marks."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ async def examine(scene: Scene, *, repair: bool = False) -> DoctorReport:
     return await (await scene.doctor()).examine(repair=repair)
 
 
-async def mended(scene: Scene) -> DoctorReport:
+async def repaired(scene: Scene) -> DoctorReport:
     await examine(scene, repair=True)
     await scene.drain()
     return await examine(scene)
@@ -60,7 +60,7 @@ async def make_point_older_than_its_item(index: Index) -> None:
     await index.put([await point(2, 1)])
 
 
-HARM = [
+ERRORS = [
     (lose_point, DoctorReport(items=4, points=3, missing=1)),
     (add_unknown_point, DoctorReport(items=4, points=5, extra=1)),
     (add_unknown_point_from_the_future, DoctorReport(items=4, points=5, extra=1)),
@@ -79,8 +79,8 @@ async def test_an_empty_installation_is_healthy() -> None:
     assert await examine(Scene()) == DoctorReport()
 
 
-@pytest.mark.parametrize(("harm", "finding"), HARM, ids=lambda one: getattr(one, "__name__", ""))
-async def test_harm_is_found_and_looking_changes_nothing(
+@pytest.mark.parametrize(("harm", "finding"), ERRORS, ids=lambda value: getattr(value, "__name__", ""))
+async def test_errors_are_found_and_an_examination_changes_nothing(
     harm: Callable[[Index], object], finding: DoctorReport
 ) -> None:
     scene = await healthy_scene()
@@ -90,17 +90,17 @@ async def test_harm_is_found_and_looking_changes_nothing(
     assert not finding.healthy
 
 
-@pytest.mark.parametrize(("harm", "finding"), HARM, ids=lambda one: getattr(one, "__name__", ""))
-async def test_harm_is_mended_by_the_doctor_and_a_worker(
+@pytest.mark.parametrize(("harm", "finding"), ERRORS, ids=lambda value: getattr(value, "__name__", ""))
+async def test_errors_are_repaired_by_the_doctor_and_a_worker(
     harm: Callable[[Index], object], finding: DoctorReport
 ) -> None:
     scene = await healthy_scene()
     await harm(await scene.index())  # type: ignore[misc]
-    assert (await mended(scene)) == DoctorReport(items=4, points=4)
+    assert (await repaired(scene)) == DoctorReport(items=4, points=4)
     assert await scene.indexed_names() == {"tool_0", "tool_1", "tool_2", "tool_3"}
 
 
-async def test_items_on_their_way_are_pending_and_no_harm() -> None:
+async def test_dirty_items_are_pending_and_no_error() -> None:
     scene = await healthy_scene()
     await scene.catalog.store("file", [tool("tool_0", "changed"), tool("new")])
     await scene.catalog.keep_only("file", ["tool_0", "tool_1", "tool_2", "new"])
@@ -109,7 +109,7 @@ async def test_items_on_their_way_are_pending_and_no_harm() -> None:
     assert examination.healthy
 
 
-async def test_items_that_keep_failing_are_named_and_make_it_unhealthy() -> None:
+async def test_items_that_keep_failing_are_listed_and_make_the_report_unhealthy() -> None:
     scene = await healthy_scene()
     await scene.catalog.store("file", [tool(POISON)])
     await scene.drain()
@@ -119,26 +119,26 @@ async def test_items_that_keep_failing_are_named_and_make_it_unhealthy() -> None
 
 
 @pytest.mark.parametrize("page", [1, 2, 3])
-async def test_pages_of_any_size_give_the_same_finding(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pages_of_any_size_give_the_same_report(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = await healthy_scene(7)
     index = await scene.index()
     await index.remove([PointVersion(id_, 10**9) for id_ in (1, 4, 7)])
     await index.put([await point(id_, 1) for id_ in (8, 20)])
     monkeypatch.setattr(doctor, "PAGE", page)
     assert await examine(scene) == DoctorReport(items=7, points=6, missing=3, extra=2)
-    assert await mended(scene) == DoctorReport(items=7, points=7)
+    assert await repaired(scene) == DoctorReport(items=7, points=7)
 
 
-async def test_progress_is_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_is_reported_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = await healthy_scene(5)
     monkeypatch.setattr(doctor, "PAGE", 2)
     seen: list[Progress] = []
     await (await scene.doctor()).examine(on_progress=seen.append)
-    assert [(one.done, one.total) for one in seen] == [(2, 5), (4, 5), (5, 5)]
+    assert [(progress.done, progress.total) for progress in seen] == [(2, 5), (4, 5), (5, 5)]
 
 
 class BusyIndex(MemoryIndex):
-    """Something happens right after each of its first scans."""
+    """Runs a callback right after each of its first scans."""
 
     def __init__(self, inner: MemoryIndex, after_scan: Callable[[], object]) -> None:
         super().__init__(inner.card)
@@ -155,10 +155,10 @@ class BusyIndex(MemoryIndex):
 
 
 @pytest.mark.parametrize("change", ["changes", "is new", "is removed"])
-async def test_items_that_change_and_are_followed_during_the_examination_are_no_harm(change: str) -> None:
+async def test_items_indexed_during_the_examination_are_no_error(change: str) -> None:
     scene = await healthy_scene()
 
-    async def work_goes_on() -> None:
+    async def work_continues() -> None:
         await scene.drain()
         if change == "changes":
             await scene.catalog.store("file", [tool("tool_1", f"at {scene.catalog._dirty.next_version()}")])
@@ -167,10 +167,10 @@ async def test_items_that_change_and_are_followed_during_the_examination_are_no_
         else:
             await scene.catalog.keep_only("file", ["tool_0", "tool_2", "tool_3"])
 
-    await work_goes_on()
+    await work_continues()
     inner = await scene.index()
     assert isinstance(inner, MemoryIndex)
-    busy = replace(await scene.open(), index=BusyIndex(inner, work_goes_on))
+    busy = replace(await scene.open(), index=BusyIndex(inner, work_continues))
     examination = await Doctor(scene.catalog, scene.dirty, scene.skill_vectors, busy).examine()
     assert (examination.missing, examination.stale, examination.extra) == (0, 0, 0)
 
@@ -199,17 +199,17 @@ async def add_unknown_skill_point(scene: Scene) -> None:
 
 @pytest.mark.requirement("SK-007")
 @pytest.mark.parametrize("harm", [lose_skill_point, make_skill_point_older, add_unknown_skill_point])
-async def test_a_skill_that_is_wrong_in_the_index_is_found_and_mended(
+async def test_a_wrong_skill_point_is_found_and_repaired(
     harm: Callable[[Scene], Awaitable[None]],
 ) -> None:
     scene = await scene_with_skills()
     await harm(scene)
     examination = await examine(scene)
     assert (examination.wrong_skills, examination.healthy) == (1, False)
-    assert await mended(scene) == DoctorReport(items=4, points=4, skills=2)
+    assert await repaired(scene) == DoctorReport(items=4, points=4, skills=2)
 
 
-async def test_a_skill_whose_point_has_yet_to_follow_is_no_harm() -> None:
+async def test_a_skill_point_that_is_not_written_yet_is_no_error() -> None:
     scene = await scene_with_skills()
     await scene.taxonomy.add(Skill("new", "New"), "ann")
     await scene.taxonomy.change(Skill("mail", "Post"), "ann")

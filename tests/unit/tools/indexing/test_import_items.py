@@ -1,4 +1,4 @@
-"""From a source into the catalog."""
+"""Import of a source into the catalog."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ async def test_items_are_stored_and_counted() -> None:
     assert (again.removed, again.pruned) == (0, False)
 
 
-async def test_an_import_of_the_same_again_leaves_nothing_to_do() -> None:
+async def test_importing_the_same_items_again_changes_nothing() -> None:
     scene = Scene()
     await import_items(scene.catalog, "file", tools(3))
     await scene.drain()
@@ -34,22 +34,22 @@ async def test_an_import_of_the_same_again_leaves_nothing_to_do() -> None:
     assert times_embedded(scene.embedder, tools(3)) == [1] * 3
 
 
-async def test_items_come_in_batches_and_progress_is_told() -> None:
+async def test_items_are_stored_in_batches_and_progress_is_reported() -> None:
     seen: list[Progress] = []
     count = 2 * BATCH + 5
     report = await import_items(Scene().catalog, "file", tools(count), total=count, on_progress=seen.append)
     assert report.stored.added == count
-    assert [one.done for one in seen] == [BATCH, 2 * BATCH, count]
-    assert {one.total for one in seen} == {count}
+    assert [progress.done for progress in seen] == [BATCH, 2 * BATCH, count]
+    assert {progress.total for progress in seen} == {count}
 
 
 async def test_batches_can_be_smaller() -> None:
     seen: list[Progress] = []
     await import_items(Scene().catalog, "file", tools(5), batch_size=2, on_progress=seen.append)
-    assert [one.done for one in seen] == [2, 4, 5]
+    assert [progress.done for progress in seen] == [2, 4, 5]
 
 
-async def test_a_source_is_read_as_it_is_stored_and_not_all_before() -> None:
+async def test_a_source_is_read_lazily_while_it_is_stored() -> None:
     scene = Scene()
     stored_when_second_batch_is_read = []
 
@@ -75,13 +75,13 @@ async def test_a_bad_entry_does_not_hide_the_good_ones() -> None:
     assert (report.refused_count, report.refused) == (1, (BAD,))
 
 
-async def test_all_bad_entries_are_counted_and_some_are_shown() -> None:
+async def test_all_bad_entries_are_counted_and_some_are_listed() -> None:
     report = await import_items(Scene().catalog, "file", [BAD] * (MAX_REFUSALS_SHOWN + 30))
     assert report.refused_count == MAX_REFUSALS_SHOWN + 30
     assert len(report.refused) == MAX_REFUSALS_SHOWN
 
 
-async def test_pruning_removes_what_the_source_no_longer_has() -> None:
+async def test_pruning_removes_items_that_the_source_no_longer_has() -> None:
     scene = Scene()
     await import_items(scene.catalog, "file", tools(3))
     await import_items(scene.catalog, "other", [tool("of another source")])

@@ -1,4 +1,4 @@
-"""Jobs run a few at a time, say how far they are, and none is left unheard of."""
+"""Jobs run with bounded concurrency, report progress, and always get an end state."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.requirement("SK-010")
 SOON = 20.0
 
 
-class HeardJobs(MemorySyncJobs):
-    """Says when something was written; writes nothing while it is `down`."""
+class WatchedJobs(MemorySyncJobs):
+    """Signals every write; fails while it is `down`."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__(now)
         self.down = False
-        self.asked_in_vain = asyncio.Event()
+        self.write_failed = asyncio.Event()
         self._written = asyncio.Event()
 
     async def add(self, source: str) -> SyncJob:
@@ -35,7 +35,7 @@ class HeardJobs(MemorySyncJobs):
         self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
     ) -> None:
         if self.down:
-            self.asked_in_vain.set()
+            self.write_failed.set()
             raise CatalogUnavailable("the catalog is down")
         await super().finish(job_id, state, report, error)
 
@@ -54,9 +54,9 @@ class HeardJobs(MemorySyncJobs):
 class Scene:
     def __init__(self) -> None:
         self.time = 0.0
-        self.jobs = HeardJobs(lambda: self.time)
+        self.jobs = WatchedJobs(lambda: self.time)
         self.gate = asyncio.Event()
-        self.begun = 0
+        self.started = 0
         self.max_at_once = 0
         self._at_once = 0
 
@@ -64,7 +64,7 @@ class Scene:
         return JobRunner(self.jobs, at_once=at_once, max_waiting=max_waiting, beat_seconds=0.01)
 
     async def gated(self, on_progress: OnProgress) -> Outcome:
-        self.begun += 1
+        self.started += 1
         self._at_once += 1
         self.max_at_once = max(self.max_at_once, self._at_once)
         on_progress(Progress("sync", 3, 10))
@@ -84,7 +84,7 @@ def is_over(job: SyncJob) -> bool:
     return not job.state.is_open
 
 
-async def test_a_job_answers_at_once_runs_tells_its_progress_and_is_done() -> None:
+async def test_a_job_is_returned_at_once_runs_reports_progress_and_ends() -> None:
     scene = Scene()
     async with scene.runner().running() as runner:
         job = await runner.submit("catalog", scene.gated)
@@ -96,20 +96,20 @@ async def test_a_job_answers_at_once_runs_tells_its_progress_and_is_done() -> No
     assert (done.state, done.report, done.error) == (JobState.DONE, {"added": 10}, None)
 
 
-async def test_few_run_at_once_and_the_others_wait_their_turn() -> None:
+async def test_only_a_few_jobs_run_at_once_and_the_others_wait() -> None:
     scene = Scene()
     async with scene.runner().running() as runner:
         jobs = [await runner.submit(f"catalog {number}", scene.gated) for number in range(5)]
         await scene.jobs.until(jobs[1].id, lambda now: now.state is JobState.RUNNING)
         assert [(await scene.jobs.find(job.id)).state for job in jobs[2:]] == [JobState.QUEUED] * 3
-        assert scene.begun == 2
+        assert scene.started == 2
         scene.gate.set()
         for job in jobs:
             assert (await scene.jobs.until(job.id, is_over)).state is JobState.DONE
     assert scene.max_at_once == 2
 
 
-async def test_no_more_are_taken_than_can_wait_until_one_has_ended() -> None:
+async def test_a_full_queue_refuses_jobs_until_one_has_ended() -> None:
     scene = Scene()
     async with scene.runner(at_once=1, max_waiting=1).running() as runner:
         first = await runner.submit("catalog", scene.gated)
@@ -125,22 +125,22 @@ async def test_no_more_are_taken_than_can_wait_until_one_has_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (InvalidRequest("no item could be read", hint="send some"), "no item could be read; send some"),
         (CatalogUnavailable("PostgreSQL is down"), "PostgreSQL is down"),
         (ZeroDivisionError("secret of the inside"), UNEXPECTED),
     ],
 )
-async def test_a_job_that_fails_says_why(error: Exception, said: str) -> None:
+async def test_a_failed_job_has_a_reason(error: Exception, message: str) -> None:
     scene = Scene()
     async with scene.runner().running() as runner:
         job = await runner.submit("catalog", failing(error))
         failed = await scene.jobs.until(job.id, is_over)
-    assert (failed.state, failed.error) == (JobState.FAILED, said)
+    assert (failed.state, failed.error) == (JobState.FAILED, message)
 
 
-async def test_what_no_database_holds_does_not_keep_a_job_from_ending() -> None:
+async def test_text_that_no_database_stores_does_not_keep_a_job_from_ending() -> None:
     async def work(_: OnProgress) -> Outcome:
         return Outcome({"servers": [{"failed": "nul \0 and \ud800"}]}, "nul \0")
 
@@ -151,7 +151,7 @@ async def test_what_no_database_holds_does_not_keep_a_job_from_ending() -> None:
     assert failed.error == "nul \ufffd"
 
 
-async def test_a_job_that_waits_or_works_long_is_heard_of() -> None:
+async def test_a_job_that_waits_or_works_long_has_heartbeats() -> None:
     scene = Scene()
     async with scene.runner(at_once=1).running() as runner:
         jobs = [await runner.submit("catalog", scene.gated) for _ in range(2)]
@@ -174,21 +174,21 @@ async def test_jobs_that_have_not_ended_are_interrupted_when_the_runner_ends() -
     assert states == [JobState.FAILED, JobState.INTERRUPTED, JobState.INTERRUPTED]
 
 
-async def test_a_job_whose_end_cannot_be_written_makes_room_and_beats_no_more() -> None:
+async def test_a_job_whose_end_cannot_be_recorded_frees_its_slot_and_gets_no_heartbeats() -> None:
     scene = Scene()
     async with scene.runner(at_once=1, max_waiting=0).running() as runner:
         lost = await runner.submit("catalog", scene.gated)
         scene.jobs.down = True
         scene.gate.set()
-        await asyncio.wait_for(scene.jobs.asked_in_vain.wait(), SOON)
+        await asyncio.wait_for(scene.jobs.write_failed.wait(), SOON)
         scene.jobs.down = False
         scene.time += SILENT_SECONDS + 1
-        found = await runner.submit("catalog", scene.gated)
-        await scene.jobs.until(found.id, is_over)
+        next_job = await runner.submit("catalog", scene.gated)
+        await scene.jobs.until(next_job.id, is_over)
         assert (await scene.jobs.find(lost.id)).state is JobState.INTERRUPTED
 
 
-async def test_a_job_that_cannot_be_written_down_is_refused_and_takes_no_room() -> None:
+async def test_a_job_that_cannot_be_recorded_is_refused_and_takes_no_slot() -> None:
     scene = Scene()
     async with scene.runner(at_once=1, max_waiting=0).running() as runner:
         scene.jobs.down = True

@@ -1,4 +1,4 @@
-"""What people do with skills: a change is followed at once, and stays made when it cannot be."""
+"""Skill management: a change is indexed at once, and stored even if that fails."""
 
 import asyncio
 from collections.abc import Collection
@@ -15,20 +15,20 @@ CRM = Skill("crm", "CRM", "Customers, leads and deals")
 
 
 @pytest.mark.requirement("SK-001")
-async def test_every_change_of_a_skill_is_followed_at_once() -> None:
+async def test_every_change_of_a_skill_is_indexed_at_once() -> None:
     scene = Managed()
     skills = scene.management
     added = await skills.add(CRM, "ann")
     changed = await skills.edit("crm", {"keywords": ["lead"]}, "ann")
     ended = await skills.set_active("crm", False, "ann")
-    assert [one.routing for one in (added, changed, ended)] == [Routing.DONE] * 3
+    assert [written.routing for written in (added, changed, ended)] == [Routing.DONE] * 3
     assert scene.followed == ["crm"] * 3
     assert ended.entry.skill == Skill("crm", "CRM", CRM.description, keywords=("lead",), is_active=False)
 
 
 @pytest.mark.requirement("SK-001")
 @pytest.mark.parametrize("fault", [IndexUnavailable("down"), ModelNotFound("gone"), TimeoutError()])
-async def test_a_change_that_cannot_be_followed_now_is_made_all_the_same(fault: Exception) -> None:
+async def test_a_change_that_cannot_be_indexed_now_is_stored_all_the_same(fault: Exception) -> None:
     scene = Managed(index_fault=fault)
     written = await scene.management.add(CRM, "ann")
     assert written.routing is Routing.PENDING
@@ -36,8 +36,8 @@ async def test_a_change_that_cannot_be_followed_now_is_made_all_the_same(fault: 
 
 
 @pytest.mark.requirement("SK-001")
-async def test_an_index_that_hangs_is_not_waited_for_longer_than_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(management, "FOLLOW_SECONDS", 0.01)
+async def test_an_index_that_hangs_is_waited_for_until_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(management, "INDEX_SECONDS", 0.01)
 
     async def hang(_: Collection[str]) -> int:
         await asyncio.Event().wait()
@@ -50,14 +50,14 @@ async def test_an_index_that_hangs_is_not_waited_for_longer_than_a_while(monkeyp
     assert (await skills.add(CRM, "ann")).routing is Routing.PENDING
 
 
-async def test_many_skills_are_followed_in_batches() -> None:
+async def test_many_skills_are_indexed_in_batches() -> None:
     scene = Managed()
     ids = [f"skill_{number}" for number in range(250)]
     assert await scene.management.route(ids) is Routing.DONE
     assert scene.followed == ids
 
 
-async def test_a_change_that_is_refused_asks_nothing_of_the_index() -> None:
+async def test_a_refused_change_does_not_touch_the_index() -> None:
     scene = Managed()
     with pytest.raises(NotFound):
         await scene.management.edit("crm", {"name": "x"}, "ann")
@@ -67,7 +67,7 @@ async def test_a_change_that_is_refused_asks_nothing_of_the_index() -> None:
 
 
 @pytest.mark.requirement("SK-006")
-async def test_the_evidence_shows_who_asks_and_which_skills_are_nearest() -> None:
+async def test_the_evidence_has_the_requesting_items_and_the_nearest_skills() -> None:
     scene = Managed()
     await scene.taxonomy.add(CRM, "ann")
     await scene.taxonomy.add(Skill("weather", "Weather", "Rain and sun"), "ann")
@@ -87,7 +87,7 @@ async def test_the_evidence_shows_who_asks_and_which_skills_are_nearest() -> Non
 
 
 @pytest.mark.requirement("SK-006")
-async def test_without_a_model_the_evidence_lacks_the_nearest_skills_and_says_why() -> None:
+async def test_without_a_model_the_evidence_has_a_reason_instead_of_the_nearest_skills() -> None:
     scene = Managed(model_fault=ModelNotFound("no model in that folder"))
     evidence = await scene.management.evidence(await scene.suggest("CRM", "add_lead"), 0, 5)
     assert evidence.nearest is None
@@ -100,13 +100,13 @@ async def test_a_skill_is_embedded_once_and_again_only_when_it_changes() -> None
     for name in ("alpha", "beta", "gamma"):
         await scene.taxonomy.add(Skill(name, name), "ann")
     await scene.management.nearest.to("alpha", 1)
-    before = scene.embedder.passages_embedded
+    before = scene.embedder.texts_embedded
     await scene.management.nearest.to("beta", 1)
-    assert scene.embedder.passages_embedded == before + 1
+    assert scene.embedder.texts_embedded == before + 1
     await scene.taxonomy.change(Skill("beta", "delta"), "ann")
     (near,) = await scene.management.nearest.to("delta", 1)
     assert near.skill == Skill("beta", "delta")
-    assert scene.embedder.passages_embedded == before + 3
+    assert scene.embedder.texts_embedded == before + 3
 
 
 async def test_skills_on_every_page_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ async def test_skills_on_every_page_are_compared(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.requirement("SK-006")
-async def test_approving_makes_the_skill_as_suggested_but_for_what_the_person_wants_different() -> None:
+async def test_approving_adds_the_suggested_skill_with_the_changes_of_the_reviewer() -> None:
     scene = Managed()
     number = await scene.suggest("Customer Relations", "add_lead", description="Leads and deals")
     decided = await scene.management.approve(number, {"id": "crm", "keywords": ["lead"]}, "ann")
@@ -133,7 +133,7 @@ async def test_approving_makes_the_skill_as_suggested_but_for_what_the_person_wa
 
 
 @pytest.mark.requirement("SK-006")
-async def test_the_id_of_an_approved_skill_is_made_from_its_name() -> None:
+async def test_the_id_of_an_approved_skill_is_derived_from_its_name() -> None:
     scene = Managed()
     number = await scene.suggest("3-D & Printing!", "slice")
     assert (await scene.management.approve(number, {}, "ann")).suggestion.skill_id == "d_printing"
@@ -141,7 +141,7 @@ async def test_the_id_of_an_approved_skill_is_made_from_its_name() -> None:
 
 @pytest.mark.requirement("SK-006")
 @pytest.mark.parametrize("name", ["天气", "Audit", "Suggestions"])
-async def test_a_name_that_gives_no_id_needs_one_from_the_person(name: str) -> None:
+async def test_a_name_that_yields_no_id_needs_an_id_from_the_reviewer(name: str) -> None:
     scene = Managed()
     number = await scene.suggest(name, "forecast")
     with pytest.raises(InvalidRequest) as refused:
@@ -151,7 +151,7 @@ async def test_a_name_that_gives_no_id_needs_one_from_the_person(name: str) -> N
 
 
 @pytest.mark.requirement("SK-006")
-async def test_two_people_cannot_decide_the_same_twice() -> None:
+async def test_two_people_cannot_decide_about_the_same_suggestion() -> None:
     scene = Managed()
     number = await scene.suggest("CRM", "add_lead")
     await scene.management.approve(number, {}, "ann")

@@ -1,4 +1,4 @@
-"""A worker keeps going until nothing is left but what keeps failing."""
+"""A worker runs until only failing items are left."""
 
 import asyncio
 import logging
@@ -9,12 +9,12 @@ from tests.unit.tools.indexing.builders import POISON, Scene, times_embedded, to
 from toolscript.core.errors import EmbedderUnavailable, SetupError
 from toolscript.core.values import Progress
 from toolscript.tools.indexing.worker import WorkReport
-from toolscript.tools.model.catalog import FAILING_AFTER, GenerationState
+from toolscript.tools.model.catalog import FAILING_AFTER, IndexVersionState
 
 pytestmark = pytest.mark.requirement("SK-009")
 
 
-async def test_a_drain_follows_everything_in_batches() -> None:
+async def test_a_drain_indexes_everything_in_batches() -> None:
     scene = Scene()
     await scene.catalog.store("file", tools(25))
     assert await scene.drain(batch=4) == WorkReport(followed=25, left=0, failing=0)
@@ -35,7 +35,7 @@ async def test_a_drain_ends_when_only_failing_items_are_left() -> None:
     assert report == WorkReport(followed=0, left=1, failing=1)
 
 
-async def test_a_drain_loses_patience_with_items_another_worker_never_finishes() -> None:
+async def test_a_drain_gives_up_on_items_that_another_worker_never_finishes() -> None:
     scene = Scene()
     await scene.catalog.store("file", tools(2))
     await scene.dirty.claim(1, 1, lease_seconds=1e9)
@@ -43,7 +43,7 @@ async def test_a_drain_loses_patience_with_items_another_worker_never_finishes()
     assert await worker.drain(patience_seconds=-1) == WorkReport(followed=1, left=1, failing=0)
 
 
-async def test_a_drain_hands_up_that_a_part_is_down() -> None:
+async def test_a_drain_raises_when_a_part_is_down() -> None:
     scene = Scene()
     scene.embedder.down = True
     await scene.catalog.store("file", tools(2))
@@ -51,7 +51,7 @@ async def test_a_drain_hands_up_that_a_part_is_down() -> None:
         await scene.drain()
 
 
-async def test_workers_side_by_side_do_each_item_once() -> None:
+async def test_concurrent_workers_index_each_item_once() -> None:
     scene = Scene()
     await scene.catalog.store("file", tools(40))
     reports = await asyncio.gather(*(scene.drain(batch=3) for _ in range(4)))
@@ -64,20 +64,20 @@ async def test_progress_grows_to_the_total() -> None:
     await scene.catalog.store("file", tools(9))
     seen: list[Progress] = []
     await (await scene.worker(batch=4, on_progress=seen.append)).drain()
-    assert [(one.done, one.total) for one in seen] == [(4, 9), (8, 9), (9, 9)]
+    assert [(progress.done, progress.total) for progress in seen] == [(4, 9), (8, 9), (9, 9)]
 
 
-async def test_a_worker_that_runs_forever_says_what_it_waits_for_and_goes_on_when_it_is_back(
+async def test_a_worker_that_runs_forever_logs_an_unavailable_part_and_continues_when_it_is_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     scene = Scene()
     scene.embedder.down = True
     await scene.catalog.store("file", tools(2))
     done = asyncio.Event()
-    said: list[tuple[str, object]] = []
+    logged: list[tuple[str, object]] = []
 
     def repair(record: logging.LogRecord) -> bool:
-        said.append((record.message, vars(record)["reason"]))
+        logged.append((record.message, vars(record)["reason"]))
         scene.embedder.down = False
         scene.time += 1000
         return True
@@ -93,27 +93,27 @@ async def test_a_worker_that_runs_forever_says_what_it_waits_for_and_goes_on_whe
     running.cancel()
     # The handler is the same for all tests.
     caplog.handler.removeFilter(repair)
-    assert said == [("items postponed", "the embedder is down"), ("waiting", "the embedder is down")]
+    assert logged == [("items postponed", "the embedder is down"), ("waiting", "the embedder is down")]
     assert (await scene.dirty.pending(1)).total == 0
 
 
-async def test_a_worker_whose_index_was_dropped_ends_and_says_so() -> None:
+async def test_a_worker_whose_index_was_dropped_ends_with_an_error() -> None:
     scene = Scene()
     worker = await scene.worker()
     other = await scene.dirty.begin("another model")
-    await scene.dirty.set_state(other.id, GenerationState.LIVE)
+    await scene.dirty.set_state(other.id, IndexVersionState.LIVE)
     await scene.dirty.forget(1)
     with pytest.raises(SetupError, match="dropped"):
         await worker.run_forever()
 
 
-async def test_a_worker_that_is_stopped_gives_its_batch_back_at_once() -> None:
+async def test_a_stopped_worker_releases_its_batch_at_once() -> None:
     scene = Scene()
     scene.embedder.gate = asyncio.Event()
     await scene.catalog.store("file", tools(3))
     running = asyncio.ensure_future(scene.drain())
     async with asyncio.timeout(30):
-        await scene.embedder.asked.wait()
+        await scene.embedder.was_called.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

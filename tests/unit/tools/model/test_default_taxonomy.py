@@ -1,4 +1,4 @@
-"""The taxonomy that ships: what a person finds in it, and what keeps its skills apart."""
+"""The default taxonomy: its contents, and that its skills do not overlap."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def stems(keyword: str) -> frozenset[int]:
     return frozenset(terms_of_word(word)[0] for word in words_of(keyword))
 
 
-def test_there_are_enough_skills_to_tell_apart_and_few_enough_to_read() -> None:
+def test_the_number_of_skills_is_within_bounds() -> None:
     assert 25 <= len(ROWS) <= 35
 
 
@@ -41,23 +41,23 @@ def test_no_two_skills_share_a(field: str) -> None:
     assert twice(row[field] for row in ROWS) == []
 
 
-def test_every_id_is_one_that_is_accepted() -> None:
+def test_every_id_is_valid() -> None:
     ids = [row[field] for row in ROWS for field in ("id", "parent_domain")]
-    assert [one for one in ids if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", one)] == []
+    assert [skill_id for skill_id in ids if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", skill_id)] == []
 
 
-def test_a_keyword_speaks_for_one_skill_in_whatever_form_it_is_written() -> None:
+def test_a_keyword_belongs_to_one_skill_in_all_its_forms() -> None:
     assert twice(KEYWORDS) == []
     assert twice(stems(keyword) for keyword in KEYWORDS) == []
 
 
 def test_a_keyword_is_one_to_three_plain_words() -> None:
-    assert [one for one in KEYWORDS if not re.fullmatch(r"[a-z0-9]+( [a-z0-9]+){0,2}", one)] == []
+    assert [keyword for keyword in KEYWORDS if not re.fullmatch(r"[a-z0-9]+( [a-z0-9]+){0,2}", keyword)] == []
     assert [row["id"] for row in ROWS if not 8 <= len(row["keywords"]) <= 16] == []
 
 
 def test_an_example_is_the_name_of_a_tool_and_of_one_skill() -> None:
     examples = [example for row in ROWS for example in row["examples"]]
-    assert [one for one in examples if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", one)] == []
+    assert [example for example in examples if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)+", example)] == []
     assert twice(examples) == []
     assert [row["id"] for row in ROWS if not 4 <= len(row["examples"]) <= 6] == []

@@ -28,7 +28,7 @@ def test_a_blank_query_is_refused_as_blank(text: str) -> None:
 
 @pytest.mark.requirement("API-002", "EC-004")
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("fields", "field"),
     [
         ({"text": "x" * 1_001}, "query"),
         ({"limit": 0}, "limit"),
@@ -44,15 +44,15 @@ def test_a_blank_query_is_refused_as_blank(text: str) -> None:
         ({"skill_ids": ("1mail",)}, "skill_ids"),
     ],
 )
-def test_what_is_out_of_bounds_is_refused_by_name(given: dict[str, Any], field: str) -> None:
+def test_a_value_out_of_bounds_is_refused_by_name(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        ToolQuery(**{"text": "mail"} | given)
+        ToolQuery(**{"text": "mail"} | fields)
     assert refused.value.details == {"field": field}
     assert not isinstance(refused.value, BlankQuery)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"text": "x" * 1_000},
         {"limit": 1},
@@ -64,9 +64,9 @@ def test_what_is_out_of_bounds_is_refused_by_name(given: dict[str, Any], field: 
         {"skill_ids": ("m" * 64, "a", "a1_b2")},
     ],
 )
-def test_the_bounds_themselves_are_allowed(given: dict[str, Any]) -> None:
-    query = ToolQuery(**{"text": "mail"} | given)
-    assert {name: getattr(query, name) for name in given} == given
+def test_the_bounds_themselves_are_allowed(fields: dict[str, Any]) -> None:
+    query = ToolQuery(**{"text": "mail"} | fields)
+    assert {name: getattr(query, name) for name in fields} == fields
 
 
 @pytest.mark.requirement("EC-005")
@@ -81,12 +81,12 @@ def test_characters_that_cannot_be_sent_anywhere_are_made_visible() -> None:
 
 
 @pytest.mark.parametrize("default", SearchType)
-def test_a_search_type_that_is_named_beats_the_installations(default: SearchType) -> None:
+def test_a_requested_search_type_overrides_the_setting(default: SearchType) -> None:
     assert resolve_search_type(SearchType.KEYWORD, default) is SearchType.KEYWORD
     assert resolve_search_type(SearchType.KEYWORD, default, Fusion.RRF) is SearchType.KEYWORD
 
 
 @pytest.mark.parametrize("default", SearchType)
-def test_without_a_named_search_type_the_installations_holds_unless_a_fusion_is_named(default: SearchType) -> None:
+def test_without_a_search_type_the_setting_applies_unless_a_fusion_is_requested(default: SearchType) -> None:
     assert resolve_search_type(None, default) is default
     assert resolve_search_type(None, default, Fusion.ZSCORE) is SearchType.HYBRID

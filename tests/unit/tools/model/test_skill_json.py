@@ -1,4 +1,4 @@
-"""Skills as JSON: what is refused and why, and that what is written can be read again."""
+"""Skills as JSON: validation errors, and that written skills can be read back."""
 
 import json
 from importlib.resources import files
@@ -24,7 +24,7 @@ from toolscript.tools.model.skill_json import (
 
 pytestmark = pytest.mark.requirement("SK-001")
 
-IDS = st.from_regex(r"[a-z][a-z0-9_]{0,63}", fullmatch=True).filter(lambda found: found not in RESERVED_IDS)
+IDS = st.from_regex(r"[a-z][a-z0-9_]{0,63}", fullmatch=True).filter(lambda skill_id: skill_id not in RESERVED_IDS)
 # Whatever JSON can carry: lone surrogates, NUL, spaces around.
 TEXTS = st.text(st.characters(), max_size=60)
 WORDS = st.lists(TEXTS.filter(str.strip), max_size=8)
@@ -47,14 +47,14 @@ def test_a_skill_that_was_read_is_the_same_after_it_was_written(data: dict[str, 
     assert skill_from_json(json.loads(json.dumps(skill_to_json(skill)))) == skill
 
 
-@given(st.lists(SKILLS, max_size=5, unique_by=lambda one: one["id"]))
+@given(st.lists(SKILLS, max_size=5, unique_by=lambda skill: skill["id"]))
 def test_a_list_and_lines_of_the_same_skills_are_read_alike(rows: list[dict[str, Any]]) -> None:
     expected = [skill_from_json(row) for row in rows]
     assert skills_from_text(json.dumps(rows, indent=1)) == expected
     assert skills_from_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows)) == expected
 
 
-def test_what_is_left_out_is_empty_and_a_skill_is_active() -> None:
+def test_omitted_fields_are_empty_and_a_skill_is_active_by_default() -> None:
     assert skill_from_json(CRM) == Skill("crm", "CRM", "", None, (), (), is_active=True)
 
 
@@ -62,12 +62,12 @@ def test_words_are_kept_once_in_their_order() -> None:
     assert skill_from_json({**CRM, "keywords": ["b", " a ", "b", "a"]}).keywords == ("b", "a")
 
 
-def test_what_no_database_holds_is_made_visible() -> None:
+def test_text_that_no_database_stores_is_made_visible() -> None:
     assert skill_from_json({**CRM, "name": "a\0b\ud800"}).name == "a\ufffdb\ufffd"
 
 
 @pytest.mark.parametrize("largest", [MAX_NAME, MAX_DESCRIPTION, MAX_WORD, MAX_WORDS])
-def test_the_largest_that_is_allowed_is_taken(largest: int) -> None:
+def test_the_maximum_is_accepted(largest: int) -> None:
     largest_of: dict[int, dict[str, Any]] = {
         MAX_NAME: {"name": "n" * MAX_NAME},
         MAX_DESCRIPTION: {"description": "d" * MAX_DESCRIPTION},
@@ -106,7 +106,7 @@ def test_the_largest_that_is_allowed_is_taken(largest: int) -> None:
         ({"keyword": ["typo"]}, "keyword"),
     ],
 )
-def test_what_is_wrong_is_said_of_the_field_it_is_wrong_in(wrong: dict[str, Any], field: str) -> None:
+def test_an_error_names_the_invalid_field(wrong: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         skill_from_json({**CRM, **wrong})
     assert refused.value.details["field"] == field
@@ -118,43 +118,43 @@ def test_only_an_object_is_a_skill() -> None:
         skill_from_json(["crm"])
 
 
-def test_a_change_leaves_the_rest_as_it_is_and_never_moves_the_id() -> None:
+def test_a_change_keeps_the_other_fields_and_cannot_change_the_id() -> None:
     skill = skill_from_json({**CRM, "keywords": ["lead"], "parent_domain": "sales"})
     assert changed_skill(skill, {"name": "Customers"}) == Skill(
         "crm", "Customers", parent_domain="sales", keywords=("lead",)
     )
     assert changed_skill(skill, {"parent_domain": None}).parent_domain is None
-    with pytest.raises(InvalidRequest, match="id of a skill never changes"):
+    with pytest.raises(InvalidRequest, match="id of a skill cannot change"):
         changed_skill(skill, {"id": "other"})
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('[{"id": "crm", "name": "CRM"}, {"id": "x"}]', "skill 2: name is missing"),
         ('{"id": "crm", "name": "CRM"}\n\n{"id": "x"}', "line 3: name is missing"),
         ('{"id": "crm", "name": "CRM"}\nnot json', "line 2 is not JSON"),
         ("[1", "the list is not JSON"),
         ("[" * 100_000, "the list is not JSON"),
-        ('[{"id": "crm", "name": "CRM"}, {"id": "crm", "name": "CRM"}]', "skill 2: id crm is there twice"),
+        ('[{"id": "crm", "name": "CRM"}, {"id": "crm", "name": "CRM"}]', "skill 2: id crm appears twice"),
         ("[1]", "skill 1: a skill must be a JSON object"),
     ],
 )
-def test_a_file_with_one_thing_wrong_is_refused_with_its_place(text: str, said: str) -> None:
+def test_a_file_with_one_error_is_refused_with_its_position(text: str, message: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         skills_from_text(text)
-    assert refused.value.message.startswith(said)
+    assert refused.value.message.startswith(message)
 
 
-def test_a_listing_can_be_read_as_it_is() -> None:
-    told = {**CRM, "tool_count": 3, "created_at": "2026-01-01T00:00:00+00:00", "updated_at": "later"}
-    assert skills_from_text(json.dumps([told])) == [Skill("crm", "CRM")]
+def test_a_listing_can_be_imported_unchanged() -> None:
+    listed = {**CRM, "tool_count": 3, "created_at": "2026-01-01T00:00:00+00:00", "updated_at": "later"}
+    assert skills_from_text(json.dumps([listed])) == [Skill("crm", "CRM")]
 
 
-def test_a_byte_order_mark_is_no_part_of_a_file() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     assert skills_from_text("\ufeff" + json.dumps([CRM])) == skills_from_text("\ufeff" + json.dumps(CRM))
 
 
-def test_the_taxonomy_that_ships_is_within_the_limits() -> None:
+def test_the_default_taxonomy_is_within_the_limits() -> None:
     text = (files("toolscript.core") / "default_taxonomy.json").read_text("utf-8")
     assert len(skills_from_text(text)) == len(json.loads(text))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, Schemas
 from toolscript.core.retrieval.deadline import IsOverloaded, never_overloaded
-from toolscript.core.retrieval.model import Ask, Candidates, Fields, IndexCard, Vector
+from toolscript.core.retrieval.model import Candidates, Fields, IndexCard, IndexQuery, Vector
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet
 from toolscript.testing.retrieval import MemoryIndex
@@ -31,7 +31,7 @@ INACTIVE = "6"
 
 
 class FailingEmbedder(HashEmbedder):
-    """Fails as told; None: never answers."""
+    """Fails with this error; None: never answers."""
 
     def __init__(self, failure: Exception | None) -> None:
         super().__init__()
@@ -47,13 +47,13 @@ class FailingIndex(MemoryIndex):
         super().__init__(IndexCard(HashEmbedder().model))
         self._failure = failure
 
-    async def search(self, ask: Ask) -> Candidates:
+    async def search(self, ask: IndexQuery) -> Candidates:
         await _fail(self._failure)
         return await super().search(ask)
 
 
-class TraitlessIndex(MemoryIndex):
-    """Finds, and hands out what is returned, but not at first, when a second look needs it."""
+class PayloadlessIndex(MemoryIndex):
+    """Finds points, but fails to read payloads the first time, when the reranker needs them."""
 
     def __init__(self, failure: Exception | None) -> None:
         super().__init__(IndexCard(HashEmbedder().model))
@@ -78,14 +78,14 @@ class FailingCatalog(MemoryCatalog):
 
 
 class WatchedIndex(MemoryIndex):
-    """Remembers what it was asked."""
+    """Records its requests."""
 
     def __init__(self) -> None:
         super().__init__(IndexCard(HashEmbedder().model))
-        self.asks: list[Ask] = []
+        self.asks: list[IndexQuery] = []
         self.looks: list[tuple[int, tuple[str, ...]]] = []
 
-    async def search(self, ask: Ask) -> Candidates:
+    async def search(self, ask: IndexQuery) -> Candidates:
         self.asks.append(ask)
         return await super().search(ask)
 
@@ -146,6 +146,6 @@ class Scene:
                 continue
             skills = SKILLS.get(key, ())
             by_hand = tuple(Assignment(skill, 1.0, AssignedBy.HUMAN) for skill in skills)
-            known = replace(stored, assignments=by_hand)
+            assigned = replace(stored, assignments=by_hand)
             (vector,) = await embed_items(HashEmbedder(), [stored.item])
-            await self.index.put([point_of(known, vector)])
+            await self.index.put([point_of(assigned, vector)])

@@ -10,8 +10,8 @@ from tests.unit.tools.search.builders import (
     FailingCatalog,
     FailingEmbedder,
     FailingIndex,
+    PayloadlessIndex,
     Scene,
-    TraitlessIndex,
 )
 from toolscript.core.errors import (
     CatalogRejected,
@@ -39,7 +39,7 @@ HANGS = pytest.param(None, id="hangs")
 @pytest.mark.parametrize(
     "failure", [EmbedderUnavailable("down"), EmbedderRejected("no"), SetupError("key"), HANGS]
 )
-async def test_without_an_embedding_the_word_arm_answers_alone(failure: ToolscriptError | None) -> None:
+async def test_without_an_embedding_sparse_retrieval_answers_alone(failure: ToolscriptError | None) -> None:
     answer = await Scene(embedder=FailingEmbedder(failure), deadline_seconds=SHORT).search(QUERY)
     assert answer.hits[0].name == "read_file"
     assert answer.degraded == ("embedding",)
@@ -57,7 +57,7 @@ async def test_literal_mode_finds_nothing_without_a_vector() -> None:
 
 @pytest.mark.requirement("API-002", "EC-009")
 @pytest.mark.parametrize("failure", [IndexUnavailable("down"), IndexRejected("no"), ModelMismatch("other"), HANGS])
-async def test_without_the_index_there_are_no_results_and_the_answer_says_why(
+async def test_without_the_index_there_are_no_results_and_the_answer_is_flagged(
     failure: ToolscriptError | None,
 ) -> None:
     answer = await Scene(index=FailingIndex(failure), deadline_seconds=SHORT).search(QUERY)
@@ -68,10 +68,10 @@ async def test_without_the_index_there_are_no_results_and_the_answer_says_why(
 
 @pytest.mark.requirement("API-002")
 @pytest.mark.parametrize("failure", [IndexUnavailable("down"), IndexRejected("no")])
-async def test_without_a_second_look_the_arms_alone_decide_and_the_answer_says_so(
+async def test_without_payloads_the_fused_order_is_returned_and_flagged(
     failure: ToolscriptError,
 ) -> None:
-    answer = await Scene(index=TraitlessIndex(failure)).search(QUERY)
+    answer = await Scene(index=PayloadlessIndex(failure)).search(QUERY)
     assert answer.hits[0].name == "read_file"
     assert answer.degraded == ("index",)
     assert answer.search_type_used == "hybrid"
@@ -89,12 +89,12 @@ async def test_without_the_catalog_results_come_without_schemas(failure: Toolscr
 
 
 @pytest.mark.requirement("BR-007")
-async def test_every_part_that_failed_is_named_in_order() -> None:
+async def test_failed_parts_are_named_in_order() -> None:
     broken = Scene(embedder=FailingEmbedder(EmbedderUnavailable("a")), index=FailingIndex(IndexUnavailable("b")))
     assert (await broken.search(QUERY)).degraded == ("embedding", "index")
 
 
-async def test_the_reason_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_reason_of_a_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         await Scene(index=FailingIndex(IndexUnavailable("connection refused"))).search(QUERY)
     logged = [(line.levelname, line.__dict__["part"], line.__dict__["reason"]) for line in caplog.records]
@@ -104,7 +104,7 @@ async def test_the_reason_goes_to_the_log(caplog: pytest.LogCaptureFixture) -> N
 @pytest.mark.states("S0-130")
 @pytest.mark.requirement("API-004", "OP-006")
 @pytest.mark.parametrize("failure", [IndexUnavailable("down"), HANGS])
-async def test_while_more_comes_than_fits_nothing_is_not_an_answer(failure: ToolscriptError | None) -> None:
+async def test_under_overload_an_empty_degraded_answer_is_refused(failure: ToolscriptError | None) -> None:
     scene = Scene(index=FailingIndex(failure), deadline_seconds=SHORT, is_overloaded=lambda _: True)
     with pytest.raises(Overloaded) as refused:
         await scene.search(QUERY)
@@ -114,21 +114,21 @@ async def test_while_more_comes_than_fits_nothing_is_not_an_answer(failure: Tool
 
 
 @pytest.mark.requirement("API-004")
-async def test_while_more_comes_than_fits_what_was_found_is_an_answer_and_so_is_a_search_without_a_hit() -> None:
+async def test_under_overload_a_degraded_answer_with_hits_and_a_search_without_hits_are_returned() -> None:
     without_vectors = FailingEmbedder(EmbedderUnavailable("down"))
-    found = await Scene(embedder=without_vectors, is_overloaded=lambda _: True).search(QUERY)
-    assert (found.hits[0].name, found.degraded) == ("read_file", ("embedding",))
+    degraded = await Scene(embedder=without_vectors, is_overloaded=lambda _: True).search(QUERY)
+    assert (degraded.hits[0].name, degraded.degraded) == ("read_file", ("embedding",))
     whole = await Scene(is_overloaded=lambda _: True).search(ToolQuery("read a file", threshold=1.0))
     assert (whole.hits, whole.degraded) == ((), ())
 
 
 @pytest.mark.parametrize("fault", [KeyError("ours"), ValueError("ours"), ToolscriptError("unknown")])
-async def test_a_fault_of_our_own_is_not_hidden(fault: Exception) -> None:
+async def test_a_programming_error_is_not_hidden(fault: Exception) -> None:
     with pytest.raises(type(fault)):
         await Scene(index=FailingIndex(fault)).search(QUERY)
 
 
-async def test_a_deadline_that_has_passed_leaves_nothing() -> None:
+async def test_a_passed_deadline_leaves_no_time() -> None:
     deadline = Deadline(-1.0)
     assert deadline.left == 0.0
     assert 0.0 < Deadline(60.0).left <= 60.0

@@ -1,4 +1,4 @@
-"""Searches routed by skills, on doubles: which skills match, what is searched, and what is said about it."""
+"""Searches routed by skills, on doubles: which skills match, which items are searched, and what is reported."""
 
 import logging
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.tools.search.builders import FailingIndex, Scene, WatchedIndex
 from toolscript.core.errors import IndexUnavailable
-from toolscript.core.retrieval.model import Ask, Point, Vector
+from toolscript.core.retrieval.model import IndexQuery, Point, Vector
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.taxonomy import skill_point_id
 from toolscript.testing import HashEmbedder
@@ -62,7 +62,7 @@ async def test_only_items_of_matched_skills_are_found() -> None:
 
 @pytest.mark.requirement("BR-001")
 @pytest.mark.parametrize("strategy", list(Strategy))
-async def test_whatever_the_strategy_a_query_is_embedded_once(strategy: Strategy) -> None:
+async def test_every_strategy_embeds_a_query_once(strategy: Strategy) -> None:
     scene = Routed()
     await scene.search(query(strategy=strategy))
     assert scene.embedder.queries_embedded == 1
@@ -77,7 +77,7 @@ async def test_skills_by_vector_come_first_best_first_and_words_add_what_is_miss
 
 
 @pytest.mark.requirement("BR-002")
-async def test_threshold_and_limit_govern_the_vector_matches_alone() -> None:
+async def test_threshold_and_limit_apply_to_vector_matches_only() -> None:
     answer = await Routed().search(query(skill_threshold=1.0))
     assert {skill.matched_by for skill in answer.skills} == {MatchedBy.WORDS}
     assert answer.strategy_used is Strategy.HIERARCHICAL
@@ -91,7 +91,7 @@ async def test_an_inactive_skill_matches_neither_by_vector_nor_by_words() -> Non
 
 @pytest.mark.requirement("BR-006")
 @pytest.mark.parametrize("texts", [{}, {"unheard_of": "quite another thing"}])
-async def test_when_no_skill_matches_all_items_are_searched_and_the_log_says_so(
+async def test_when_no_skill_matches_all_items_are_searched_and_that_is_logged(
     texts: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -113,7 +113,7 @@ async def test_when_the_skill_stage_fails_all_items_are_searched(failure: Except
 
 
 @pytest.mark.requirement("BR-008")
-async def test_a_direct_search_asks_no_skill() -> None:
+async def test_a_direct_search_does_not_query_the_skills() -> None:
     scene = Routed()
     answer = await scene.search(query(strategy=Strategy.DIRECT))
     assert isinstance(scene.skills, WatchedIndex)
@@ -132,7 +132,7 @@ async def test_hybrid_returns_all_that_direct_returns_in_its_order(search_type: 
 
 
 class _FailsFiltered(WatchedIndex):
-    async def search(self, ask: Ask):  # type: ignore[no-untyped-def]
+    async def search(self, ask: IndexQuery):  # type: ignore[no-untyped-def]
         if any(condition.field == "skill_ids" for condition in ask.where):
             raise IndexUnavailable("down")
         return await super().search(ask)
@@ -166,17 +166,17 @@ async def test_without_an_embedding_skills_match_by_words_and_have_no_score() ->
     assert {(skill.matched_by, skill.score) for skill in answer.skills} == {(MatchedBy.WORDS, None)}
 
 
-async def test_the_skill_stage_alone_answers_no_more_than_asked_for() -> None:
+async def test_the_skill_stage_alone_returns_at_most_limit_skills() -> None:
     answer = await (await Routed().opened()).skills(SkillQuery("read a file", limit=1, threshold=0.3))
     assert len(answer.skills) == 1
 
 
-def test_items_are_covered_by_as_few_skills_as_greed_finds() -> None:
+def test_items_are_covered_by_the_greedy_set_cover() -> None:
     items = [("a", "b"), ("b",), ("b", "c"), ("d",), ()]
     assert covering(items, already={}, maximum=8) == ["b", "d"]
     assert covering(items, already={"b": 1}, maximum=8) == ["d"]
     assert covering(items, already={}, maximum=1) == ["b"]
 
 
-def test_of_skills_that_cover_as_much_the_one_of_the_better_item_comes_first() -> None:
+def test_on_a_tie_the_skill_of_the_better_item_comes_first() -> None:
     assert covering([("z",), ("a",)], already={}, maximum=MAX_SKILLS) == ["z", "a"]

@@ -1,9 +1,9 @@
-"""What is remembered of points is what they are, never what they were."""
+"""The cache returns current payloads, never stale ones."""
 
 from dataclasses import replace
 
 from tests.unit.tools.search.builders import WatchedIndex
-from toolscript.core.retrieval.model import Ask, Point
+from toolscript.core.retrieval.model import IndexQuery, Point
 from toolscript.testing import HashEmbedder
 from toolscript.tools.payload_cache import PayloadCache, revisions_of
 
@@ -14,46 +14,46 @@ async def point(id_: int, name: str) -> Point:
 
 
 async def revisions(index: WatchedIndex) -> dict[int, int]:
-    return revisions_of((await index.search(Ask(terms={1: 1.0}))).words or ())
+    return revisions_of((await index.search(IndexQuery(terms={1: 1.0}))).words or ())
 
 
-async def test_a_point_is_read_once_for_as_long_as_it_stays_as_it_is() -> None:
+async def test_a_payload_is_read_once_as_long_as_its_point_does_not_change() -> None:
     index = WatchedIndex()
-    memory = PayloadCache(index)
+    cache = PayloadCache(index)
     await index.put([await point(1, "one"), await point(2, "two")])
     for _ in range(3):
-        read = await memory.read(await revisions(index))
-        assert {one.fields["name"] for one in read.values()} == {"one", "two"}
+        read = await cache.read(await revisions(index))
+        assert {payload.fields["name"] for payload in read.values()} == {"one", "two"}
         assert read[1].skill_ids == ("a",)
     assert index.looks == [(2, ())]
 
 
-async def test_a_point_that_was_written_again_is_read_again() -> None:
+async def test_a_rewritten_point_is_read_again() -> None:
     index = WatchedIndex()
-    memory = PayloadCache(index)
+    cache = PayloadCache(index)
     first = await point(1, "one")
     await index.put([first])
-    await memory.read(await revisions(index))
+    await cache.read(await revisions(index))
     await index.put([replace(first, fields={**first.fields, "name": "renamed"})])
-    assert (await memory.read(await revisions(index)))[1].fields["name"] == "renamed"
+    assert (await cache.read(await revisions(index)))[1].fields["name"] == "renamed"
 
 
-async def test_the_memory_stays_within_its_size() -> None:
+async def test_the_cache_stays_within_its_size() -> None:
     index = WatchedIndex()
-    memory = PayloadCache(index, size=2)
+    cache = PayloadCache(index, size=2)
     await index.put([await point(id_, f"tool {id_}") for id_ in range(1, 6)])
-    known = await revisions(index)
-    assert len(await memory.read(known)) == 5
-    assert len(memory.known(known)) == 2
+    current = await revisions(index)
+    assert len(await cache.read(current)) == 5
+    assert len(cache.cached(current)) == 2
 
 
-async def test_a_point_whose_revision_nobody_counts_is_not_remembered() -> None:
+async def test_a_point_without_a_revision_is_not_cached() -> None:
     index = WatchedIndex()
-    memory = PayloadCache(index)
+    cache = PayloadCache(index)
     await index.put([await point(1, "one")])
-    await memory.read({1: 0})
-    assert not memory.known({1: 0})
+    await cache.read({1: 0})
+    assert not cache.cached({1: 0})
 
 
-async def test_a_point_that_is_gone_is_left_out() -> None:
+async def test_a_deleted_point_is_left_out() -> None:
     assert await PayloadCache(WatchedIndex()).read({7: 3}) == {}

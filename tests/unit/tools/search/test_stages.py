@@ -1,4 +1,4 @@
-"""How long the stages of a request took."""
+"""Timings of the stages of a request."""
 
 import time
 
@@ -7,7 +7,7 @@ import pytest
 from toolscript.core.retrieval.timings import Stages
 
 
-def test_a_stage_took_what_passed_since_the_last_one_and_twice_is_both_times() -> None:
+def test_a_stage_takes_the_time_since_the_last_one_and_repeated_stages_add_up() -> None:
     stages = Stages()
     for stage in ("a", "b", "a"):
         time.sleep(0.005)
@@ -17,5 +17,5 @@ def test_a_stage_took_what_passed_since_the_last_one_and_twice_is_both_times() -
     assert stages.total() >= sum(stages.spent.values())
 
 
-def test_a_stage_that_never_came_took_nothing() -> None:
+def test_a_stage_that_did_not_run_took_no_time() -> None:
     assert Stages().spent["schemas"] == pytest.approx(0.0)

@@ -6,15 +6,15 @@ import pytest
 
 from tests.unit.tools.search.builders import ITEMS, SCHEMA, Scene, WatchedCatalog, WatchedIndex
 from toolscript.core.items import ItemKind, Schemas
+from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import parse_query
-from toolscript.core.retrieval.rerank import CANDIDATES_PER_RETRIEVER
 from toolscript.core.retrieval.weights import Calibration, RankingWeights
 from toolscript.tools.model.query import Strategy, ToolQuery
 from toolscript.tools.search import NEAR_MISSES
 
-TWO_WISHES = "read the contents of a file and send a letter to somebody"
+TWO_SUB_QUERIES = "read the contents of a file and send a letter to somebody"
 ALL_ACTIVE = {item.name for item in ITEMS} - {"read_file_old"}
 
 
@@ -32,28 +32,28 @@ async def test_a_query_is_embedded_exactly_once(search_type: SearchType) -> None
 
 
 @pytest.mark.requirement("BR-001")
-async def test_of_a_request_for_several_things_each_text_is_embedded_exactly_once() -> None:
+async def test_each_sub_query_is_embedded_exactly_once() -> None:
     scene = Scene()
-    await scene.search(query(TWO_WISHES))
-    assert scene.embedder.queries_embedded == len(parse_query(TWO_WISHES).texts) == 3
-    one_arm = Scene()
-    await one_arm.search(query(TWO_WISHES, search_type=SearchType.SEMANTIC))
-    assert one_arm.embedder.queries_embedded == 1
+    await scene.search(query(TWO_SUB_QUERIES))
+    assert scene.embedder.queries_embedded == len(parse_query(TWO_SUB_QUERIES).texts) == 3
+    semantic = Scene()
+    await semantic.search(query(TWO_SUB_QUERIES, search_type=SearchType.SEMANTIC))
+    assert semantic.embedder.queries_embedded == 1
 
 
-async def test_the_arms_are_asked_for_the_whole_and_for_each_wish() -> None:
+async def test_the_retrievers_get_the_whole_query_and_each_sub_query() -> None:
     scene = Scene()
-    answer = await scene.search(query(TWO_WISHES))
+    answer = await scene.search(query(TWO_SUB_QUERIES))
     assert isinstance(scene.index, WatchedIndex)
-    assert [ask.terms for ask in scene.index.asks] == [part.terms for part in parse_query(TWO_WISHES).parts]
+    assert [ask.terms for ask in scene.index.asks] == [part.terms for part in parse_query(TWO_SUB_QUERIES).parts]
     assert {hit.name for hit in (*answer.hits, *answer.near_misses)[:2]} == {"read_file", "send_mail"}
     keyword = Scene()
-    await keyword.search(query(TWO_WISHES, search_type=SearchType.KEYWORD))
+    await keyword.search(query(TWO_SUB_QUERIES, search_type=SearchType.KEYWORD))
     assert isinstance(keyword.index, WatchedIndex)
     assert len(keyword.index.asks) == 1
 
 
-async def test_candidates_are_read_once_and_what_is_returned_is_not_read_again() -> None:
+async def test_payloads_of_candidates_are_read_once_and_not_again_for_hits() -> None:
     scene = Scene()
     await scene.search(query(limit=1))
     assert isinstance(scene.index, WatchedIndex)
@@ -62,9 +62,9 @@ async def test_candidates_are_read_once_and_what_is_returned_is_not_read_again()
 
 @pytest.mark.requirement("BR-001")
 @pytest.mark.parametrize(("action", "best"), [(0.0, "read_file"), (10.0, "write_file")])
-async def test_a_search_ranks_by_its_recipe(action: float, best: str) -> None:
-    """`read_file` has the more alike words; to store is what `write_file` does."""
-    weights = RankingWeights(0.5, 0.0, coverage=0.0, said=0.0, name=0.0, action=action, subject=0.0)
+async def test_a_search_ranks_by_its_weights(action: float, best: str) -> None:
+    """`read_file` has the more similar words; 'store' is the action of `write_file`."""
+    weights = RankingWeights(0.5, 0.0, coverage=0.0, word_match=0.0, name=0.0, action=action, subject=0.0)
     answer = await Scene(weights=weights).search(query("store the contents of a file"))
     assert answer.hits[0].name == best
 
@@ -86,15 +86,15 @@ async def test_the_best_comes_first() -> None:
 
 
 @pytest.mark.parametrize("search_type", list(SearchType))
-async def test_an_answer_says_which_arms_retrieved(search_type: SearchType) -> None:
+async def test_an_answer_names_the_retrievers_that_ran(search_type: SearchType) -> None:
     scene = Scene()
     answer = await scene.search(query(search_type=search_type))
     assert answer.search_type_used == search_type.value
     assert isinstance(scene.index, WatchedIndex)
-    asked = scene.index.asks[0]
-    assert (asked.vector is not None) == (search_type is not SearchType.KEYWORD)
-    assert (asked.terms is not None) == (search_type is not SearchType.SEMANTIC)
-    assert asked.limit == CANDIDATES_PER_RETRIEVER
+    ask = scene.index.asks[0]
+    assert (ask.vector is not None) == (search_type is not SearchType.KEYWORD)
+    assert (ask.terms is not None) == (search_type is not SearchType.SEMANTIC)
+    assert ask.limit == CANDIDATES_PER_RETRIEVER
 
 
 @pytest.mark.requirement("BR-003")
@@ -104,7 +104,7 @@ async def test_inactive_items_are_never_found() -> None:
 
 
 @pytest.mark.requirement("BR-003", "BR-009")
-async def test_only_what_reaches_the_threshold_is_returned_and_counted() -> None:
+async def test_only_items_that_reach_the_threshold_are_returned_and_counted() -> None:
     everything = await Scene().search(query("file"))
     threshold = everything.hits[1].score
     answer = await Scene().search(query("file", threshold=threshold))
@@ -114,7 +114,7 @@ async def test_only_what_reaches_the_threshold_is_returned_and_counted() -> None
 
 
 @pytest.mark.requirement("BR-003")
-async def test_when_nothing_reaches_the_threshold_the_nearest_are_told() -> None:
+async def test_when_no_item_reaches_the_threshold_the_near_misses_are_returned() -> None:
     everything = await Scene().search(query("file"))
     answer = await Scene().search(query("file", threshold=1.0))
     assert (answer.hits, answer.candidate_count) == ((), 0)
@@ -131,7 +131,7 @@ async def test_scores_are_between_zero_and_one(text: str) -> None:
 
 
 @pytest.mark.requirement("BR-003", "BR-007")
-async def test_the_limit_cuts_what_is_returned_and_not_what_is_counted() -> None:
+async def test_the_limit_applies_to_returned_items_and_not_to_the_count() -> None:
     everything = await Scene().search(query("file"))
     answer = await Scene().search(query("file", limit=1))
     assert answer.hits == everything.hits[:1]
@@ -158,7 +158,7 @@ async def test_named_skills_find_items_that_have_any_of_them() -> None:
 
 @pytest.mark.states("S0-019", "S0-055", "S0-056")
 @pytest.mark.requirement("BR-004")
-async def test_schemas_are_read_once_and_only_for_what_is_returned() -> None:
+async def test_schemas_are_read_once_and_only_for_returned_items() -> None:
     scene = Scene()
     answer = await scene.search(query(limit=2))
     assert isinstance(scene.catalog, WatchedCatalog)
@@ -172,17 +172,17 @@ async def test_an_item_without_schemas_has_none() -> None:
     assert answer.hits[0].schemas == Schemas()
 
 
-@pytest.mark.parametrize("asked", [query(include_schemas=False), query(skill_ids=("nobody_has_it",))])
-async def test_schemas_that_nobody_needs_are_not_read(asked: ToolQuery) -> None:
+@pytest.mark.parametrize("tool_query", [query(include_schemas=False), query(skill_ids=("nobody_has_it",))])
+async def test_schemas_that_are_not_returned_are_not_read(tool_query: ToolQuery) -> None:
     scene = Scene()
-    answer = await scene.search(asked)
+    answer = await scene.search(tool_query)
     assert isinstance(scene.catalog, WatchedCatalog)
     assert scene.catalog.schema_reads == []
     assert answer.timings.total > 0
 
 
 @pytest.mark.requirement("BR-007", "BR-008")
-async def test_an_answer_tells_its_query_its_index_and_how_long_each_stage_took() -> None:
+async def test_an_answer_has_its_query_its_index_and_the_timings_of_its_stages() -> None:
     scene = Scene()
     answer = await scene.search(query("read"))
     assert (answer.query, answer.index) == ("read", IndexCard(scene.embedder.model).fingerprint)
@@ -194,11 +194,11 @@ async def test_an_answer_tells_its_query_its_index_and_how_long_each_stage_took(
 
 
 def verdict(good_match: float) -> RankingWeights:
-    return RankingWeights(calibration=Calibration(good_match=good_match))
+    return RankingWeights(calibration=Calibration(good_match_threshold=good_match))
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
-async def test_an_answer_says_whether_its_best_is_a_good_match(threshold: float) -> None:
+async def test_an_answer_has_a_verdict_on_its_best_item(threshold: float) -> None:
     best = (await Scene().search(query())).hits[0].confidence
     assert best is not None
     for minimum, expected in ((best - 0.001, True), (best + 0.001, False)):
@@ -210,16 +210,16 @@ async def test_confidence_never_rises_down_the_list() -> None:
     confidences = [hit.confidence or 0.0 for hit in (await Scene().search(query("file"))).hits]
     assert len(confidences) > 1
     assert confidences == sorted(confidences, reverse=True)
-    assert all(0 < one < 1 for one in confidences)
+    assert all(0 < confidence < 1 for confidence in confidences)
 
 
-async def test_an_answer_tells_the_words_that_nobody_has() -> None:
+async def test_an_answer_has_the_words_that_no_candidate_has() -> None:
     assert (await Scene().search(query("read a striped file"))).unmatched == ("striped",)
     assert (await Scene().search(query("read a file"))).unmatched == ()
 
 
 @pytest.mark.parametrize("search_type", [SearchType.SEMANTIC, SearchType.KEYWORD])
-async def test_one_arm_alone_knows_no_verdict(search_type: SearchType) -> None:
+async def test_a_single_retriever_gives_no_verdict(search_type: SearchType) -> None:
     answer = await Scene().search(query("read a striped file", search_type=search_type))
     assert (answer.good_match, answer.unmatched) == (None, ())
     assert {hit.confidence for hit in answer.hits} == {None}
@@ -227,7 +227,7 @@ async def test_one_arm_alone_knows_no_verdict(search_type: SearchType) -> None:
 
 @pytest.mark.requirement("EC-005")
 @pytest.mark.parametrize("text", ["???", "'; DROP TABLE items; --", "<script>alert(1)</script>", "\0", "日本語"])
-async def test_a_query_of_signs_is_answered_like_any_other(text: str) -> None:
+async def test_a_query_of_symbols_is_answered_like_any_other(text: str) -> None:
     answer = await Scene().search(query(text))
     assert answer.degraded == ()
     assert answer.search_type_used == "hybrid"

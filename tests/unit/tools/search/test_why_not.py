@@ -1,4 +1,4 @@
-"""Why an item was not returned, where the engines are to blame or its name does not find it."""
+"""Why an item was not returned, if an engine fails or its name does not find it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,8 +11,8 @@ from toolscript.tools.model.answer import AbsenceReason, WhyNotAnswer
 from toolscript.tools.model.query import Strategy, ToolQuery
 
 
-class _ReadsNamesAlone(WatchedIndex):
-    """Finds, and does not hand out what is to be returned."""
+class _FailsToHydrate(WatchedIndex):
+    """Finds points and reads single fields, but no whole payloads."""
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         if not only:
@@ -22,29 +22,29 @@ class _ReadsNamesAlone(WatchedIndex):
 
 async def absence(scene: Scene, about: str, limit: int = 10) -> WhyNotAnswer:
     query = ToolQuery("read a file", threshold=0.0, strategy=Strategy.DIRECT, about=about, limit=limit)
-    said = (await scene.search(query)).absence
-    assert said is not None
-    return said
+    why_not = (await scene.search(query)).absence
+    assert why_not is not None
+    return why_not
 
 
-async def test_an_item_whose_fields_could_not_be_read_is_not_said_to_be_beyond_the_limit() -> None:
-    said = await absence(Scene(index=_ReadsNamesAlone()), "fs__read_file")
-    assert said.reason is AbsenceReason.NOTHING_SEARCHED
-    assert "place 1" in said.message
-    assert "could not be read" in said.message
-    beyond = await absence(Scene(index=_ReadsNamesAlone()), "fs__write_file", limit=1)
+async def test_an_item_whose_payload_could_not_be_read_is_not_reported_as_beyond_the_limit() -> None:
+    why_not = await absence(Scene(index=_FailsToHydrate()), "fs__read_file")
+    assert why_not.reason is AbsenceReason.NOTHING_SEARCHED
+    assert "place 1" in why_not.message
+    assert "could not be read" in why_not.message
+    beyond = await absence(Scene(index=_FailsToHydrate()), "fs__write_file", limit=1)
     assert beyond.reason is AbsenceReason.BEYOND_LIMIT
 
 
 @pytest.mark.parametrize(
-    ("about", "said"),
+    ("about", "message"),
     [
-        ("99999", "no such item"),
+        ("99999", "the index has no item"),
         ("fs__rename_file", "not found by the words of its name"),
         ("9" * 19, "not found by the words of its name"),
     ],
 )
-async def test_only_of_an_id_it_is_said_that_there_is_no_such_item(about: str, said: str) -> None:
+async def test_only_an_unknown_id_is_reported_as_missing_from_the_index(about: str, message: str) -> None:
     absent = await absence(Scene(), about)
     assert absent.reason is AbsenceReason.UNKNOWN
-    assert absent.message.startswith(said)
+    assert absent.message.startswith(message)

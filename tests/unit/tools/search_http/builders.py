@@ -1,4 +1,4 @@
-"""What tests of routed searches share: questions over HTTP, and what can be read off the answers."""
+"""Shared by tests of routed searches: requests over HTTP, and helpers for the responses."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ from tests.unit.tools.sources_http.builders import Service
 
 SEARCH = "/api/v1/search"
 STRATEGIES = ("hierarchical", "direct", "hybrid")
-# Everything an arm names, whatever it is worth.
+# Every candidate of a retriever, whatever its score.
 ALL = {"limit": 100, "tool_threshold": 0.0}
 
 Json = dict[str, Any]
@@ -30,17 +30,17 @@ class Searching:
         return dict(await self.service.refused("POST", SEARCH, expected, {"query": query, **more}))
 
 
-def ids(found: list[Json]) -> list[Any]:
-    """Of items or of skills."""
-    return [one["id"] for one in found]
+def ids(entries: list[Json]) -> list[Any]:
+    """Return the ids of items or skills."""
+    return [entry["id"] for entry in entries]
 
 
-def names(found: list[Json]) -> list[str]:
-    return [one["name"] for one in found]
+def names(entries: list[Json]) -> list[str]:
+    return [entry["name"] for entry in entries]
 
 
-def scores(found: list[Json]) -> list[float]:
-    return [one["score"] for one in found]
+def scores(entries: list[Json]) -> list[float]:
+    return [entry["score"] for entry in entries]
 
 
 def by_vector(answer: Json) -> list[Json]:
@@ -52,6 +52,6 @@ def by_words(answer: Json) -> list[Json]:
 
 
 def without_times(answer: Json) -> Json:
-    """What two answers to the same question have in common."""
-    metadata = {name: one for name, one in answer["metadata"].items() if not name.endswith("_time_ms")}
+    """Return the part of an answer that is the same for the same query."""
+    metadata = {name: value for name, value in answer["metadata"].items() if not name.endswith("_time_ms")}
     return {**answer, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""The catalog that routed searches are tested on: the golden tools, and items and skills made for what is rare."""
+"""The catalog for tests of routed searches: the golden tools, and items and skills for rare cases."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).parents[3] / "golden" / "tools.jsonl"
 
 HIVE_SCHEMA = {"type": "object", "properties": {"hive": {"type": "string"}}}
 
-# `id` is the key within the source: what is called the same, and on the same server, stays two.
+# `id` is the key within the source: items of the same name and server stay separate.
 OWN: list[dict[str, Any]] = [
     {
         "id": "harvest",
@@ -122,7 +122,7 @@ REMOVED = "weigh_beehive"
 
 
 def stock(installation: Installation) -> None:
-    """As people do it: a catalog is synced and classified, then some of it is decided by hand."""
+    """Sync and classify a catalog, then decide about some of it by hand, as people do."""
     load_default_skills(installation.settings)
     asyncio.run(_fill(installation))
 
@@ -135,13 +135,15 @@ async def _fill(installation: Installation) -> None:
         await worker.drain()
         await _decide_by_hand(stores)
         await worker.drain()
-        await import_items(stores.catalog, "own", [one for one in own_items() if one.name != REMOVED], prune=True)
+        await import_items(
+            stores.catalog, "own", [item for item in own_items() if item.name != REMOVED], prune=True
+        )
         await stores.taxonomy.change(replace(ORIGAMI, is_active=False), "ada")
         await worker.drain()
 
 
 async def _decide_by_hand(stores: Stores) -> None:
-    """Skills that no item was classified into, for they came later."""
+    """Add skills after classification, so that no item is classified into them."""
     for skill in (BEES, ORIGAMI, VOLCANOES):
         await stores.taxonomy.add(skill, "ada")
     ids = await ids_by_name(stores)
@@ -154,10 +156,10 @@ def own_items() -> list[Item]:
 
 
 async def ids_by_name(stores: Stores) -> dict[str, int]:
-    """Of those that are called the same the last one."""
-    return {one.item.name: one.id for one in await stored_items(stores)}
+    """Return ids by name; of items with the same name, the last one."""
+    return {stored.item.name: stored.id for stored in await stored_items(stores)}
 
 
 async def stored_items(stores: Stores) -> Sequence[StoredItem]:
-    """All that are active, as the catalog has them."""
-    return await stores.catalog.items([one.id for one in await stores.catalog.scan(0, 1000)])
+    """Return all active items of the catalog."""
+    return await stores.catalog.items([version.id for version in await stores.catalog.scan(0, 1000)])

@@ -1,4 +1,4 @@
-"""One installation with a catalog that searches are routed in, for tests that only read it."""
+"""One installation with a catalog for routed searches, for tests that only read it."""
 
 from collections.abc import AsyncIterator, Iterator
 

@@ -1,4 +1,4 @@
-"""How long the skill stage takes, asked of the engine and from memory.
+"""How long the skill stage takes, with the engine and from memory.
 
 `python -m tests.unit.tools.search_http.skill_stage_times` needs the engines' addresses in the environment,
 and TOOLSCRIPT_TEST_MODEL.
@@ -23,12 +23,15 @@ QUERIES = 300
 
 
 async def measured(installation: Installation) -> dict[str, list[float]]:
-    """One after the other, by turns, in literal mode, where the skill stage is one question by vector."""
+    """Send queries one by one, in turns, in literal mode, where the skill stage is one dense search."""
     spent: dict[str, list[float]] = {"engine": [], "memory": []}
-    async with serving(installation) as one, serving(installation, TOOLSCRIPT_SKILL_COPY="true") as other:
-        asked = {"engine": Searching(one), "memory": Searching(other)}
+    async with (
+        serving(installation) as from_engine,
+        serving(installation, TOOLSCRIPT_SKILL_COPY="true") as from_memory,
+    ):
+        services = {"engine": Searching(from_engine), "memory": Searching(from_memory)}
         for number in range(QUERIES):
-            for name, searching in asked.items():
+            for name, searching in services.items():
                 answer = await searching.search(f"read file number {number}", search_type="semantic")
                 spent[name].append(answer["metadata"]["skill_search_time_ms"])
     return {name: sorted(times[20:]) for name, times in spent.items()}

@@ -1,4 +1,4 @@
-"""Why an item is where it is, and why another one is not there, over HTTP."""
+"""Explanations over HTTP: why an item has its place, and why another one is missing."""
 
 from typing import Any
 
@@ -7,25 +7,25 @@ import pytest
 from tests.unit.tools.search_http.builders import ALL, STRATEGIES, Searching, ids, names
 from tests.unit.tools.search_http.catalog import BEES, ids_by_name
 
-ARMS = {"meaning", "words"}
+RETRIEVERS = {"meaning", "words"}
 
 
 @pytest.mark.requirement("API-001")
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_every_item_says_how_it_came_to_its_place(searching: Searching, strategy: str) -> None:
+async def test_every_item_has_an_explanation_of_its_place(searching: Searching, strategy: str) -> None:
     answer = await searching.search("read a file", strategy=strategy, explain=True, limit=20, tool_threshold=0.0)
     explained = [tool["explanation"] for tool in answer["tools"]]
-    assert [one["place"] for one in explained] == list(range(1, 21))
-    fused_scores = [sum(one["parts"].values()) for one in explained]
+    assert [explanation["place"] for explanation in explained] == list(range(1, 21))
+    fused_scores = [sum(explanation["parts"].values()) for explanation in explained]
     assert fused_scores == pytest.approx(sorted(fused_scores, reverse=True), abs=0.02)
-    assert explained[0]["parts"].keys() >= ARMS
+    assert explained[0]["parts"].keys() >= RETRIEVERS
     assert explained[0]["similarity"] > explained[-1]["similarity"]
     assert explained[0]["word_score"] > 0
 
 
 @pytest.mark.requirement("API-001", "BR-003")
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_an_item_names_those_of_its_skills_that_it_was_found_through(
+async def test_an_explanation_names_the_skills_that_the_item_was_found_by(
     searching: Searching, strategy: str
 ) -> None:
     answer = await searching.search("send an email and book a flight", strategy=strategy, explain=True, **ALL)
@@ -38,11 +38,13 @@ async def test_an_item_names_those_of_its_skills_that_it_was_found_through(
 
 
 @pytest.mark.parametrize("search_type", ["semantic", "keyword"])
-async def test_one_arm_alone_is_explained_by_what_it_gave(searching: Searching, search_type: str) -> None:
+async def test_a_search_with_a_single_retriever_is_explained_by_its_scores(
+    searching: Searching, search_type: str
+) -> None:
     answer = await searching.search("read a file", search_type=search_type, explain=True, tool_threshold=0.0)
-    one = answer["tools"][0]["explanation"]
-    assert (one["place"], one["parts"]) == (1, {})
-    assert (one["similarity"] is None, one["word_score"] is None) == (
+    explanation = answer["tools"][0]["explanation"]
+    assert (explanation["place"], explanation["parts"]) == (1, {})
+    assert (explanation["similarity"] is None, explanation["word_score"] is None) == (
         search_type == "keyword",
         search_type == "semantic",
     )
@@ -65,7 +67,7 @@ async def absence(searching: Searching, query: str, about: str, **more: Any) -> 
     return {**answer["absence"], "used": answer["metadata"]["skill_ids_used"], "returned": answer["tools"]}
 
 
-async def test_what_is_returned_is_said_to_be_by_name_and_by_id(searching: Searching) -> None:
+async def test_a_returned_item_is_reported_as_returned_by_name_and_by_id(searching: Searching) -> None:
     by_name = await absence(searching, "honey from a beehive", "hivekeeper__feed_bees")
     assert (by_name["reason"], by_name["skill_ids"]) == ("returned", [BEES.id])
     assert by_name["explanation"]["place"] == names(by_name["returned"]).index("feed_bees") + 1
@@ -76,78 +78,85 @@ async def test_what_is_returned_is_said_to_be_by_name_and_by_id(searching: Searc
 
 
 @pytest.mark.parametrize("about", ["nobody__nothing", "hivekeeper__weigh_beehive", "999999", "hivekeeper__", "?!"])
-async def test_what_is_not_in_the_index_is_unknown(searching: Searching, about: str) -> None:
-    said = await absence(searching, "honey from a beehive", about)
-    assert (said["reason"], said["id"], said["score"], said["explanation"]) == ("unknown", None, None, None)
+async def test_an_item_that_is_not_in_the_index_is_unknown(searching: Searching, about: str) -> None:
+    why_not = await absence(searching, "honey from a beehive", about)
+    assert (why_not["reason"], why_not["id"], why_not["score"], why_not["explanation"]) == (
+        "unknown",
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.requirement("BR-005")
-async def test_an_item_of_another_kind_is_named_as_that(searching: Searching) -> None:
-    said = await absence(searching, "read a file", "harbor_files__write_file", item_type="prompt")
-    assert said["reason"] == "other_kind"
+async def test_an_item_of_another_kind_is_explained_by_its_kind(searching: Searching) -> None:
+    why_not = await absence(searching, "read a file", "harbor_files__write_file", item_type="prompt")
+    assert why_not["reason"] == "other_kind"
 
 
 @pytest.mark.requirement("BR-005")
 @pytest.mark.parametrize("kind", ["tool", "prompt"])
-async def test_of_two_that_are_called_the_same_the_one_of_the_kind_that_is_asked_for_is_meant(
+async def test_of_two_items_of_the_same_name_the_one_of_the_requested_kind_is_explained(
     searching: Searching, kind: str
 ) -> None:
-    said = await absence(searching, "read a file", "harbor_files__read_file", item_type=kind)
-    assert said["reason"] == "returned"
-    assert said["id"] in ids(said["returned"])
+    why_not = await absence(searching, "read a file", "harbor_files__read_file", item_type=kind)
+    assert why_not["reason"] == "returned"
+    assert why_not["id"] in ids(why_not["returned"])
 
 
 @pytest.mark.requirement("EC-008")
-async def test_an_item_without_a_skill_is_told_so(searching: Searching) -> None:
-    said = await absence(searching, "honey from a beehive", "hivekeeper__smoke_beehive")
-    assert (said["reason"], said["skill_ids"]) == ("no_skill", [])
-    assert said["explanation"]["place"] == 0
-    assert said["explanation"]["similarity"] > 0.3
+async def test_an_item_without_a_skill_is_explained_by_that(searching: Searching) -> None:
+    why_not = await absence(searching, "honey from a beehive", "hivekeeper__smoke_beehive")
+    assert (why_not["reason"], why_not["skill_ids"]) == ("no_skill", [])
+    assert why_not["explanation"]["place"] == 0
+    assert why_not["explanation"]["similarity"] > 0.3
     advised = await absence(searching, "honey from a beehive", "hivekeeper__smoke_beehive", strategy="hybrid")
-    assert "hybrid" in said["message"]
+    assert "hybrid" in why_not["message"]
     assert advised["reason"] == "returned"
 
 
-async def test_an_item_of_skills_that_did_not_match_is_told_which_did(searching: Searching) -> None:
-    said = await absence(searching, "honey from a beehive", "pigeonpost__send_email")
-    assert said["reason"] == "skills_not_matched"
-    assert not set(said["skill_ids"]) & set(said["used"])
-    assert all(skill in said["message"] for skill in [*said["skill_ids"], *said["used"]])
-    assert said["explanation"]["matched_skills"] == []
+async def test_an_item_of_skills_that_did_not_match_is_explained_with_those_that_did(searching: Searching) -> None:
+    why_not = await absence(searching, "honey from a beehive", "pigeonpost__send_email")
+    assert why_not["reason"] == "skills_not_matched"
+    assert not set(why_not["skill_ids"]) & set(why_not["used"])
+    assert all(skill in why_not["message"] for skill in [*why_not["skill_ids"], *why_not["used"]])
+    assert why_not["explanation"]["matched_skills"] == []
 
 
-async def test_an_item_of_an_inactive_skill_is_told_the_same(searching: Searching) -> None:
-    said = await absence(searching, "honey from a beehive", "paperfold__fold_crane")
-    assert (said["reason"], said["skill_ids"]) == ("skills_not_matched", ["origami"])
+async def test_an_item_of_an_inactive_skill_is_explained_by_skills_that_did_not_match(
+    searching: Searching,
+) -> None:
+    why_not = await absence(searching, "honey from a beehive", "paperfold__fold_crane")
+    assert (why_not["reason"], why_not["skill_ids"]) == ("skills_not_matched", ["origami"])
 
 
-async def test_an_item_that_no_arm_named_is_told_that_others_were_better(searching: Searching) -> None:
-    found = await searching.search("read a file", strategy="direct", search_type="semantic", **ALL)
-    assert len(found["tools"]) == 100
-    known = await ids_by_name(searching.service.stores)
-    other = next(str(id_) for id_ in known.values() if str(id_) not in ids(found["tools"]))
-    said = await absence(searching, "read a file", other, strategy="direct", search_type="semantic")
-    assert (said["reason"], said["score"]) == ("not_a_candidate", None)
-    assert said["explanation"]["place"] == 0
-    assert said["explanation"]["similarity"] <= min(tool["score"] for tool in found["tools"])
+async def test_an_item_that_no_retriever_returned_is_explained_by_better_ones(searching: Searching) -> None:
+    answer = await searching.search("read a file", strategy="direct", search_type="semantic", **ALL)
+    assert len(answer["tools"]) == 100
+    all_ids = await ids_by_name(searching.service.stores)
+    other = next(str(id_) for id_ in all_ids.values() if str(id_) not in ids(answer["tools"]))
+    why_not = await absence(searching, "read a file", other, strategy="direct", search_type="semantic")
+    assert (why_not["reason"], why_not["score"]) == ("not_a_candidate", None)
+    assert why_not["explanation"]["place"] == 0
+    assert why_not["explanation"]["similarity"] <= min(tool["score"] for tool in answer["tools"])
 
 
-async def test_an_item_below_the_threshold_is_told_its_score_and_what_would_bring_it_back(
+async def test_an_item_below_the_threshold_is_explained_with_its_score_and_a_remedy(
     searching: Searching,
 ) -> None:
     about = "hivekeeper__feed_bees"
-    said = await absence(searching, "honey from a beehive", about, tool_threshold=0.9)
-    assert (said["reason"], said["returned"]) == ("below_threshold", [])
-    assert 0 < said["score"] < 0.9
-    again = await absence(searching, "honey from a beehive", about, tool_threshold=said["score"] - 1e-5)
+    why_not = await absence(searching, "honey from a beehive", about, tool_threshold=0.9)
+    assert (why_not["reason"], why_not["returned"]) == ("below_threshold", [])
+    assert 0 < why_not["score"] < 0.9
+    again = await absence(searching, "honey from a beehive", about, tool_threshold=why_not["score"] - 1e-5)
     assert again["reason"] == "returned"
 
 
-async def test_an_item_beyond_the_limit_is_told_its_place(searching: Searching) -> None:
+async def test_an_item_beyond_the_limit_is_explained_with_its_place(searching: Searching) -> None:
     everything = await searching.search("read a file", tool_threshold=0.1)
     last = everything["tools"][-1]
-    said = await absence(searching, "read a file", last["id"], tool_threshold=0.1, limit=2)
-    assert (said["reason"], said["explanation"]["place"]) == ("beyond_limit", 5)
-    assert said["score"] == last["score"]
+    why_not = await absence(searching, "read a file", last["id"], tool_threshold=0.1, limit=2)
+    assert (why_not["reason"], why_not["explanation"]["place"]) == ("beyond_limit", 5)
+    assert why_not["score"] == last["score"]
     back = await absence(searching, "read a file", last["id"], tool_threshold=0.1, limit=5)
     assert back["reason"] == "returned"

@@ -1,4 +1,4 @@
-"""The hybrid strategy over HTTP: both routes run, and nothing that the direct one would return is lost."""
+"""The hybrid strategy over HTTP: both routes run, and no item of the direct one is lost."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ ITEMS = [*own_items(), *(item for item in read_items(GOLDEN) if isinstance(item,
 WORDS = sorted({word for item in ITEMS for word in words_of(f"{item.name} {item.description}")})
 
 Queries = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
-Asked = st.fixed_dictionaries(
+Options = st.fixed_dictionaries(
     {
         "limit": st.sampled_from([1, 5, 20, 100]),
         "tool_threshold": st.sampled_from([0.0, 0.1, 0.3, 0.45, 0.6]),
@@ -41,15 +41,16 @@ def keeps_all(direct: dict[str, Any], hybrid: dict[str, Any]) -> None:
     )
 
 
+@pytest.mark.nightly
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example("get_pod_logs", {"limit": 100, "tool_threshold": 0.3})
 @example("cloudshelf__readFile", {"limit": 5, "tool_threshold": 0.5})
 @example("searchDocuments", {"limit": 100, "tool_threshold": 0.0})
-@given(Queries, Asked)
-async def test_whatever_is_asked_hybrid_begins_with_what_direct_returns(
-    searching: Searching, query: str, asked: dict[str, Any]
+@given(Queries, Options)
+async def test_hybrid_results_begin_with_the_direct_results_for_any_query(
+    searching: Searching, query: str, options: dict[str, Any]
 ) -> None:
-    direct, hybrid = await both(searching, query, **asked)
+    direct, hybrid = await both(searching, query, **options)
     keeps_all(direct, hybrid)
     used = hybrid["metadata"]["skill_ids_used"]
     assert hybrid["metadata"]["strategy_used"] == ("hybrid" if used else "direct")
@@ -59,7 +60,7 @@ async def test_whatever_is_asked_hybrid_begins_with_what_direct_returns(
 @pytest.mark.states("S0-125")
 @pytest.mark.parametrize("query", ["read a file", "send an email and book a flight", "set_thermostat"])
 @pytest.mark.parametrize(("limit", "threshold"), [(1, 0.0), (5, 0.3), (100, 0.0), (100, 0.35), (20, 0.7)])
-async def test_both_routes_run_and_the_order_of_the_direct_one_stands(
+async def test_both_routes_run_and_the_order_of_the_direct_one_is_kept(
     searching: Searching, query: str, limit: int, threshold: float
 ) -> None:
     direct, hybrid = await both(searching, query, limit=limit, tool_threshold=threshold)
@@ -93,7 +94,7 @@ async def test_items_without_a_skill_are_found(searching: Searching) -> None:
 
 
 @pytest.mark.requirement("BR-006")
-async def test_where_no_skill_matches_it_is_a_direct_search_and_says_so(searching: Searching) -> None:
+async def test_without_a_matching_skill_the_search_is_direct_and_reported_as_such(searching: Searching) -> None:
     direct, hybrid = await both(searching, "fold an origami crane")
     keeps_all(direct, hybrid)
     assert (hybrid["metadata"]["strategy_used"], hybrid["metadata"]["skill_ids_used"]) == ("direct", None)

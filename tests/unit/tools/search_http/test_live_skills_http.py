@@ -1,4 +1,4 @@
-"""Searches follow what people and workers do meanwhile, over HTTP, without a restart."""
+"""Searches use changes by people and workers, over HTTP, without a restart."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -42,8 +42,8 @@ class Live(Searching):
 
     async def assign(self, name: str, *skills: str) -> None:
         item = (await ids_by_name(self.service.stores))[name]
-        given = {"skill_ids": list(skills), "reviewer": "ada"}
-        await self.service.ask("PUT", f"/api/v1/tools/{item}/skills", 200, given)
+        body = {"skill_ids": list(skills), "reviewer": "ada"}
+        await self.service.ask("PUT", f"/api/v1/tools/{item}/skills", 200, body)
 
     async def work(self) -> None:
         await self.writer.worker(silent).drain()
@@ -101,7 +101,7 @@ async def test_a_skill_that_was_just_added_routes_the_next_search(live: Live) ->
 
 
 @pytest.mark.requirement("BR-003", "EC-008")
-async def test_an_item_that_a_person_puts_into_a_skill_is_found_by_it_once_a_worker_ran(
+async def test_an_item_assigned_by_hand_is_found_by_its_skill_once_a_worker_ran(
     live: Live,
 ) -> None:
     query = "summarise an email thread"
@@ -111,8 +111,8 @@ async def test_an_item_that_a_person_puts_into_a_skill_is_found_by_it_once_a_wor
     await live.assign("summarise", "mail")
     await live.work()
     after = await live.search(query)
-    found = next(tool for tool in after["tools"] if tool["name"] == "summarise")
-    assert (found["skill_ids"], found["primary_skill_id"]) == (["mail"], "mail")
+    summarise = next(tool for tool in after["tools"] if tool["name"] == "summarise")
+    assert (summarise["skill_ids"], summarise["primary_skill_id"]) == (["mail"], "mail")
     assert count_of(after, "mail") == count_of(before, "mail") + 1
 
 
@@ -151,7 +151,7 @@ async def test_a_new_item_far_from_the_old_vector_of_its_skill_is_found_by_its_w
 
 
 @pytest.mark.requirement("BR-003")
-async def test_an_item_that_leaves_is_gone_once_a_worker_ran(live: Live) -> None:
+async def test_a_removed_item_is_not_found_once_a_worker_ran(live: Live) -> None:
     query = "translate a poem"
     poem, song = _described("translate_poem", "Translate a poem"), _described("sing_song", "Sing a song")
     await live.service.synced(catalog("passing", poem, song))

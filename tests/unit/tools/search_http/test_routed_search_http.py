@@ -25,14 +25,14 @@ QUERIES = [
     "прогноз погоды",
     "open a pull request for my branch",
 ]
-# As many as may be asked for, however far away.
+# The maximum number of skills, at any distance.
 EVERY_SKILL = {"skill_limit": 32, "skill_threshold": 0.0}
 
 
 @pytest.mark.requirement("BR-001", "BR-003")
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic", "keyword"])
-async def test_every_item_is_in_a_skill_that_the_query_was_routed_by(
+async def test_every_item_is_in_a_skill_that_the_query_was_routed_to(
     searching: Searching, query: str, search_type: str
 ) -> None:
     answer = await searching.search(query, search_type=search_type, **ALL | {"tool_threshold": 0.1})
@@ -47,9 +47,9 @@ async def test_every_item_is_in_a_skill_that_the_query_was_routed_by(
 
 @pytest.mark.requirement("BR-001", "BR-003")
 async def test_routing_narrows_the_search_and_loses_nothing_of_the_skills_it_keeps(searching: Searching) -> None:
-    asked: dict[str, Any] = {"search_type": "semantic", "limit": 100, "tool_threshold": 0.2}
-    routed = await searching.search("read a file", strategy="hierarchical", **asked)
-    direct = await searching.search("read a file", strategy="direct", **asked)
+    options: dict[str, Any] = {"search_type": "semantic", "limit": 100, "tool_threshold": 0.2}
+    routed = await searching.search("read a file", strategy="hierarchical", **options)
+    direct = await searching.search("read a file", strategy="direct", **options)
     used = set(routed["metadata"]["skill_ids_used"])
     kept = [tool for tool in direct["tools"] if used & set(tool["skill_ids"])]
     assert routed["tools"] == kept
@@ -59,21 +59,21 @@ async def test_routing_narrows_the_search_and_loses_nothing_of_the_skills_it_kee
 @pytest.mark.requirement("BR-001")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic", "keyword"])
-async def test_the_best_score_comes_first_and_of_equals_the_lower_id(
+async def test_the_best_score_comes_first_and_ties_are_ordered_by_id(
     searching: Searching, strategy: str, search_type: str
 ) -> None:
-    found = (await searching.search("ring the bell", strategy=strategy, search_type=search_type, **ALL))["tools"]
-    order = [(-tool["score"], tool["db_id"]) for tool in found]
+    tools = (await searching.search("ring the bell", strategy=strategy, search_type=search_type, **ALL))["tools"]
+    order = [(-tool["score"], tool["db_id"]) for tool in tools]
     assert [later for earlier, later in pairwise(order) if later[0] < earlier[0]] == []
-    twins = [tool for tool in found if tool["name"] == "ring_bell"]
+    twins = [tool for tool in tools if tool["name"] == "ring_bell"]
     assert [tool["db_id"] for tool in twins] == sorted(tool["db_id"] for tool in twins)
     assert (len(twins), twins[0]["score"]) == (2, twins[1]["score"])
-    assert found[:2] == twins
+    assert tools[:2] == twins
 
 
 @pytest.mark.requirement("BR-002")
 @pytest.mark.parametrize(("limit", "threshold"), [(3, 0.4), (1, 0.0), (2, 0.3), (8, 0.1), (32, 0.0), (3, 0.9)])
-async def test_by_vector_come_the_nearest_skills_above_the_threshold_and_no_more_than_asked_for(
+async def test_matching_by_vector_returns_the_nearest_skills_above_the_threshold_within_the_limit(
     searching: Searching, limit: int, threshold: float
 ) -> None:
     nearest = by_vector(await searching.search("send an email and book a flight", **EVERY_SKILL))
@@ -87,7 +87,7 @@ async def test_by_vector_come_the_nearest_skills_above_the_threshold_and_no_more
 
 
 @pytest.mark.requirement("BR-002")
-async def test_how_many_items_a_skill_has_is_told_and_does_not_count(searching: Searching) -> None:
+async def test_the_item_count_of_a_skill_is_returned_and_does_not_affect_matching(searching: Searching) -> None:
     nearest = by_vector(await searching.search("honey from a beehive", **EVERY_SKILL))
     counts = [skill["tool_count"] for skill in nearest]
     assert (nearest[0]["id"], counts[0]) == (BEES.id, 2)
@@ -99,7 +99,7 @@ async def test_how_many_items_a_skill_has_is_told_and_does_not_count(searching: 
 
 @pytest.mark.requirement("BR-002")
 @pytest.mark.parametrize("query", QUERIES)
-async def test_by_words_come_skills_of_the_items_that_share_the_most_words(
+async def test_matching_by_words_returns_skills_of_the_items_that_share_the_most_words(
     searching: Searching, query: str
 ) -> None:
     answer = await searching.search(query, skill_limit=1)
@@ -113,7 +113,7 @@ async def test_by_words_come_skills_of_the_items_that_share_the_most_words(
 
 
 @pytest.mark.requirement("BR-002")
-async def test_threshold_and_limit_leave_what_words_match_alone(searching: Searching) -> None:
+async def test_threshold_and_limit_do_not_apply_to_word_matches(searching: Searching) -> None:
     answer = await searching.search("read a file", skill_limit=1, skill_threshold=1.0)
     assert by_vector(answer) == []
     assert "file_operations" in ids(by_words(answer))
@@ -123,7 +123,7 @@ async def test_threshold_and_limit_leave_what_words_match_alone(searching: Searc
 
 @pytest.mark.requirement("BR-002")
 @pytest.mark.parametrize(("limit", "words"), [(1, 7), (3, 5), (5, 3), (6, 3), (8, 3)])
-async def test_there_are_eight_skills_in_all_and_words_never_lose_their_room(
+async def test_there_are_at_most_eight_skills_and_always_room_for_word_matches(
     searching: Searching, limit: int, words: int
 ) -> None:
     """Ten words, each of one item, in ten skills."""
@@ -134,7 +134,7 @@ async def test_there_are_eight_skills_in_all_and_words_never_lose_their_room(
 
 
 @pytest.mark.requirement("BR-002")
-async def test_an_inactive_skill_is_matched_by_nothing_though_its_items_are_what_was_asked_for(
+async def test_an_inactive_skill_never_matches_even_if_its_items_match_the_query(
     searching: Searching,
 ) -> None:
     direct = await searching.search("fold an origami crane", strategy="direct")
@@ -147,7 +147,7 @@ async def test_an_inactive_skill_is_matched_by_nothing_though_its_items_are_what
 @pytest.mark.requirement("BR-003")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic", "keyword"])
-async def test_an_item_that_left_the_catalog_is_not_found(
+async def test_an_item_removed_from_the_catalog_is_not_found(
     searching: Searching, strategy: str, search_type: str
 ) -> None:
     answer = await searching.search("weigh_beehive", strategy=strategy, search_type=search_type, **ALL)
@@ -168,11 +168,11 @@ async def test_items_reach_the_threshold_and_are_the_best_of_no_more_than_the_li
 
 @pytest.mark.requirement("BR-003")
 @pytest.mark.parametrize("query", QUERIES)
-async def test_an_item_comes_with_the_skills_that_the_catalog_has_of_it(searching: Searching, query: str) -> None:
-    found = (await searching.search(query, strategy="hybrid", limit=5, tool_threshold=0.0))["tools"]
-    for tool in found:
+async def test_an_item_is_returned_with_its_skills_in_the_catalog(searching: Searching, query: str) -> None:
+    tools = (await searching.search(query, strategy="hybrid", limit=5, tool_threshold=0.0))["tools"]
+    for tool in tools:
         recorded = await searching.service.ask("GET", f"/api/v1/tools/{tool['db_id']}/skills")
-        skills = [one["skill_id"] for one in recorded["skills"]]
+        skills = [assignment["skill_id"] for assignment in recorded["skills"]]
         assert tool["skill_ids"] == skills
         assert tool["primary_skill_id"] == (skills[0] if skills else None)
 
@@ -180,7 +180,7 @@ async def test_an_item_comes_with_the_skills_that_the_catalog_has_of_it(searchin
 @pytest.mark.requirement("BR-005")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("kind", ["tool", "prompt", "resource"])
-async def test_whatever_the_strategy_only_the_kind_that_was_asked_for_is_found(
+async def test_every_strategy_returns_only_the_requested_kind(
     searching: Searching, strategy: str, kind: str
 ) -> None:
     everything = await searching.search("read a file", strategy=strategy, **ALL)
@@ -192,7 +192,7 @@ async def test_whatever_the_strategy_only_the_kind_that_was_asked_for_is_found(
 
 @pytest.mark.requirement("BR-005", "BR-003")
 @pytest.mark.parametrize("kind", ["prompt", "resource"])
-async def test_of_a_rare_kind_all_that_is_in_the_skills_is_found(searching: Searching, kind: str) -> None:
+async def test_all_items_of_a_rare_kind_in_the_skills_are_found(searching: Searching, kind: str) -> None:
     direct = await searching.search("read a file", strategy="direct", item_type=kind, **ALL)
     routed = await searching.search("read a file", item_type=kind, **ALL)
     used = set(routed["metadata"]["skill_ids_used"])
@@ -202,7 +202,7 @@ async def test_of_a_rare_kind_all_that_is_in_the_skills_is_found(searching: Sear
 
 @pytest.mark.requirement("BR-008")
 @pytest.mark.parametrize("query", QUERIES)
-async def test_a_direct_search_knows_no_skills_and_searches_all_items(searching: Searching, query: str) -> None:
+async def test_a_direct_search_matches_no_skills_and_searches_all_items(searching: Searching, query: str) -> None:
     answer = await searching.search(query, strategy="direct", **ALL)
     metadata = answer["metadata"]
     assert (answer["matched_skills"], metadata["skill_ids_used"], metadata["stage1_skill_count"]) == ([], None, 0)

@@ -1,4 +1,4 @@
-"""What a search costs, counted where it is paid: at an embeddings endpoint, and on the wire to PostgreSQL."""
+"""The cost of a search, counted at an embeddings endpoint and on the wire to PostgreSQL."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -49,9 +49,9 @@ async def _fill(installation: Installation) -> None:
         await import_items(writer.stores.catalog, "own", own_items())
         await writer.worker(silent).drain()
         await writer.stores.taxonomy.add(BEES, "ada")
-        known = await ids_by_name(writer.stores)
+        id_of = await ids_by_name(writer.stores)
         for name in [name for name, skills in BY_HAND.items() if BEES.id in skills]:
-            await writer.stores.assignments.set_by_hand(known[name], [BEES.id], "ada")
+            await writer.stores.assignments.set_by_hand(id_of[name], [BEES.id], "ada")
         await writer.worker(silent).drain()
 
 
@@ -62,13 +62,13 @@ class Counted(Searching):
     embeddings: Relay
 
     async def embedded(self, query: str, **more: Any) -> list[str]:
-        """The texts that one search had embedded."""
+        """Return the texts that one search embedded."""
         before = len(self.endpoint.asked)
         await self.search(query, **more)
         return sorted(text for texts in self.endpoint.asked[before:] for text in texts)
 
     async def statements(self, query: str, **more: Any) -> tuple[dict[str, Any], list[str]]:
-        """What one search answered, and what it ran in PostgreSQL."""
+        """Return the answer of one search, and its statements in PostgreSQL."""
         before = len(self.postgres.run)
         answer = await self.search(query, **more)
         return answer, self.postgres.run[before:]
@@ -103,13 +103,13 @@ async def test_a_query_is_embedded_once_for_all_stages(costing: Counted, strateg
 
 @pytest.mark.requirement("BR-001")
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_what_needs_no_vector_is_not_embedded(costing: Counted, strategy: str) -> None:
+async def test_a_search_without_vectors_embeds_nothing(costing: Counted, strategy: str) -> None:
     assert await costing.embedded(f"honey of {strategy}", strategy=strategy, search_type="keyword") == []
 
 
 @pytest.mark.requirement("BR-001")
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_of_several_wishes_each_text_is_embedded_once(costing: Counted, strategy: str) -> None:
+async def test_each_sub_query_is_embedded_once(costing: Counted, strategy: str) -> None:
     query = f"send {strategy} honey by mail and book a {strategy} flight"
     texts = await costing.embedded(query, strategy=strategy)
     assert query in texts
@@ -122,7 +122,7 @@ async def test_of_several_wishes_each_text_is_embedded_once(costing: Counted, st
 @pytest.mark.requirement("BR-004")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("limit", [1, 2, 100])
-async def test_schemas_of_all_that_is_returned_are_read_by_one_statement(
+async def test_schemas_of_all_returned_items_are_read_by_one_statement(
     costing: Counted, strategy: str, limit: int
 ) -> None:
     answer, run = await costing.statements("honey of a beehive", strategy=strategy, **ALL | {"limit": limit})
@@ -141,7 +141,7 @@ async def test_schemas_of_all_that_is_returned_are_read_by_one_statement(
         ("zebra", {"strategy": "hybrid", "tool_threshold": 1.0}),
     ],
 )
-async def test_where_no_schema_is_returned_none_is_read(
+async def test_without_schemas_in_the_response_none_are_read(
     costing: Counted, query: str, more: dict[str, Any]
 ) -> None:
     answer, run = await costing.statements(query, **more)
@@ -172,7 +172,7 @@ async def _sum_of_resources() -> list[float]:
 
 @pytest.mark.states("S0-203", "S0-213")
 @pytest.mark.requirement("EC-009")
-async def test_a_slow_embedding_makes_a_search_slow_and_no_worse(costing: Counted) -> None:
+async def test_a_slow_embedding_makes_a_search_slow_but_not_worse(costing: Counted) -> None:
     quick = await costing.search("weigh the honey")
     await costing.embeddings.fail(Fault.HANGING)
     asking = asyncio.ensure_future(costing.search("weigh the honey "))
@@ -188,14 +188,14 @@ async def test_a_slow_embedding_makes_a_search_slow_and_no_worse(costing: Counte
 @pytest.mark.states("S0-204", "S0-205")
 @pytest.mark.requirement("EC-009", "API-002")
 @pytest.mark.parametrize("strategy", ["hierarchical", "hybrid"])
-async def test_an_embedding_that_never_comes_leaves_words_to_answer_before_the_deadline(
+async def test_without_an_embedding_in_time_sparse_retrieval_answers_before_the_deadline(
     costing: Counted, strategy: str
 ) -> None:
     await costing.embeddings.fail(Fault.HANGING)
     try:
         answer = await costing.search(f"feed bees {strategy}", strategy=strategy)
     finally:
-        # What was held back is not passed on: nobody waits for its answer any more.
+        # Drop the held requests: their clients do not wait any more.
         await costing.embeddings.fail(Fault.REFUSED)
         await costing.embeddings.heal()
     metadata = answer["metadata"]

@@ -10,17 +10,17 @@ from tests.unit.tools.search_http.builders import ALL, Searching, by_vector, ids
 from tests.unit.tools.search_http.catalog import BEES, VOLCANOES, stored_items
 from tests.unit.tools.sources_http.builders import serving
 
-NOBODY_MATCHES = "fold an origami crane"
+NO_SKILL_MATCHES = "fold an origami crane"
 
 
 @pytest.mark.states("S0-069", "S0-073", "S0-129")
 @pytest.mark.requirement("BR-006")
-async def test_when_no_skill_matches_all_items_are_searched_and_the_log_says_so(
+async def test_when_no_skill_matches_all_items_are_searched_and_that_is_logged(
     searching: Searching, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        answer = await searching.search(NOBODY_MATCHES)
-    direct = await searching.search(NOBODY_MATCHES, strategy="direct")
+        answer = await searching.search(NO_SKILL_MATCHES)
+    direct = await searching.search(NO_SKILL_MATCHES, strategy="direct")
     metadata = answer["metadata"]
     assert (metadata["strategy_used"], metadata["skill_ids_used"]) == ("direct", None)
     assert (answer["matched_skills"], metadata["stage1_skill_count"], metadata["degraded"]) == ([], 0, [])
@@ -32,7 +32,7 @@ async def test_when_no_skill_matches_all_items_are_searched_and_the_log_says_so(
 
 @pytest.mark.requirement("BR-006")
 async def test_a_skill_that_matches_after_all_ends_the_fallback(searching: Searching) -> None:
-    near = await searching.search(NOBODY_MATCHES, skill_threshold=0.0, skill_limit=1)
+    near = await searching.search(NO_SKILL_MATCHES, skill_threshold=0.0, skill_limit=1)
     assert near["metadata"]["strategy_used"] == "hierarchical"
     assert near["metadata"]["skill_ids_used"] == ids(by_vector(near))
     assert "fold_crane" not in names(near["tools"])
@@ -118,7 +118,7 @@ async def test_an_item_without_a_skill_is_left_out_of_a_hierarchical_search(
 
 @pytest.mark.requirement("EC-008")
 @pytest.mark.parametrize("strategy", ["hierarchical", "direct", "hybrid"])
-async def test_every_answer_tells_how_many_items_are_in_no_skill(searching: Searching, strategy: str) -> None:
-    alone = [one for one in await stored_items(searching.service.stores) if not one.skill_ids]
+async def test_every_answer_has_the_number_of_items_in_no_skill(searching: Searching, strategy: str) -> None:
+    alone = [stored for stored in await stored_items(searching.service.stores) if not stored.skill_ids]
     answer = await searching.search("read a file", strategy=strategy)
     assert answer["metadata"]["unskilled_count"] == len(alone) >= 1

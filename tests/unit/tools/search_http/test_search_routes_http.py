@@ -1,4 +1,4 @@
-"""The three routes of search over HTTP: what they take when it is left out, what they answer, what they refuse."""
+"""The three search routes over HTTP: defaults, responses and errors."""
 
 import asyncio
 from typing import Any
@@ -24,8 +24,8 @@ SCHEMAS = {"input_schema", "output_schema", "annotations"}
 
 
 @pytest.mark.requirement("API-001")
-async def test_what_is_left_out_of_a_search_is_as_documented(searching: Searching) -> None:
-    said = {
+async def test_omitted_parameters_have_the_documented_defaults(searching: Searching) -> None:
+    defaults = {
         "item_type": None,
         "limit": 5,
         "skill_limit": 3,
@@ -36,7 +36,7 @@ async def test_what_is_left_out_of_a_search_is_as_documented(searching: Searchin
         "search_type": "hybrid",
         "preset": "balanced",
     }
-    bare, whole = await searching.search("read a file"), await searching.search("read a file", **said)
+    bare, whole = await searching.search("read a file"), await searching.search("read a file", **defaults)
     assert without_times(bare) == without_times(whole)
     assert bare.keys() == {"query", "tools", "matched_skills", "metadata", "absence"}
     assert bare["query"] == "read a file"
@@ -47,7 +47,7 @@ async def test_what_is_left_out_of_a_search_is_as_documented(searching: Searchin
 
 
 @pytest.mark.requirement("API-001", "BR-002")
-async def test_the_skill_stage_alone_answers_the_skills_that_a_search_is_routed_by(searching: Searching) -> None:
+async def test_the_skill_stage_alone_returns_the_skills_that_a_search_is_routed_to(searching: Searching) -> None:
     answer = await searching.search("read a file", skill_limit=5)
     alone = await searching.skills("read a file")
     assert alone == answer["matched_skills"][:5]
@@ -57,7 +57,7 @@ async def test_the_skill_stage_alone_answers_the_skills_that_a_search_is_routed_
 
 @pytest.mark.requirement("API-001", "BR-002")
 @pytest.mark.parametrize("limit", [1, 2, 32])
-async def test_the_skill_stage_alone_answers_no_more_than_asked_for(searching: Searching, limit: int) -> None:
+async def test_the_skill_stage_alone_returns_at_most_limit_skills(searching: Searching, limit: int) -> None:
     query = "send an email and book a flight"
     every = await searching.skills(query, limit=32, threshold=0)
     some = await searching.skills(query, limit=limit, threshold=0)
@@ -71,20 +71,20 @@ async def test_the_skill_stage_alone_answers_no_more_than_asked_for(searching: S
 
 @pytest.mark.requirement("API-001", "BR-003")
 async def test_the_item_stage_alone_searches_the_skills_that_are_named(searching: Searching) -> None:
-    found = await searching.tools("read a file", skill_ids="communication, database_query")
-    assert found
-    assert all(tool.keys() == FOUND for tool in found)
-    assert all({"communication", "database_query"} & set(tool["skill_ids"]) for tool in found)
+    tools = await searching.tools("read a file", skill_ids="communication, database_query")
+    assert tools
+    assert all(tool.keys() == FOUND for tool in tools)
+    assert all({"communication", "database_query"} & set(tool["skill_ids"]) for tool in tools)
     assert await searching.tools("read a file", skill_ids="nobody_has_this") == []
 
 
 @pytest.mark.requirement("API-001", "BR-005")
-async def test_the_item_stage_alone_searches_all_items_where_no_skill_is_named(searching: Searching) -> None:
+async def test_the_item_stage_alone_searches_all_items_unless_skills_are_named(searching: Searching) -> None:
     direct = await searching.search("read a file", strategy="direct", limit=10)
-    found = await searching.tools("read a file")
-    assert ids(found) == ids(direct["tools"])
-    assert len(found) == 10
-    assert found == await searching.tools("read a file", limit=10, threshold=0.3, search_type="hybrid")
+    tools = await searching.tools("read a file")
+    assert ids(tools) == ids(direct["tools"])
+    assert len(tools) == 10
+    assert tools == await searching.tools("read a file", limit=10, threshold=0.3, search_type="hybrid")
     prompts = await searching.tools("read a file", item_type="prompt", threshold=0)
     assert {tool["type"] for tool in prompts} == {"prompt"}
     assert all(score >= 0.6 for score in scores(await searching.tools("read a file", threshold=0.6)))
@@ -95,16 +95,16 @@ async def test_the_item_stage_alone_searches_all_items_where_no_skill_is_named(s
     ("preset", "skill", "tool"), [("precision", 0.7, 0.6), ("balanced", 0.4, 0.3), ("recall", 0.2, 0.1)]
 )
 @pytest.mark.parametrize("query", ["honey from a beehive", "send an email and book a flight"])
-async def test_a_preset_is_its_two_thresholds(
+async def test_a_preset_sets_two_thresholds(
     searching: Searching, query: str, preset: str, skill: float, tool: float
 ) -> None:
     named = await searching.search(query, preset=preset, limit=100)
-    said = await searching.search(query, skill_threshold=skill, tool_threshold=tool, limit=100)
-    assert without_times(named) == without_times(said)
+    explicit = await searching.search(query, skill_threshold=skill, tool_threshold=tool, limit=100)
+    assert without_times(named) == without_times(explicit)
 
 
 @pytest.mark.requirement("API-001")
-async def test_a_number_wins_over_the_preset(searching: Searching) -> None:
+async def test_a_threshold_overrides_the_preset(searching: Searching) -> None:
     query = "send an email and book a flight"
     recall = await searching.search(query, preset="recall", limit=100)
     precision = await searching.search(query, preset="precision", limit=100)
@@ -162,7 +162,7 @@ async def test_a_parameter_out_of_range_is_refused(searching: Searching, more: d
         ("tools", {"query": "x", "skill_ids": ",".join(f"skill_{number}" for number in range(33))}, 422),
     ],
 )
-async def test_the_stages_alone_refuse_in_the_same_shape(
+async def test_the_single_stages_return_errors_in_the_same_shape(
     searching: Searching, path: str, params: dict[str, Any], status: int
 ) -> None:
     error = await searching.service.refused("GET", f"{SEARCH}/{path}", status, **params)
@@ -208,7 +208,7 @@ async def test_a_hostile_query_is_text_and_routed_like_any_other(
 @pytest.mark.states("S0-197", "S0-198")
 @pytest.mark.requirement("EC-006")
 @pytest.mark.parametrize("strategy", ["hierarchical", "hybrid"])
-async def test_the_same_query_asked_at_once_gets_the_same_answer(searching: Searching, strategy: str) -> None:
+async def test_concurrent_identical_queries_get_the_same_answer(searching: Searching, strategy: str) -> None:
     queries = ["find a file on the nas", "send an email and book a flight"] * 10
     answers = await asyncio.gather(*(searching.search(query, strategy=strategy) for query in queries))
     assert len({str(without_times(answer)) for answer in answers}) == 2

@@ -1,4 +1,4 @@
-"""Searches with the skills in memory, over HTTP: the same answers, and changes are followed."""
+"""Searches with the skills in memory, over HTTP: the same answers, and changes are visible."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -34,10 +34,10 @@ async def test_answers_are_the_same_with_the_skills_in_memory(
 ) -> None:
     for query in ("read a file", "honey from a beehive", "send mail and book a flight", "quarks"):
         for more in ({}, {"skill_threshold": 0.0, "skill_limit": 8}):
-            asked = {"strategy": strategy, "search_type": search_type, **more}
-            await copying.search(query, **asked)
-            mine = without_times(await copying.search(query, **asked))
-            its = without_times(await searching.search(query, **asked))
+            options = {"strategy": strategy, "search_type": search_type, **more}
+            await copying.search(query, **options)
+            mine = without_times(await copying.search(query, **options))
+            its = without_times(await searching.search(query, **options))
             for skill, other in zip(mine["matched_skills"], its["matched_skills"], strict=True):
                 assert skill["score"] == pytest.approx(other["score"], abs=1e-5)
                 skill["score"] = other["score"]
@@ -56,7 +56,7 @@ def changing(engines: Settings, migrated_database: str, model_folder: str) -> It
 
 @dataclass(frozen=True)
 class Two:
-    """One that has the skills in memory, and another that changes them."""
+    """One service that has the skills in memory, and another that changes them."""
 
     mine: Searching
     other: Searching
@@ -82,7 +82,7 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 @pytest.mark.states("S3-220")
-async def test_what_another_process_changes_is_seen_soon_and_what_this_one_does_at_once(two: Two) -> None:
+async def test_changes_of_another_process_are_visible_soon_and_own_changes_at_once(two: Two) -> None:
     assert await two.matched() == []
     await two.other.service.ask("POST", SKILLS, 201, MAIL)
 

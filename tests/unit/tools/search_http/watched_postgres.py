@@ -1,21 +1,21 @@
-"""A relay to PostgreSQL that reads along: which statements a client has run."""
+"""A relay to PostgreSQL that records the statements that a client runs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-# What asks for encryption may come before what begins a session; neither has a type as all later messages have.
+# A request for encryption may precede the start of a session; unlike all later messages, neither has a type.
 ENCRYPTION = {80877103, 80877104}
 
 
 @dataclass
 class Statements:
-    """What went over one connection, in PostgreSQL's own messages."""
+    """The statements of one connection, parsed from PostgreSQL's protocol."""
 
     run: list[str]
     _unread: bytes = b""
-    _begun: bool = False
+    _started: bool = False
     _prepared: dict[bytes, str] = field(default_factory=dict)
 
     def read(self, data: bytes) -> None:
@@ -31,16 +31,16 @@ class Statements:
 
     def _messages(self) -> Iterator[tuple[bytes, bytes]]:
         while True:
-            at = 1 if self._begun else 0
-            if len(self._unread) < at + 4:
+            start = 1 if self._started else 0
+            if len(self._unread) < start + 4:
                 return
-            end = at + int.from_bytes(self._unread[at : at + 4], "big")
+            end = start + int.from_bytes(self._unread[start : start + 4], "big")
             if len(self._unread) < end:
                 return
-            kind, body = self._unread[:at], self._unread[at + 4 : end]
+            kind, body = self._unread[:start], self._unread[start + 4 : end]
             self._unread = self._unread[end:]
-            if not self._begun:
-                self._begun = int.from_bytes(body[:4], "big") not in ENCRYPTION
+            if not self._started:
+                self._started = int.from_bytes(body[:4], "big") not in ENCRYPTION
             yield kind, body
 
 

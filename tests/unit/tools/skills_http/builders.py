@@ -1,4 +1,4 @@
-"""What tests of skill management share: an installation, asked over HTTP and looked at from behind."""
+"""Shared by tests of skill management: an installation, with access over HTTP and to its stores."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -36,14 +36,14 @@ class Managed:
         return await self.ask("POST", SKILLS, 201, described(skill_id, **more))
 
     async def refused(self, method: str, path: str, expected: int, json: object = None, **query: Any) -> Any:
-        """The error, which has the one shape of all errors."""
+        """Return the error, after a check of its shape."""
         answer = await self.ask(method, path, expected, json, **query)
         assert answer.keys() == {"error"}
         assert answer["error"].keys() == {"code", "message", "details"}
         return answer["error"]
 
     async def point(self, skill_id: str) -> Fields | None:
-        """What the index that searches are routed by knows of a skill."""
+        """Return the payload of a skill in the index that routes searches."""
         async with open_embedder(self.installation.settings) as embedder:
             card = IndexCard(embedder.model)
         opened = await open_for_doctor(self.stores.indexes, self.stores.dirty, card)
@@ -51,22 +51,28 @@ class Managed:
         return (await opened.skills.fields([number])).get(number)
 
     async def item(self, name: str) -> int:
-        """The number of an item of the catalog."""
+        """Return the id of an item of the catalog."""
         seen = await self.stores.catalog.scan(0, 1000)
-        found = await self.stores.catalog.items([one.id for one in seen])
-        return next(one.id for one in found if one.item.name == name)
+        stored_items = await self.stores.catalog.items([version.id for version in seen])
+        return next(stored.id for stored in stored_items if stored.item.name == name)
 
     async def suggest(self, name: str, *items: str, description: str = "") -> int:
-        """The number of a suggestion, after a classifier has said that these items ask for it."""
+        """Record that a classifier suggested this skill for these items; return the id of the suggestion."""
         return await suggest(self.stores, name, *items, description=description)
 
 
 async def suggest(stores: Stores, name: str, *items: str, description: str = "") -> int:
     seen = await stores.catalog.scan(0, 1000)
     await stores.assignments.reclassify(0, 1000)
-    found = await stores.catalog.items([one.id for one in seen])
-    said = Classification(suggestion=SuggestedSkill(name, description))
-    asking = [Classified(one.id, one.version, said) for one in found if one.item.name in items]
-    assert len(asking) == len(items)
-    await stores.assignments.record(asking)
-    return next(one.id for one in await stores.suggestions.page(0, 1000) if one.suggested.name == name)
+    stored_items = await stores.catalog.items([version.id for version in seen])
+    classification = Classification(suggestion=SuggestedSkill(name, description))
+    classified = [
+        Classified(stored.id, stored.version, classification)
+        for stored in stored_items
+        if stored.item.name in items
+    ]
+    assert len(classified) == len(items)
+    await stores.assignments.record(classified)
+    return next(
+        suggestion.id for suggestion in await stores.suggestions.page(0, 1000) if suggestion.suggested.name == name
+    )

@@ -1,4 +1,4 @@
-"""A terminal with a command in it: what it shows can be waited for, and something typed."""
+"""A terminal that runs a command: tests wait for its output and type input."""
 
 import os
 import pty
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from tests.e2e.commands import WAIT_SECONDS, command, environment
 
-HEARD_SECONDS = 5.0
+RESPONSE_SECONDS = 5.0
 
 
 class Terminal:
@@ -22,7 +22,7 @@ class Terminal:
         self._read_to = 0
 
     def expect(self, text: str) -> None:
-        """Waits until this is shown after what was last waited for."""
+        """Wait until this text appears after the text of the last call."""
         ends_at = time.monotonic() + WAIT_SECONDS
         while text not in self.shown[self._read_to :]:
             self._read(ends_at, text)
@@ -35,16 +35,16 @@ class Terminal:
         os.write(self._screen, b"\x04")
 
     def interrupt(self) -> None:
-        """As Ctrl-C does; again when nothing comes of it, for one just before the program waits is not heard."""
+        """Send SIGINT like Ctrl-C; repeat it, since a program that does not wait for input yet may miss one."""
         ends_at = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < ends_at:
             self._process.send_signal(signal.SIGINT)
-            if select.select([self._screen], [], [], HEARD_SECONDS)[0]:
+            if select.select([self._screen], [], [], RESPONSE_SECONDS)[0]:
                 return
-        raise AssertionError(f"it does not hear: {self.shown}")
+        raise AssertionError(f"it does not react to SIGINT: {self.shown}")
 
     def ended(self) -> int:
-        """The exit code, once all that was shown has been read."""
+        """Read all output; return the exit code."""
         ends_at = time.monotonic() + WAIT_SECONDS
         while self._read(ends_at, "the end"):
             pass

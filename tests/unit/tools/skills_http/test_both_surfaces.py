@@ -1,4 +1,4 @@
-"""The command line and HTTP tell the same of the same skills."""
+"""The command line and HTTP return the same data about skills."""
 
 import asyncio
 import json
@@ -13,12 +13,12 @@ pytestmark = pytest.mark.requirement("SK-001")
 
 
 async def printed(managed: Managed, *arguments: str) -> Any:
-    """On another thread: a command has an event loop of its own."""
+    """Run a command on another thread, since it has its own event loop; return its JSON."""
     own = managed.installation.environment
     return json.loads((await asyncio.to_thread(run_here, own, "skills", *arguments, "--json")).stdout)
 
 
-async def test_what_is_written_on_one_surface_is_read_the_same_on_both(managed: Managed) -> None:
+async def test_data_written_over_one_interface_is_read_the_same_over_both(managed: Managed) -> None:
     await managed.add("over_http", keywords=["web"], by="ann")
     added = await printed(managed, "add", "over_the_line", "--name", "Typed", "--by", "bob")
     patched = await managed.ask("PATCH", f"{SKILLS}/over_the_line", json={"name": "Typed", "by": "bob"})
@@ -30,7 +30,7 @@ async def test_what_is_written_on_one_surface_is_read_the_same_on_both(managed: 
 
 
 @pytest.mark.requirement("SK-006", "SK-008")
-async def test_suggestions_evidence_and_assignments_are_the_same_on_both(managed: Managed) -> None:
+async def test_suggestions_evidence_and_assignments_are_the_same_over_both_interfaces(managed: Managed) -> None:
     await managed.add("mail", description="Send and read email messages")
     number = await managed.suggest("Email", "send_mail", description="Email messages")
     suggestions = f"{SKILLS}/suggestions"
@@ -38,8 +38,8 @@ async def test_suggestions_evidence_and_assignments_are_the_same_on_both(managed
     assert await printed(managed, "suggestion", str(number)) == await managed.ask("GET", f"{suggestions}/{number}")
     item = await managed.item("readFile")
     body = {"skill_ids": ["mail"], "reviewer": "ann"}
-    given = await managed.ask("PUT", f"/api/v1/tools/{item}/skills", json=body)
-    assert await printed(managed, "of", str(item)) == given
-    assert await printed(managed, "assign", str(item), "mail", "--by", "ann") == given
-    tools = (await printed(managed, "show", "mail", "--tools", "5"))["tools"]
+    assigned = await managed.ask("PUT", f"/api/v1/tools/{item}/skills", json=body)
+    assert await printed(managed, "of", str(item)) == assigned
+    assert await printed(managed, "assign", str(item), "mail", "--by", "ann") == assigned
+    tools = (await printed(managed, "show", "mail", "--limit", "5"))["tools"]
     assert tools == (await managed.ask("GET", f"{SKILLS}/mail/tools"))["tools"]

@@ -1,4 +1,4 @@
-"""A review in a terminal, over skills in memory: what is shown, which keys do what, and how it ends."""
+"""A review in a terminal, over skills in memory: its output, its keys, and how it ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 @dataclass
-class Desk:
-    """A person at a terminal: what they type, and all that they see."""
+class Reviewer:
+    """A person at a terminal: their input, and all output."""
 
     runner: asyncio.Runner
     scene: Managed = field(default_factory=Managed)
@@ -53,7 +53,7 @@ class Desk:
                 raise EOFError from None
 
         done = review_all(self.ask, "ann", Dialogue(read, self.seen.append))
-        assert next(left, None) is None, "not everything that was typed was asked for"
+        assert next(left, None) is None, "some input was not read"
         return dict(done)
 
     @property
@@ -62,25 +62,27 @@ class Desk:
 
 
 @pytest.fixture
-def service() -> Iterator[Desk]:
+def service() -> Iterator[Reviewer]:
     with asyncio.Runner() as runner:
-        yield Desk(runner)
+        yield Reviewer(runner)
 
 
-def test_a_suggestion_is_shown_with_the_first_five_that_ask_and_the_nearest_three(service: Desk) -> None:
+def test_a_suggestion_is_printed_with_five_requesting_items_and_the_three_nearest_skills(
+    service: Reviewer,
+) -> None:
     service.add(*[Skill(name, name.title()) for name in ("crm", "mail", "maps", "music")])
     service.suggest("Crm leads", *[f"lead_{number}" for number in range(7)], description="Leads of a crm")
     assert service.review("s") == {"skipped": 1}
     assert "Crm leads" in service.text
     assert "description: Leads of a crm" in service.text
-    assert "asked for by: 7 items" in service.text
+    assert "suggested for: 7 items" in service.text
     assert [f"lead_{number}" in service.text for number in range(7)] == [True] * 5 + [False] * 2
     assert "1. crm (" in service.text
     assert "3. " in service.text
     assert "4. " not in service.text
 
 
-def test_enter_approves_a_skill_as_it_was_suggested(service: Desk) -> None:
+def test_enter_approves_a_skill_as_it_was_suggested(service: Reviewer) -> None:
     number = service.suggest("Customer Relations", "add_lead", description="Leads and deals")
     assert service.review("a", "", "", "") == {"approved": 1}
     assert "id [customer_relations]: " in service.seen
@@ -89,14 +91,14 @@ def test_enter_approves_a_skill_as_it_was_suggested(service: Desk) -> None:
     assert service.state(number) is SuggestionState.APPROVED
 
 
-def test_id_name_and_description_can_be_typed_instead(service: Desk) -> None:
+def test_id_name_and_description_can_be_typed_instead(service: Reviewer) -> None:
     service.suggest("Customer Relations", "add_lead", description="Leads and deals")
     assert service.review("A", "crm", "CRM", "All about customers") == {"approved": 1}
     made = service.ask(lambda skills: skills.taxonomy.find("crm")).skill
     assert (made.name, made.description) == ("CRM", "All about customers")
 
 
-def test_an_id_that_is_taken_or_wrong_is_asked_for_again_and_nothing_typed_is_lost(service: Desk) -> None:
+def test_after_a_taken_or_invalid_id_the_prompt_repeats_and_keeps_the_input(service: Reviewer) -> None:
     service.add(Skill("crm", "CRM"))
     service.suggest("CRM", "add_lead")
     typed = ("a", "", "Customers", "Leads", "a", "Not An Id", "", "", "a", "customers", "", "")
@@ -107,14 +109,14 @@ def test_an_id_that_is_taken_or_wrong_is_asked_for_again_and_nothing_typed_is_lo
     assert (made.name, made.description) == ("Customers", "Leads")
 
 
-def test_a_suggestion_is_merged_into_a_nearest_skill_by_its_number(service: Desk) -> None:
+def test_a_suggestion_is_merged_into_a_nearest_skill_by_its_number(service: Reviewer) -> None:
     service.add(Skill("crm", "Leads of a crm"), Skill("weather", "Rain and sun"))
     number = service.suggest("crm leads", "add_lead")
     assert service.review("m", "1") == {"merged": 1}
     assert service.ask(lambda skills: skills.suggestions.find(number)).skill_id == "crm"
 
 
-def test_a_suggestion_is_merged_into_any_active_skill_by_its_id(service: Desk) -> None:
+def test_a_suggestion_is_merged_into_any_active_skill_by_its_id(service: Reviewer) -> None:
     service.add(Skill("crm", "CRM"), Skill("old", "Old", is_active=False))
     number = service.suggest("Leads", "add_lead")
     assert service.review("m", "nowhere", "m", "old", "m", "", "m", "crm") == {"merged": 1}
@@ -122,14 +124,14 @@ def test_a_suggestion_is_merged_into_any_active_skill_by_its_id(service: Desk) -
     assert service.ask(lambda skills: skills.suggestions.find(number)).skill_id == "crm"
 
 
-def test_suggestions_are_rejected_and_skipped_one_after_the_other(service: Desk) -> None:
+def test_suggestions_are_rejected_and_skipped_one_after_the_other(service: Reviewer) -> None:
     numbers = [service.suggest(name, f"tool_{name}") for name in ("one", "two", "three")]
     assert service.review("r", "s", "r") == {"rejected": 2, "skipped": 1}
     assert [service.state(number).value for number in numbers] == ["rejected", "pending", "rejected"]
-    assert "nothing else waits for review" in service.text
+    assert "no more suggestions to review" in service.text
 
 
-def test_a_key_that_means_nothing_is_asked_for_again(service: Desk) -> None:
+def test_after_an_invalid_key_the_prompt_repeats(service: Reviewer) -> None:
     service.suggest("CRM", "add_lead")
     assert service.review("", "x", "?", "s") == {"skipped": 1}
     assert service.seen.count(KEYS) == 4
@@ -137,14 +139,14 @@ def test_a_key_that_means_nothing_is_asked_for_again(service: Desk) -> None:
 
 @pytest.mark.parametrize("typed", [("r", "q"), ("r",), ("r", "a"), ("r", "m")])
 def test_quitting_or_the_end_of_input_keeps_what_was_decided_and_nothing_else(
-    service: Desk, typed: tuple[str, ...]
+    service: Reviewer, typed: tuple[str, ...]
 ) -> None:
     numbers = [service.suggest(name, f"tool_{name}") for name in ("one", "two")]
     assert service.review(*typed) == {"rejected": 1}
     assert [service.state(number).value for number in numbers] == ["rejected", "pending"]
 
 
-def test_what_somebody_else_decided_meanwhile_is_said_and_the_review_goes_on(service: Desk) -> None:
+def test_a_concurrent_decision_is_reported_and_the_review_continues(service: Reviewer) -> None:
     first, second = (service.suggest(name, f"tool_{name}") for name in ("one", "two"))
     typed = iter(("r", "r"))
 
@@ -155,12 +157,12 @@ def test_what_somebody_else_decided_meanwhile_is_said_and_the_review_goes_on(ser
 
     done = review_all(service.ask, "ann", Dialogue(read, service.seen.append))
     assert dict(done) == {"decided elsewhere": 1, "rejected": 1}
-    assert "somebody has decided about suggestion 1 already" in service.text
+    assert "suggestion 1 is already decided" in service.text
     assert service.ask(lambda skills: skills.suggestions.find(first)).reviewed_by == "bob"
     assert service.state(second) is SuggestionState.REJECTED
 
 
-def test_without_a_model_the_review_goes_on_and_says_so(service: Desk) -> None:
+def test_without_a_model_the_review_continues_with_a_note(service: Reviewer) -> None:
     service.scene.model_fault = ModelNotFound("no model in that folder")
     service.add(Skill("crm", "CRM"))
     service.suggest("Leads", "add_lead")
@@ -168,19 +170,19 @@ def test_without_a_model_the_review_goes_on_and_says_so(service: Desk) -> None:
     assert "nearest skills are not shown: no model in that folder" in service.text
 
 
-def test_with_nothing_to_review_it_says_so(service: Desk) -> None:
+def test_a_review_without_suggestions_prints_that(service: Reviewer) -> None:
     assert service.review() == {}
-    assert service.seen == ["nothing waits for review"]
+    assert service.seen == ["no suggestions to review"]
 
 
-def test_every_page_of_suggestions_is_reviewed(service: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_page_of_suggestions_is_reviewed(service: Reviewer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolscript.cli.suggestions.PAGE", 2)
     for number in range(5):
         service.suggest(f"suggestion {number}", f"tool_{number}")
     assert service.review("r", "s", "r", "s", "r") == {"rejected": 3, "skipped": 2}
 
 
-def test_what_a_model_or_a_server_wrote_cannot_move_the_cursor(service: Desk) -> None:
+def test_text_of_a_model_or_a_server_cannot_move_the_cursor(service: Reviewer) -> None:
     service.suggest("Evil\x1b[2J\nname", "tool\x1b]0;owned\x07", description="des\rcription\u202e")
     service.review("a", "evil", "", "")
     assert all(char.isprintable() or char == "\n" for char in service.text)

@@ -9,10 +9,10 @@ from tests.unit.tools.skills_http.terminals import Terminal, in_a_terminal
 
 pytestmark = pytest.mark.requirement("SK-006")
 
-ASKED = "[q]uit: "
+PROMPT = "[q]uit: "
 
 
-async def test_a_person_reviews_what_classifiers_missed(managed: Managed) -> None:
+async def test_a_person_reviews_suggestions_of_classifiers(managed: Managed) -> None:
     await managed.add("post", description="Send and read email messages")
     first = await managed.suggest("Meeting\x1b[2J Rooms", "create_event", description="Rooms for meetings")
     second = await managed.suggest("Email", "send_mail", description="Email messages")
@@ -21,7 +21,7 @@ async def test_a_person_reviews_what_classifiers_missed(managed: Managed) -> Non
         terminal.expect("Meeting [2J Rooms")
         terminal.expect("calendar__create_event: Schedule a meeting with other people")
         terminal.expect("1. post (")
-        terminal.expect(ASKED)
+        terminal.expect(PROMPT)
         terminal.type("a")
         terminal.expect("id [meeting_2j_rooms]: ")
         terminal.type("rooms")
@@ -30,18 +30,18 @@ async def test_a_person_reviews_what_classifiers_missed(managed: Managed) -> Non
         terminal.expect("description [Rooms for meetings]: ")
         terminal.type("")
         terminal.expect("Email")
-        terminal.expect(ASKED)
+        terminal.expect(PROMPT)
         terminal.type("m")
-        terminal.expect("merge into (1 to 2, or an id; nothing: back): ")
+        terminal.expect("merge into (1 to 2, or an id; empty: back): ")
         terminal.type("post")
         terminal.expect("Nonsense")
-        terminal.expect(ASKED)
+        terminal.expect(PROMPT)
         terminal.type("q")
         terminal.expect("1 approved, 1 merged, 0 rejected, 0 skipped")
         assert terminal.ended() == 0
     assert "\x1b[2J" not in terminal.shown
     suggestions = [await managed.stores.suggestions.find(number) for number in (first, second, third)]
-    assert [(one.state, one.skill_id, one.reviewed_by) for one in suggestions] == [
+    assert [(suggestion.state, suggestion.skill_id, suggestion.reviewed_by) for suggestion in suggestions] == [
         ("approved", "rooms", "ann"),
         ("merged", "post", "ann"),
         ("pending", None, None),
@@ -56,7 +56,7 @@ async def test_the_end_of_input_and_an_interrupt_end_a_review(
 ) -> None:
     number = await managed.suggest("Unfinished", "readFile")
     with in_a_terminal(managed.installation.environment, "skills", "review") as terminal:
-        terminal.expect(ASKED)
+        terminal.expect(PROMPT)
         end(terminal)
         terminal.expect("0 approved, 0 merged, 0 rejected, 0 skipped")
         assert terminal.ended() == 0

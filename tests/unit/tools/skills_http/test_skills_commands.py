@@ -27,7 +27,7 @@ class CommandLine:
         self.environment = installation.environment
 
     def __call__(self, *arguments: str, code: int = 0, extra: dict[str, str] | None = None) -> Any:
-        """What it prints as JSON."""
+        """Return its JSON output."""
         done = run_here({**self.environment, **(extra or {})}, "skills", *arguments, "--json", code=code)
         return json.loads(done.stderr.splitlines()[-1] if code else done.stdout)
 
@@ -45,8 +45,10 @@ class CommandLine:
     def item(self, name: str) -> int:
         async def find() -> int:
             async with open_stores(self._installation.settings) as stores:
-                found = await stores.catalog.items([one.id for one in await stores.catalog.scan(0, 1000)])
-                return next(one.id for one in found if one.item.name == name)
+                stored_items = await stores.catalog.items(
+                    [version.id for version in await stores.catalog.scan(0, 1000)]
+                )
+                return next(stored.id for stored in stored_items if stored.item.name == name)
 
         return asyncio.run(find())
 
@@ -65,7 +67,7 @@ def written(path: Path, skills: Sequence[dict[str, object]]) -> str:
     return str(path)
 
 
-def test_a_skill_is_added_changed_shown_ended_and_brought_back(skills: CommandLine) -> None:
+def test_a_skill_is_added_changed_shown_deactivated_and_activated(skills: CommandLine) -> None:
     words = ("--keyword", "lead", "--keyword", "deal", "--example", "add_lead", "--domain", "sales")
     added = skills("add", "crm", "--name", "CRM", "--description", "Customers", *words, "--by", "ann")
     assert (added["keywords"], added["examples"], added["parent_domain"]) == (
@@ -84,11 +86,11 @@ def test_a_skill_is_added_changed_shown_ended_and_brought_back(skills: CommandLi
     ended = skills("deactivate", "crm")
     assert (ended["is_active"], ended["routing"]) == (False, "done")
     assert "crm" not in ids(skills("list"))
-    assert "crm" in ids(skills("list", "--all"))
+    assert "crm" in ids(skills("list", "--inactive"))
     assert skills("activate", "crm")["is_active"] is True
-    shown, _ = skills.text("show", "crm", "--tools", "3")
-    assert "description: Customers and deals" in shown
-    actors = [(one["actor"], one["action"]) for one in skills("audit", "--limit", "4")["entries"]]
+    out, _ = skills.text("show", "crm", "--limit", "3")
+    assert "description: Customers and deals" in out
+    actors = [(entry["actor"], entry["action"]) for entry in skills("audit", "--limit", "4")["entries"]]
     me = getpass.getuser()
     assert actors == [(me, "skill.activate"), (me, "skill.deactivate"), (me, "skill.change"), ("ann", "skill.add")]
 
@@ -98,8 +100,8 @@ def test_refusals_name_the_field_and_end_with_code_2(skills: CommandLine) -> Non
     assert skills("add", "audit", "--name", "x", code=2)["error"]["details"]["field"] == "id"
     assert skills("show", "nowhere", code=2)["error"]["code"] == "NOT_FOUND"
     assert "nothing to change" in skills("edit", "nowhere", code=2)["error"]["message"]
-    _, said = skills.text("assign", "1", code=2)
-    assert "--none" in said
+    _, err = skills.text("assign", "1", code=2)
+    assert "--none" in err
 
 
 def test_an_exported_taxonomy_can_be_imported_and_changes_nothing(skills: CommandLine, tmp_path: Path) -> None:
@@ -124,55 +126,55 @@ def test_an_import_adds_changes_and_replaces(skills: CommandLine, tmp_path: Path
     done = skills("import", file, "--replace")
     assert (done["added"], done["changed"]) == ([], ["two"])
     assert ids(skills("list")) == ["one", "two"]
-    assert set(done["deactivated"]) == set(ids(skills("list", "--all"))) - {"one", "two"}
+    assert set(done["deactivated"]) == set(ids(skills("list", "--inactive"))) - {"one", "two"}
 
 
 def test_a_file_with_one_wrong_skill_is_refused_as_a_whole(skills: CommandLine, tmp_path: Path) -> None:
     file = written(tmp_path / "skills.json", [{"id": "fine", "name": "Fine"}, {"id": "Wrong", "name": "Wrong"}])
-    _, said = skills.text("import", file, code=2)
-    assert "skill 2: id cannot be 'Wrong'" in said
-    assert "fine" not in ids(skills("list", "--all"))
+    _, err = skills.text("import", file, code=2)
+    assert "skill 2: id cannot be 'Wrong'" in err
+    assert "fine" not in ids(skills("list", "--inactive"))
     assert "cannot read" in skills("import", str(tmp_path / "none.json"), code=2)["error"]["message"]
 
 
 @pytest.mark.requirement("SK-008")
-def test_a_person_puts_an_item_into_skills_and_gives_it_back(skills: CommandLine) -> None:
+def test_a_person_assigns_an_item_to_skills_and_releases_it(skills: CommandLine) -> None:
     skills("add", "hand", "--name", "By hand")
     item = str(skills.item("readFile"))
-    given = skills("assign", item, "hand", "--by", "ann")
-    assert [(one["skill_id"], one["source"]) for one in given["skills"]] == [("hand", "human")]
+    assigned = skills("assign", item, "hand", "--by", "ann")
+    assert [(skill["skill_id"], skill["source"]) for skill in assigned["skills"]] == [("hand", "human")]
     marked = skills("reclassify")["marked"]
     run_here(skills.environment, "worker", "--drain")
-    assert skills("of", item) == given
-    tools = skills("show", "hand", "--tools", "5")["tools"]
+    assert skills("of", item) == assigned
+    tools = skills("show", "hand", "--limit", "5")["tools"]
     assert (item, "human") in [(tool["id"], tool["source"]) for tool in tools]
     skills("release", item)
     assert skills("reclassify")["marked"] == marked + 1
     assert skills("assign", item, "--none")["skills"] == []
 
 
-def test_only_items_of_a_skill_or_a_source_are_classified_anew(skills: CommandLine) -> None:
+def test_only_items_of_a_skill_or_a_source_are_reclassified(skills: CommandLine) -> None:
     skills("add", "lonely", "--name", "Lonely")
     assert skills("reclassify", "--skill", "lonely") == {"marked": 0}
-    assert skills("reclassify", "--source", "llm") == {"marked": 0}
+    assert skills("reclassify", "--classifier", "llm") == {"marked": 0}
     assert skills("reclassify", "--skill", "nowhere", code=2)["error"]["code"] == "NOT_FOUND"
 
 
 @pytest.mark.requirement("SK-007")
-def test_a_rebuild_finds_the_sums_as_they_should_be(skills: CommandLine) -> None:
+def test_a_rebuild_finds_correct_centroids(skills: CommandLine) -> None:
     rebuilt = skills("rebuild")
     assert (rebuilt["mended"], rebuilt["largest_drift"]) == ([], 0.0)
-    assert rebuilt["skills"] == len(ids(skills("list", "--all")))
+    assert rebuilt["skills"] == len(ids(skills("list", "--inactive")))
     assert skills("rebuild", "nowhere", code=2)["error"]["code"] == "NOT_FOUND"
 
 
 @pytest.mark.requirement("SK-006")
-def test_suggestions_are_listed_looked_at_and_decided_without_a_terminal(skills: CommandLine) -> None:
+def test_suggestions_are_listed_shown_and_decided_without_a_terminal(skills: CommandLine) -> None:
     skills("add", "post", "--name", "Post", "--description", "Send and read email messages")
-    asked = (("Mail rooms", "create_event"), ("Nonsense", "write_file"), ("Email", "send_mail"))
-    first, second, third = (skills.suggest(name, item, description="Messages") for name, item in asked)
+    suggested = (("Mail rooms", "create_event"), ("Nonsense", "write_file"), ("Email", "send_mail"))
+    first, second, third = (skills.suggest(name, item, description="Messages") for name, item in suggested)
     listed = skills("suggestions")
-    assert {first, second, third} <= {one["id"] for one in listed["suggestions"]}
+    assert {first, second, third} <= {suggestion["id"] for suggestion in listed["suggestions"]}
     evidence = skills("suggestion", str(third))
     assert [item["name"] for item in evidence["items"]] == ["send_mail"]
     assert "post" in [near["id"] for near in evidence["nearest"]]
@@ -182,27 +184,30 @@ def test_suggestions_are_listed_looked_at_and_decided_without_a_terminal(skills:
     assert skills("reject", str(second))["reviewed_by"] == getpass.getuser()
     assert skills("merge", str(third), "post")["skill_id"] == "post"
     assert skills("merge", str(third), "post", code=2)["error"]["details"]
-    states = {one["id"]: one["status"] for one in skills("suggestions", "--status", "all")["suggestions"]}
+    states = {
+        suggestion["id"]: suggestion["status"]
+        for suggestion in skills("suggestions", "--state", "all")["suggestions"]
+    }
     assert [states[number] for number in (first, second, third)] == ["approved", "rejected", "merged"]
 
 
 @pytest.mark.requirement("SK-006")
 def test_a_review_without_a_terminal_is_refused_with_the_commands_that_need_none(skills: CommandLine) -> None:
-    _, said = skills.text("review", code=2, standard_input="a\n")
-    assert "terminal" in said
-    assert "skills approve|reject|merge" in said
+    _, err = skills.text("review", code=2, standard_input="a\n")
+    assert "terminal" in err
+    assert "skills approve|reject|merge" in err
 
 
 @pytest.mark.requirement("SK-006")
-def test_what_a_language_model_suggested_cannot_command_the_terminal(skills: CommandLine) -> None:
+def test_text_of_a_language_model_cannot_control_the_terminal(skills: CommandLine) -> None:
     number = skills.suggest("Evil\x1b[2J", "send_mail", description="a\x07b\u202ec")
     for arguments in (("suggestions",), ("suggestion", str(number)), ("audit",)):
-        shown, _ = skills.text(*arguments)
-        assert all(char.isprintable() or char == "\n" for char in shown)
+        out, _ = skills.text(*arguments)
+        assert all(char.isprintable() or char == "\n" for char in out)
     skills("reject", str(number))
 
 
-def test_without_a_model_a_change_is_made_and_says_what_to_run(skills: CommandLine) -> None:
+def test_without_a_model_a_change_is_stored_with_a_hint_what_to_run(skills: CommandLine) -> None:
     added = skills("add", "modelless", "--name", "Modelless", extra=NO_MODEL)
     assert added["routing"] == "pending"
     assert "modelless" in ids(skills("list"))
@@ -210,8 +215,8 @@ def test_without_a_model_a_change_is_made_and_says_what_to_run(skills: CommandLi
 
 def test_progress_and_hints_stay_out_of_the_result(skills: CommandLine, tmp_path: Path) -> None:
     file = written(tmp_path / "skills.json", [{"id": "noted", "name": "Noted"}])
-    out, said = skills.text("import", file)
+    out, err = skills.text("import", file)
     assert out == "1 added, 0 changed, 0 unchanged, 0 deactivated\n"
-    assert "toolscript skills reclassify" in said
-    _, said = skills.text("reclassify")
-    assert "toolscript worker --drain" in said
+    assert "toolscript skills reclassify" in err
+    _, err = skills.text("reclassify")
+    assert "toolscript worker --drain" in err

@@ -1,4 +1,4 @@
-"""Skills over HTTP: added, changed, taken out of routing and back, listed page by page."""
+"""Skills over HTTP: added, changed, deactivated, activated, and listed page by page."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ from toolscript.core.taxonomy import Classification, Classified
 pytestmark = pytest.mark.requirement("SK-001")
 
 
-async def test_a_skill_that_is_added_can_be_read_and_searches_are_routed_by_it(managed: Managed) -> None:
+async def test_an_added_skill_can_be_read_and_searches_are_routed_to_it(managed: Managed) -> None:
     sent = described("crm", parent_domain="sales", keywords=["lead", "lead"], examples=["add_lead"])
     added = await managed.ask("POST", SKILLS, 201, sent)
     assert added["routing"] == "done"
@@ -33,7 +33,7 @@ async def test_an_id_that_is_taken_is_a_conflict(managed: Managed) -> None:
 
 
 @pytest.mark.parametrize("skill_id", ["suggestions", "audit"])
-async def test_words_of_addresses_are_no_ids(managed: Managed, skill_id: str) -> None:
+async def test_reserved_path_segments_are_no_ids(managed: Managed, skill_id: str) -> None:
     error = await managed.refused("POST", SKILLS, 422, described(skill_id))
     assert error["details"]["field"] == "id"
 
@@ -55,7 +55,7 @@ async def test_words_of_addresses_are_no_ids(managed: Managed, skill_id: str) ->
         ({"unknown": 1}, "unknown"),
     ],
 )
-async def test_what_cannot_be_a_skill_is_refused_with_the_field(
+async def test_an_invalid_skill_is_refused_with_the_field(
     managed: Managed, wrong: dict[str, Any], where: str
 ) -> None:
     error = await managed.refused("POST", SKILLS, 422, {**described("never"), **wrong})
@@ -82,7 +82,7 @@ async def test_a_patch_changes_what_it_names(managed: Managed) -> None:
     assert await managed.ask("PATCH", f"{SKILLS}/part", json={}) == written
 
 
-async def test_a_patch_that_is_wrong_changes_nothing(managed: Managed) -> None:
+async def test_an_invalid_patch_changes_nothing(managed: Managed) -> None:
     before = await managed.add("firm")
     await managed.refused("PATCH", f"{SKILLS}/firm", 422, {"name": "Fine", "keywords": [" "]})
     await managed.refused("PATCH", f"{SKILLS}/firm", 422, {"id": "other"})
@@ -91,7 +91,7 @@ async def test_a_patch_that_is_wrong_changes_nothing(managed: Managed) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-async def test_what_is_not_there_cannot_be_changed(managed: Managed, method: str) -> None:
+async def test_an_unknown_skill_cannot_be_changed(managed: Managed, method: str) -> None:
     await managed.refused(method, f"{SKILLS}/nowhere", 404, {"name": "x"})
     await managed.refused("DELETE", f"{SKILLS}/nowhere", 404)
     await managed.refused("POST", f"{SKILLS}/nowhere/activate", 404)
@@ -99,7 +99,7 @@ async def test_what_is_not_there_cannot_be_changed(managed: Managed, method: str
     await managed.refused("GET", f"{SKILLS}/nowhere", 404)
 
 
-async def test_an_address_that_is_no_id_is_refused_before_anybody_is_asked(managed: Managed) -> None:
+async def test_an_invalid_id_in_the_path_is_refused_before_any_engine_is_queried(managed: Managed) -> None:
     await managed.refused("GET", f"{SKILLS}/No-Id", 422)
     await managed.refused("DELETE", f"{SKILLS}/a%00b", 422)
     await managed.refused("GET", SKILLS, 422, after="\0")
@@ -145,13 +145,13 @@ async def test_a_page_has_its_limits(managed: Managed, limit: object) -> None:
         await managed.refused("GET", path, 422, limit=limit)
 
 
-async def test_the_items_of_a_skill_come_page_by_page_with_who_put_them_there(managed: Managed) -> None:
+async def test_the_items_of_a_skill_are_paged_with_the_source_of_each_assignment(managed: Managed) -> None:
     await managed.add("reading")
     items = sorted([await managed.item(name) for name in ("readFile", "write_file", "send_mail")])
     await managed.stores.assignments.reclassify(0, 1000)
     stored = await managed.stores.catalog.items(items)
-    said = Classification((Assignment("reading", 0.75, AssignedBy.LLM, "it reads"),))
-    await managed.stores.assignments.record([Classified(one.id, one.version, said) for one in stored])
+    classification = Classification((Assignment("reading", 0.75, AssignedBy.LLM, "it reads"),))
+    await managed.stores.assignments.record([Classified(item.id, item.version, classification) for item in stored])
     first = await managed.ask("GET", f"{SKILLS}/reading/tools", limit=2)
     rest = await managed.ask("GET", f"{SKILLS}/reading/tools", limit=2, after=first["next"])
     assert [tool["db_id"] for tool in first["tools"] + rest["tools"]] == items
@@ -161,14 +161,14 @@ async def test_the_items_of_a_skill_come_page_by_page_with_who_put_them_there(ma
     assert (tool["reason"], tool["is_primary"], tool["server"]) == ("it reads", True, "files")
 
 
-async def test_who_decided_what_is_told_latest_first(managed: Managed) -> None:
+async def test_the_audit_lists_decisions_latest_first(managed: Managed) -> None:
     await managed.add("told", by="ann")
     await managed.ask("PATCH", f"{SKILLS}/told", json={"name": "Other", "by": "bob"})
     await managed.ask("DELETE", f"{SKILLS}/told", by="cleo")
     page = await managed.ask("GET", f"{SKILLS}/audit", limit=2)
     older = await managed.ask("GET", f"{SKILLS}/audit", limit=1, before=page["next"])
     entries = page["entries"] + older["entries"]
-    assert [(one["actor"], one["action"], one["subject"]) for one in entries] == [
+    assert [(entry["actor"], entry["action"], entry["subject"]) for entry in entries] == [
         ("cleo", "skill.deactivate", "told"),
         ("bob", "skill.change", "told"),
         ("ann", "skill.add", "told"),
@@ -191,7 +191,7 @@ async def test_who_decided_what_is_told_latest_first(managed: Managed) -> None:
         ("DELETE", "/api/v1/tools/1/skills", {"reviewer": "x"}),
     ],
 )
-async def test_a_page_of_another_machine_may_write_nothing(
+async def test_a_page_of_another_origin_cannot_write(
     managed: Managed, method: str, path: str, body: dict[str, Any] | None
 ) -> None:
     answer = await managed.client.request(method, path, json=body, headers={"Origin": "https://evil.example"})
@@ -199,7 +199,7 @@ async def test_a_page_of_another_machine_may_write_nothing(
     assert answer.json()["error"]["code"] == "FORBIDDEN"
 
 
-async def test_the_description_of_the_api_models_every_answer(managed: Managed) -> None:
+async def test_the_openapi_document_models_every_response(managed: Managed) -> None:
     paths = (await managed.ask("GET", "/openapi.json"))["paths"]
     mine = {path: methods for path, methods in paths.items() if "skills" in path and "search" not in path}
     assert mine.keys() == {
@@ -231,5 +231,5 @@ async def test_edits_of_one_skill_at_the_same_time_all_stay(managed: Managed) ->
         {"keywords": ["common"]},
     ]
     await asyncio.gather(*(managed.ask("PATCH", f"{SKILLS}/shared", 200, edit) for edit in edits))
-    found = await managed.ask("GET", f"{SKILLS}/shared")
-    assert all(found[name] == value for edit in edits for name, value in edit.items())
+    skill = await managed.ask("GET", f"{SKILLS}/shared")
+    assert all(skill[name] == value for edit in edits for name, value in edit.items())

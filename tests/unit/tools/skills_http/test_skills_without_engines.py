@@ -1,4 +1,4 @@
-"""Skills over HTTP while an engine is down: what is stored is stored, and the answer says what is missing."""
+"""Skills over HTTP while an engine is down: changes are stored, and the response reports what is missing."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from toolscript.server.indexing import open_index_writer
 pytestmark = pytest.mark.requirement("SK-001")
 
 
-async def test_with_the_index_down_a_change_is_made_and_says_that_routing_is_pending(managed: Managed) -> None:
+async def test_with_the_index_down_a_change_is_stored_and_routing_is_pending(managed: Managed) -> None:
     await managed.add("patient")
     await managed.qdrant.fail(Fault.REFUSED)
     try:
@@ -28,7 +28,7 @@ async def test_with_the_index_down_a_change_is_made_and_says_that_routing_is_pen
     assert point["is_active"] is False
 
 
-async def test_with_the_catalog_down_nothing_is_changed_and_the_answer_says_so(managed: Managed) -> None:
+async def test_with_the_catalog_down_nothing_changes_and_the_response_is_an_error(managed: Managed) -> None:
     await managed.postgres.fail(Fault.REFUSED)
     try:
         error = await managed.refused("POST", SKILLS, 503, described("unheard"))

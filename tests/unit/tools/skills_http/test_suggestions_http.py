@@ -1,4 +1,4 @@
-"""Suggested skills over HTTP: the evidence, and the three ways they end."""
+"""Suggested skills over HTTP: the evidence, and the three decisions."""
 
 import pytest
 
@@ -9,22 +9,22 @@ pytestmark = pytest.mark.requirement("SK-006")
 SUGGESTIONS = f"{SKILLS}/suggestions"
 
 
-async def test_a_suggestion_comes_with_who_asks_for_it_and_the_nearest_skills(managed: Managed) -> None:
+async def test_a_suggestion_has_the_requesting_items_and_the_nearest_skills(managed: Managed) -> None:
     await managed.add("mail", description="Send and read email messages")
     await managed.add("skies", description="Forecasts of rain, sun and wind")
     number = await managed.suggest("Email", "send_mail", "summarise", description="Email messages and threads")
-    shown = await managed.ask("GET", f"{SUGGESTIONS}/{number}", limit=1)
-    assert (shown["name"], shown["status"], shown["asked_by"]) == ("Email", "pending", 2)
-    assert [(item["server"], item["name"]) for item in shown["items"]] == [("mail", "summarise")]
-    assert shown["items"][0]["description"] == "Summarise an email thread"
-    assert shown["nearest"][0]["id"] == "mail"
-    scores = [near["score"] for near in shown["nearest"]]
+    suggestion = await managed.ask("GET", f"{SUGGESTIONS}/{number}", limit=1)
+    assert (suggestion["name"], suggestion["status"], suggestion["asked_by"]) == ("Email", "pending", 2)
+    assert [(item["server"], item["name"]) for item in suggestion["items"]] == [("mail", "summarise")]
+    assert suggestion["items"][0]["description"] == "Summarise an email thread"
+    assert suggestion["nearest"][0]["id"] == "mail"
+    scores = [near["score"] for near in suggestion["nearest"]]
     assert scores == sorted(scores, reverse=True)
-    rest = await managed.ask("GET", f"{SUGGESTIONS}/{number}", after=shown["next"])
+    rest = await managed.ask("GET", f"{SUGGESTIONS}/{number}", after=suggestion["next"])
     assert ([item["name"] for item in rest["items"]], rest["next"]) == (["send_mail"], None)
 
 
-async def test_approving_makes_a_skill_that_routes_and_has_those_who_asked_classified_anew(
+async def test_approving_adds_a_skill_that_routes_and_reclassifies_the_requesting_items(
     managed: Managed,
 ) -> None:
     number = await managed.suggest("Meeting Rooms", "create_event", description="Rooms for meetings")
@@ -45,26 +45,26 @@ async def test_approving_makes_a_skill_that_routes_and_has_those_who_asked_class
     assert stored.needs_skills
 
 
-async def test_a_skill_that_is_approved_as_it_was_suggested_gets_its_id_from_the_name(managed: Managed) -> None:
+async def test_a_skill_approved_unchanged_gets_its_id_from_the_name(managed: Managed) -> None:
     number = await managed.suggest("Pull Requests!", "create_pull_request")
     decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/approve", json={"reviewer": "ann"})
     assert decided["skill_id"] == "pull_requests"
 
 
-async def test_a_taken_id_is_a_conflict_and_the_suggestion_waits_on(managed: Managed) -> None:
+async def test_a_taken_id_is_a_conflict_and_the_suggestion_stays_pending(managed: Managed) -> None:
     await managed.add("occupied")
     number = await managed.suggest("Occupied", "readFile")
     await managed.refused("POST", f"{SUGGESTIONS}/{number}/approve", 409, {"reviewer": "ann"})
     assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["status"] == "pending"
 
 
-async def test_a_rejected_suggestion_ends(managed: Managed) -> None:
+async def test_a_rejected_suggestion_is_closed(managed: Managed) -> None:
     number = await managed.suggest("Nonsense", "readFile")
     decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/reject", json={"reviewer": "bob"})
     assert (decided["status"], decided["reviewed_by"], decided["skill_id"]) == ("rejected", "bob", None)
 
 
-async def test_a_merged_suggestion_gives_those_who_ask_the_skill_there_is(managed: Managed) -> None:
+async def test_a_merged_suggestion_assigns_the_existing_skill_to_the_requesting_items(managed: Managed) -> None:
     await managed.add("files")
     number = await managed.suggest("Disk things", "write_file")
     body = {"reviewer": "cleo", "into": "files"}
@@ -72,7 +72,7 @@ async def test_a_merged_suggestion_gives_those_who_ask_the_skill_there_is(manage
     assert (decided["status"], decided["skill_id"], decided["reviewed_by"]) == ("merged", "files", "cleo")
 
 
-async def test_nothing_is_merged_into_a_skill_that_is_gone_or_inactive(managed: Managed) -> None:
+async def test_a_suggestion_cannot_be_merged_into_a_missing_or_inactive_skill(managed: Managed) -> None:
     await managed.add("asleep", is_active=False)
     number = await managed.suggest("Sleepy", "list_issues")
     await managed.refused("POST", f"{SUGGESTIONS}/{number}/merge", 404, {"reviewer": "ann", "into": "nowhere"})
@@ -80,7 +80,7 @@ async def test_nothing_is_merged_into_a_skill_that_is_gone_or_inactive(managed: 
     assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["status"] == "pending"
 
 
-async def test_what_was_decided_cannot_be_decided_again(managed: Managed) -> None:
+async def test_a_decided_suggestion_cannot_be_decided_again(managed: Managed) -> None:
     await managed.add("late")
     number = await managed.suggest("Decided", "get_forecast")
     await managed.ask("POST", f"{SUGGESTIONS}/{number}/reject", json={"reviewer": "ann"})
@@ -95,12 +95,12 @@ async def test_suggestions_are_listed_by_state_page_by_page(managed: Managed) ->
     await managed.ask("POST", f"{SUGGESTIONS}/{numbers[1]}/reject", json={"reviewer": "ann"})
     before = numbers[0] - 1
     pending = await managed.ask("GET", SUGGESTIONS, after=before)
-    assert [one["id"] for one in pending["suggestions"]] == [numbers[0], numbers[2]]
+    assert [suggestion["id"] for suggestion in pending["suggestions"]] == [numbers[0], numbers[2]]
     rejected = await managed.ask("GET", SUGGESTIONS, after=before, status="rejected")
-    assert [one["id"] for one in rejected["suggestions"]] == [numbers[1]]
+    assert [suggestion["id"] for suggestion in rejected["suggestions"]] == [numbers[1]]
     first = await managed.ask("GET", SUGGESTIONS, after=before, status="all", limit=2)
     rest = await managed.ask("GET", SUGGESTIONS, after=first["next"], status="all", limit=2)
-    assert [one["id"] for one in first["suggestions"] + rest["suggestions"]] == numbers
+    assert [suggestion["id"] for suggestion in first["suggestions"] + rest["suggestions"]] == numbers
     assert rest["next"] is None
     await managed.refused("GET", SUGGESTIONS, 422, status="lost")
 

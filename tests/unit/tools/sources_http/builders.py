@@ -1,4 +1,4 @@
-"""What tests of sync and changes over HTTP share: an app on the real engines, and servers it may ask."""
+"""Shared by tests of sync and changes over HTTP: an app on the real engines, and servers that it may sync."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from toolscript.server.stores import Stores, open_stores
 SYNC = "/api/v1/sync"
 CHANGES = "/api/v1/changes"
 SOON = 60.0
-LOOK_EVERY_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
 Json = dict[str, Any]
 
@@ -36,14 +36,14 @@ class Service:
         return answer.json()
 
     async def refused(self, method: str, path: str, expected: int, json: object = None, **query: Any) -> Any:
-        """The error, which has the one shape of all errors."""
+        """Return the error, after a check of its shape."""
         answer = await self.ask(method, path, expected, json, **query)
         assert answer.keys() == {"error"}
         assert answer["error"].keys() == {"code", "message", "details"}
         return answer["error"]
 
     async def synced(self, body: object, state: str = "done") -> Json:
-        """The job, once it is over."""
+        """Run a sync; return the finished job."""
         accepted = await self.ask("POST", SYNC, 202, body)
         job = await self.until_over(accepted["status_url"])
         assert job["state"] == state, job
@@ -55,20 +55,20 @@ class Service:
                 job = await self.ask("GET", url)
                 if job["state"] not in ("queued", "running"):
                     return dict(job)
-                await asyncio.sleep(LOOK_EVERY_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
 
     async def items(self, source: str) -> dict[str, StoredItem]:
-        """Of one source, by name."""
+        """Return the active items of one source, by name."""
         async with self.stores.pool.connection() as conn:
-            known = "SELECT id FROM mcp.items WHERE source = %s AND is_active"
-            rows = await (await conn.execute(known, (source,))).fetchall()
-        found = await self.stores.catalog.items([int(str(row[0])) for row in rows])
-        return {one.item.name: one for one in found}
+            statement = "SELECT id FROM mcp.items WHERE source = %s AND is_active"
+            rows = await (await conn.execute(statement, (source,))).fetchall()
+        stored_items = await self.stores.catalog.items([int(str(row[0])) for row in rows])
+        return {stored.item.name: stored for stored in stored_items}
 
 
 @asynccontextmanager
 async def serving(installation: Installation, **more: str) -> AsyncIterator[Service]:
-    # Without a token, who asks from this machine may write in development alone.
+    # Without a token, local clients may write in the development environment only.
     environment = {**installation.environment, "TOOLSCRIPT_ENVIRONMENT": "development", **more}
     settings = Installation(environment).settings
     async with open_stores(settings) as stores, open_app(settings) as app:

@@ -26,7 +26,7 @@ def installed(engines: Settings, migrated_database: str, model_folder: str) -> I
 
 @pytest.fixture(scope="module")
 def servers_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A config file with a server over stdio, one over HTTP, and one that cannot be."""
+    """A config file with a server over stdio, one over HTTP, one that dies and one that is invalid."""
     folder: Path = tmp_path_factory.mktemp("servers")
     with running("tests.support.mcp_servers.modern", "http") as (_, port):
         servers = {
@@ -40,7 +40,7 @@ def servers_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 async def service(installed: Installation, servers_file: str) -> AsyncIterator[Service]:
-    """Changes are held, and the servers of the config file may be asked."""
+    """A service that holds changes and may sync the servers of the config file."""
     more = {"TOOLSCRIPT_SYNC_CONFIG": servers_file, "TOOLSCRIPT_HOLD_CHANGES": "true"}
     async with serving(installed, **more) as opened:
         yield opened

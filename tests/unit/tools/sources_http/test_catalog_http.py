@@ -1,4 +1,4 @@
-"""What the catalog holds over HTTP, and how it is taken out again, on the real engines."""
+"""The contents of the catalog over HTTP, and their removal, on the real engines."""
 
 from urllib.parse import quote
 
@@ -12,31 +12,31 @@ SOURCES, TOOLS = "/api/v1/catalog/sources", "/api/v1/tools"
 
 
 async def removed(service: Service, source: str) -> int:
-    """How many the job has removed."""
+    """Remove a source; return how many items the job removed."""
     accepted = await service.ask("DELETE", f"{SOURCES}/{quote(source, safe='')}", 202)
     job = await service.until_over(accepted["status_url"])
     assert job["state"] == "done", job
     return int(job["report"]["removed"])
 
 
-async def test_a_source_is_listed_and_leaves_with_all_of_its_tools(service: Service) -> None:
+async def test_a_source_is_listed_and_removed_with_all_of_its_tools(service: Service) -> None:
     await service.synced(catalog("leaving", described("a"), described("b"), described("c")))
-    shown = await service.ask("GET", f"{SOURCES}/leaving")
-    assert (shown["name"], shown["item_count"]) == ("leaving", 3)
-    assert shown in (await service.ask("GET", SOURCES, limit=200))["results"]
-    ids = [one.id for one in (await service.items("leaving")).values()]
+    source = await service.ask("GET", f"{SOURCES}/leaving")
+    assert (source["name"], source["item_count"]) == ("leaving", 3)
+    assert source in (await service.ask("GET", SOURCES, limit=200))["results"]
+    ids = [item.id for item in (await service.items("leaving")).values()]
     assert await removed(service, "leaving") == 3
     assert await service.items("leaving") == {}
     assert "lists them" in (await service.refused("GET", f"{SOURCES}/leaving", 404))["details"]["hint"]
-    for one in ids:
-        await service.refused("GET", f"{TOOLS}/{one}", 404)
+    for id_ in ids:
+        await service.refused("GET", f"{TOOLS}/{id_}", 404)
     assert await removed(service, "leaving") == 0
 
 
-async def test_the_index_follows_a_source_that_leaves(service: Service) -> None:
+async def test_removing_a_source_marks_its_items_dirty(service: Service) -> None:
     await service.synced(catalog("followed", described("a"), described("b")))
-    ids = {one.id for one in (await service.items("followed")).values()}
-    (live,) = await service.stores.dirty.generations()
+    ids = {item.id for item in (await service.items("followed")).values()}
+    (live,) = await service.stores.dirty.index_versions()
     claim = await service.stores.dirty.claim(live.id, 10_000, 60)
     await service.stores.dirty.clear(live.id, claim)
     await removed(service, "followed")
@@ -54,13 +54,13 @@ async def test_sources_and_tools_come_in_pages(service: Service) -> None:
     await service.synced(catalog("pages-1", *(described(f"t{number}") for number in range(5))))
     await service.synced(catalog("pages-2", described("t")))
     first = await service.ask("GET", SOURCES, cursor="pages", limit=1)
-    assert ([one["name"] for one in first["results"]], first["next_cursor"]) == (["pages-1"], "pages-1")
+    assert ([source["name"] for source in first["results"]], first["next_cursor"]) == (["pages-1"], "pages-1")
     pages = [await service.ask("GET", TOOLS, source="pages-1", limit=2)]
     while pages[-1]["next_cursor"]:
         cursor = pages[-1]["next_cursor"]
         pages.append(await service.ask("GET", TOOLS, source="pages-1", limit=2, cursor=cursor))
     assert [len(page["results"]) for page in pages] == [2, 2, 1]
-    names = [one["name"] for page in pages for one in page["results"]]
+    names = [tool["name"] for page in pages for tool in page["results"]]
     assert names == [f"t{number}" for number in range(5)]
 
 
@@ -69,32 +69,32 @@ async def test_tools_are_filtered_by_source_server_and_kind(service: Service) ->
     await service.synced(catalog("filters", described("a"), prompt))
     by_kind = await service.ask("GET", TOOLS, source="filters", item_type="prompt")
     by_server = await service.ask("GET", TOOLS, server="filtered")
-    assert [one["name"] for one in by_kind["results"]] == ["greet"]
+    assert [tool["name"] for tool in by_kind["results"]] == ["greet"]
     assert by_server["results"] == by_kind["results"]
     await service.refused("GET", TOOLS, 422, item_type="nothing")
 
 
-async def test_one_tool_is_shown_with_its_schemas_and_can_leave_twice(service: Service) -> None:
+async def test_one_tool_is_returned_with_its_schemas_and_can_be_removed_twice(service: Service) -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
     await service.synced(catalog("single", described("read", "Reads a file.", input_schema=schema)))
     (only,) = (await service.items("single")).values()
-    shown = await service.ask("GET", f"{TOOLS}/{only.id}")
-    assert (shown["id"], shown["source"], shown["input_schema"]) == (only.id, "single", schema)
-    assert (shown["name"], shown["description"]) == ("read", "Reads a file.")
+    tool = await service.ask("GET", f"{TOOLS}/{only.id}")
+    assert (tool["id"], tool["source"], tool["input_schema"]) == (only.id, "single", schema)
+    assert (tool["name"], tool["description"]) == ("read", "Reads a file.")
     for _ in range(2):
         assert (await service.client.delete(f"{TOOLS}/{only.id}")).status_code == 204
     await service.refused("GET", f"{TOOLS}/{only.id}", 404)
     await service.refused("DELETE", f"{TOOLS}/999999999", 404)
 
 
-async def test_what_a_person_said_of_a_tool_holds_again_when_it_comes_back(service: Service) -> None:
+async def test_a_decision_about_a_tool_applies_again_when_the_tool_comes_back(service: Service) -> None:
     body = catalog("returning", described("a"))
     await service.synced(body)
     (only,) = (await service.items("returning")).values()
     skills = f"{TOOLS}/{only.id}/skills"
     await service.ask("POST", "/api/v1/skills", 201, {"id": "returning_things", "name": "Returning"})
-    said = {"skill_ids": ["returning_things"], "reviewer": "ann"}
-    await service.ask("PUT", skills, json=said)
+    assignment = {"skill_ids": ["returning_things"], "reviewer": "ann"}
+    await service.ask("PUT", skills, json=assignment)
     await removed(service, "returning")
     await service.synced(body)
     (back,) = (await service.items("returning")).values()
@@ -108,14 +108,14 @@ async def test_pruning_with_nothing_is_refused_with_the_request_that_removes_a_s
 
 
 @pytest.mark.parametrize("path", [f"{SOURCES}/file", f"{TOOLS}/1"])
-async def test_only_writers_remove(path: str, service: Service) -> None:
+async def test_a_client_without_write_access_cannot_remove(path: str, service: Service) -> None:
     answer = await service.client.delete(path, headers={"Host": "elsewhere.example"})
     assert answer.status_code == 403
 
 
-async def test_a_server_whose_name_passes_for_anothers_is_refused(service: Service) -> None:
+async def test_a_server_with_a_confusable_name_is_refused(service: Service) -> None:
     look_alike = {"server": "g\u0456thub", "name": "create_issue"}
     ambiguous = {"server": "a__b", "name": "c"}
     job = await service.synced(catalog("names", described("a"), look_alike, ambiguous))
-    assert [one["where"] for one in job["report"]["refused"]] == ["item 2", "item 3"]
+    assert [refused["where"] for refused in job["report"]["refused"]] == ["item 2", "item 3"]
     assert (await service.items("names")).keys() == {"a"}

@@ -34,7 +34,7 @@ async def test_items_that_are_posted_are_in_the_catalog_when_the_job_is_done(ser
 
 
 @pytest.mark.requirement("SK-009")
-async def test_pruning_is_asked_for_and_keeps_to_its_source(service: Service) -> None:
+async def test_pruning_is_optional_and_limited_to_its_source(service: Service) -> None:
     await service.synced(catalog("two", described("a"), described("b")))
     await service.synced(catalog("three", described("a")))
     await service.synced(catalog("two", described("a")))
@@ -45,19 +45,19 @@ async def test_pruning_is_asked_for_and_keeps_to_its_source(service: Service) ->
     assert (await service.items("three")).keys() == {"a"}
 
 
-async def test_what_is_no_item_is_told_of_and_keeps_the_others_from_being_pruned(service: Service) -> None:
+async def test_an_invalid_item_is_reported_and_prevents_pruning(service: Service) -> None:
     await service.synced(catalog("four", described("a"), described("b")))
     job = await service.synced(catalog("four", described("a"), {"server": "x"}, prune=True))
     assert job["report"]["refused"] == [{"where": "item 2", "reason": "name is missing"}]
     assert (await service.items("four")).keys() == {"a", "b"}
 
 
-async def test_a_job_that_fails_says_why(service: Service) -> None:
+async def test_a_failed_job_has_a_reason(service: Service) -> None:
     job = await service.synced(catalog("empty", prune=True), state="failed")
     assert "no item could be read" in job["error"]
 
 
-async def test_text_that_no_database_holds_is_taken_all_the_same(service: Service) -> None:
+async def test_text_that_no_database_stores_is_accepted(service: Service) -> None:
     body = '{"source": " odd ", "items": [{"server": "s", "name": "n", "description": "\\u0000 \\ud83d"}]}'
     answer = await service.client.post(SYNC, content=body)
     job = await service.until_over(answer.json()["status_url"])
@@ -85,7 +85,7 @@ BAD_BODIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("what", BAD_BODIES)
-async def test_a_body_that_is_neither_is_refused(service: Service, what: str) -> None:
+async def test_a_body_of_neither_form_is_refused(service: Service, what: str) -> None:
     before = (await service.ask("GET", SYNC, limit=1))["jobs"]
     error = await service.refused("POST", SYNC, 422, BAD_BODIES[what])
     assert error["code"] == "VALIDATION_ERROR"
@@ -93,13 +93,13 @@ async def test_a_body_that_is_neither_is_refused(service: Service, what: str) ->
 
 
 @pytest.mark.parametrize("text", ["{", "\xff", "[" * 50_000])
-async def test_a_body_that_is_no_json_is_refused(service: Service, text: str) -> None:
+async def test_an_invalid_json_body_is_refused(service: Service, text: str) -> None:
     answer = await service.client.post(SYNC, content=text.encode("latin-1"))
     assert answer.status_code == 422
     assert "not JSON" in answer.json()["error"]["message"]
 
 
-async def test_a_catalog_may_be_longer_than_other_requests_and_not_without_end(service: Service) -> None:
+async def test_a_catalog_may_be_larger_than_other_requests_up_to_a_limit(service: Service) -> None:
     long = catalog("long", described("a", "word " * 19_000), described("b", "word " * 19_000))
     assert len(json.dumps(long)) > 2 * MAX_BYTES
     assert (await service.synced(long))["report"]["stored"]["added"] == 2
@@ -109,30 +109,30 @@ async def test_a_catalog_may_be_longer_than_other_requests_and_not_without_end(s
     assert answer.status_code == 413
 
 
-async def test_servers_over_stdio_and_http_are_asked_for_all_that_they_have(service: Service) -> None:
+async def test_servers_over_stdio_and_http_are_synced_completely(service: Service) -> None:
     job = await service.synced({"servers": ["plain", "modern"]})
     assert job["source"] == "mcp:modern, mcp:plain"
     modern, plain = job["report"]["servers"]
     assert (modern["server"], modern["failed"], modern["stored"]["added"]) == ("modern", None, 6)
     assert (plain["server"], plain["failed"], plain["stored"]["added"]) == ("plain", None, 12)
-    kinds = [found.item.kind for found in (await service.items("mcp:modern")).values()]
+    kinds = [stored.item.kind for stored in (await service.items("mcp:modern")).values()]
     assert sorted(kinds) == ["prompt"] + ["tool"] * 5
     assert job["progress"] == {"done": 2, "total": 2}
 
 
 @pytest.mark.parametrize("body", [{}, {"servers": []}, None])
-async def test_without_names_all_servers_are_asked_and_those_that_fail_are_told_of(
+async def test_without_names_all_servers_are_synced_and_failures_are_reported(
     service: Service, body: object
 ) -> None:
     job = await service.synced(body, state="failed")
-    reports = {one["server"]: one for one in job["report"]["servers"]}
-    assert job["error"] == "2 of 4 servers could not be taken: dying, unset"
+    reports = {report["server"]: report for report in job["report"]["servers"]}
+    assert job["error"] == "2 of 4 servers could not be synced: dying, unset"
     assert "NOBODY_SET_THIS" in reports["unset"]["failed"]
     assert reports["dying"] == {"server": "dying", "failed": "the process ended with exit code 3"}
     assert reports["plain"]["stored"]["unchanged"] + reports["plain"]["stored"]["added"] == 12
 
 
-async def test_a_server_that_nobody_knows_is_not_found(service: Service) -> None:
+async def test_an_unknown_server_is_not_found(service: Service) -> None:
     error = await service.refused("POST", SYNC, 404, {"servers": ["plain", "sh -c true"]})
     assert (error["code"], error["details"]["servers"]) == ("NOT_FOUND", ["sh -c true"])
     assert "modern, plain" in error["details"]["hint"]
@@ -146,7 +146,7 @@ async def test_jobs_come_page_by_page_the_latest_first(service: Service) -> None
     assert second["jobs"][0]["id"] == ids[0]
 
 
-async def test_a_job_that_nobody_knows_is_not_found(service: Service) -> None:
+async def test_an_unknown_job_is_not_found(service: Service) -> None:
     assert (await service.refused("GET", f"{SYNC}/999999", 404))["code"] == "NOT_FOUND"
     for path, query in (("/x", {}), ("/0", {}), ("", {"limit": 0}), ("", {"before": 0}), ("", {"limit": 201})):
         await service.refused("GET", f"{SYNC}{path}", 422, **query)
@@ -159,14 +159,14 @@ def elsewhere(service: Service) -> Iterator[httpx2.AsyncClient]:
     yield httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
 
-async def test_a_stranger_may_neither_look_nor_write_and_what_it_sends_is_not_even_read(service: Service) -> None:
+async def test_an_anonymous_client_cannot_read_or_write_and_its_body_is_not_read(service: Service) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield b"{"
         raise AssertionError("it was read")
 
-    with elsewhere(service) as stranger:
-        assert (await stranger.get(SYNC)).status_code == 403
-        refused = await stranger.post(SYNC, content=body())
+    with elsewhere(service) as anonymous:
+        assert (await anonymous.get(SYNC)).status_code == 403
+        refused = await anonymous.post(SYNC, content=body())
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN")
 
 
@@ -174,19 +174,23 @@ READ_BY_POST = ("/api/v1/search", "/search_knowledge")
 
 
 def writing_routes(service: Service) -> list[tuple[str, str]]:
-    """But for those of documents, which know their callers by tokens: tests/unit/documents/http."""
+    """Return all writing routes except those of documents, which need a token: tests/unit/documents/http."""
     paths = service.app.openapi()["paths"]
-    known = [(method.upper(), path, one["tags"]) for path, found in paths.items() for method, one in found.items()]
-    methods = [(method, path) for method, path, tags in known if "documents" not in tags]
+    routes = [
+        (method.upper(), path, operation["tags"])
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    ]
+    methods = [(method, path) for method, path, tags in routes if "documents" not in tags]
     return [(method, path) for method, path in methods if method != "GET" and path not in READ_BY_POST]
 
 
-async def test_no_route_that_writes_is_open_to_strangers(service: Service) -> None:
+async def test_no_writing_route_is_open_to_anonymous_clients(service: Service) -> None:
     routes = writing_routes(service)
     assert {path for _, path in routes} >= {SYNC, "/api/v1/skills", "/api/v1/changes/{change_id}/approve"}
-    with elsewhere(service) as stranger:
+    with elsewhere(service) as anonymous:
         for method, path in routes:
             real = path.replace("{skill_id}", "some_skill")
             while "{" in real:
                 real = f"{real[: real.index('{')]}1{real[real.index('}') + 1 :]}"
-            assert (await stranger.request(method, real, json={})).status_code == 403, (method, path)
+            assert (await anonymous.request(method, real, json={})).status_code == 403, (method, path)

@@ -1,4 +1,4 @@
-"""What `POST /api/v1/sync` does not do without: a config file, room, and a process that lives."""
+"""Limits of `POST /api/v1/sync`: it needs a config file, room in the queue, and a running process."""
 
 from pathlib import Path
 
@@ -15,20 +15,20 @@ from toolscript.tools.postgres.jobs import PostgresSyncJobs
 pytestmark = pytest.mark.requirement("SK-010")
 
 
-async def test_without_a_config_file_no_server_is_asked(installed: Installation) -> None:
+async def test_without_a_config_file_no_server_is_synced(installed: Installation) -> None:
     async with serving(installed) as service:
         error = await service.refused("POST", SYNC, 503, {})
     assert "TOOLSCRIPT_SYNC_CONFIG" in error["details"]["hint"]
 
 
-async def test_a_config_file_that_is_not_there_is_named(installed: Installation, tmp_path: Path) -> None:
+async def test_a_missing_config_file_is_named(installed: Installation, tmp_path: Path) -> None:
     missing = tmp_path / "missing.json"
     async with serving(installed, TOOLSCRIPT_SYNC_CONFIG=str(missing)) as service:
         error = await service.refused("POST", SYNC, 503, {})
     assert str(missing) in error["message"]
 
 
-async def test_no_more_syncs_are_taken_than_can_wait_and_those_that_are_open_end_with_the_service(
+async def test_a_full_queue_refuses_syncs_and_open_ones_are_interrupted_when_the_service_stops(
     installed: Installation, tmp_path: Path
 ) -> None:
     servers = {"hanging": mcp_server("faulty", "hangs_at_start")}
@@ -39,11 +39,11 @@ async def test_no_more_syncs_are_taken_than_can_wait_and_those_that_are_open_end
         assert error["details"]["running_or_waiting"] == AT_ONCE + MAX_WAITING
     url = installed.settings.postgres_url.get_secret_value()
     async with open_pool(url, size=1) as pool:
-        states = [(await PostgresSyncJobs(pool).find(one["job_id"])).state for one in accepted]
+        states = [(await PostgresSyncJobs(pool).find(job["job_id"])).state for job in accepted]
     assert states == [JobState.INTERRUPTED] * len(accepted)
 
 
-async def test_where_a_token_is_set_it_is_asked_for(installed: Installation) -> None:
+async def test_a_configured_token_is_required(installed: Installation) -> None:
     body = {"source": "tokens", "items": []}
     async with serving(installed, TOOLSCRIPT_ADMIN_TOKEN="of-the-house") as service:
         assert (await service.refused("POST", SYNC, 401, body))["code"] == "UNAUTHORIZED"

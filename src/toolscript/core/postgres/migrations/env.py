@@ -12,7 +12,7 @@ ON CONFLICT (only_row) DO UPDATE SET oldest_code = excluded.oldest_code
 
 
 def set_oldest_code(ctx: MigrationContext, step: MigrationInfo, *_: object, **__: object) -> None:
-    """Writes down, in the migration's own transaction, which programs the schema serves from now on."""
+    """Record, in the migration's transaction, the oldest code that the schema supports."""
     conn = ctx.connection
     if conn is None or conn.scalar(text("SELECT to_regclass('mcp.schema_compatibility')")) is None:
         return

@@ -1,4 +1,4 @@
-"""Items, index generations and the dirty set."""
+"""Items, index versions and the dirty set."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Skills, who is in which, suggestions, and the sums behind skill vectors."""
+"""Skills, assignments, suggestions, and the sums of skill centroids."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Definitions that changed after they were seen, and syncs that somebody asked for."""
+"""Changed definitions of items, and requested sync jobs."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""What is kept of tenants beside their documents."""
+"""Tenants, their request counts and their query log."""
 
 from alembic import op
 

@@ -1,10 +1,10 @@
-"""Which versions of the program the schema serves, so that two can run side by side."""
+"""Versions of the program that the schema supports, so that two can run side by side."""
 
 from alembic import op
 
 revision = "0005"
 down_revision = "0004"
-# Code before this one asks for exactly its own revision.
+# Older code requires exactly its own revision.
 oldest_code = "0005"
 
 UP = """

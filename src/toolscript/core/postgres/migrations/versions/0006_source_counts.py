@@ -1,10 +1,10 @@
-"""Sources of items with what each holds, and items by source, server and kind."""
+"""Sources of items with their counts, and items by source, server and kind."""
 
 from alembic import op
 
 revision = "0006"
 down_revision = "0005"
-# Code before this one does not count what it stores.
+# Older code does not update the counts.
 oldest_code = "0006"
 
 UP = """

@@ -1,4 +1,4 @@
-"""Since when an item has been dirty: how far an index is behind is told by the oldest of them."""
+"""Time since when an item is dirty: the oldest one is the lag of the index."""
 
 from alembic import op
 
@@ -6,7 +6,7 @@ revision = "0007"
 down_revision = "0006"
 oldest_code = "0006"
 
-# A mark that comes again leaves it as it is: the index has not followed the first one yet.
+# A repeated mark keeps the time: the index has not followed the first one yet.
 UP = "ALTER TABLE mcp.dirty_items ADD COLUMN marked_at timestamptz NOT NULL DEFAULT now()"
 DOWN = "ALTER TABLE mcp.dirty_items DROP COLUMN marked_at"
 

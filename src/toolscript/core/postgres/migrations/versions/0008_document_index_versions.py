@@ -1,10 +1,10 @@
-"""Versions of the index of documents, and what changed in one that another lacks."""
+"""Versions of the documents index, and changes that a version lacks."""
 
 from alembic import op
 
 revision = "0008"
 down_revision = "0007"
-# Code before this one does not record its writes: a version that is built meanwhile would lack them.
+# Older code does not record its writes: a version built meanwhile would lack them.
 oldest_code = "0008"
 
 UP = """

@@ -1,0 +1,61 @@
+"""Messages for users when something fails: the cause, and the next step."""
+
+import socket
+import sys
+
+import pytest
+
+from tests.e2e.gateway.machines import Machine, mcp_server
+
+pytestmark = pytest.mark.requirement("TS-011")
+
+
+def test_a_tool_excluded_by_the_config_is_distinguished_from_a_missing_one(machine: Machine) -> None:
+    machine.configure({"plain": {**mcp_server("plain"), "excludeTools": ["ad*"]}})
+    output = machine.run("call", "plain__add", code=2).stderr
+    assert "the config file excludes add of plain (includeTools, excludeTools)" in output
+
+
+def test_without_a_server_a_search_loads_nothing_and_says_how_to_get_some(machine: Machine) -> None:
+    done = machine.also(TOOLSCRIPT_SEARCH_MODEL="/nowhere").run("search", "read a file", code=1)
+    assert "toolscript config import" in done.stderr
+    assert "keyword search only" not in done.stderr
+
+
+def test_the_last_line_of_a_traceback_is_shown(machine: Machine) -> None:
+    failing = {"command": sys.executable, "args": ["-c", "import os; os.environ['API_TOKEN']"]}
+    machine.configure({"plain": mcp_server("plain"), "broken": failing})
+    output = machine.run("search", "add two numbers").stderr
+    assert "KeyError: 'API_TOKEN'" in output
+    assert "Traceback" not in output
+
+
+def test_doctor_says_what_to_do_about_a_command_that_is_not_there(machine: Machine) -> None:
+    machine.configure({"absent": {"command": "no-such-program-anywhere"}})
+    output = machine.run("doctor", code=2).stdout
+    assert "command not found: no-such-program-anywhere" in output
+    assert "not on the PATH that servers get" in output
+
+
+def test_an_unknown_server_is_named(machine: Machine) -> None:
+    machine.configure({"plain": mcp_server("plain")})
+    assert "nothing here is called nope" in machine.run("list-tools", "nope", code=1).stderr
+
+
+def test_a_gateway_in_the_background_that_cannot_start_says_why(machine: Machine) -> None:
+    machine.configure({})
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        output = machine.run("gateway", "start", "--background", "--port", port, code=2).stderr
+    assert f"port {port} of this machine cannot be used" in output
+    assert "gateway.log" in output
+
+
+def test_the_status_of_a_gateway_is_a_whole_sentence(machine: Machine) -> None:
+    machine.configure({"plain": mcp_server("plain"), "broken": {"command": "no-such-program-anywhere"}})
+    with machine.gateway() as gateway:
+        gateway.search("add two numbers")
+        line = machine.run("gateway", "status").stdout.splitlines()[0]
+    assert line.startswith(("running: ", "starting: "))
+    assert " of 2 servers" in line
+    assert not line.endswith(": ")
