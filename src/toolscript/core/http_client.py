@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ REFUSALS: Mapping[int, type[ToolscriptError]] = {
 REQUEST_ID_HEADER = "x-request-id"
 JSON = "application/json"
 UNIX = "unix:"
+TLS_HINT = "is its certificate valid for this host, and issued by an authority that this machine trusts?"
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ def exchange(
         response = connection.getresponse()
         response_headers = {name.lower(): value for name, value in response.getheaders()}
         return Answer(response.status, response.read(), response_headers)
+    except ssl.SSLError as error:
+        raise Unavailable(f"the {peer.name} at {to.place} cannot be verified: {error}", hint=TLS_HINT) from error
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         raise Unavailable(f"the {peer.name} at {to.place} does not answer: {error}", hint=peer.hint) from error
     finally:

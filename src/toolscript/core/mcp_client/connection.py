@@ -158,6 +158,8 @@ async def subscription(session: ClientSession, signals: Signals) -> AsyncIterato
         tasks.start_soon(_keep_listening, session, signals, acknowledged)
         with anyio.move_on_after(_ACKNOWLEDGE_SECONDS):
             await acknowledged.wait()
+        # From here on the listing may begin: a subscription that starts later requests another one.
+        acknowledged.set()
         try:
             yield
         finally:
@@ -168,6 +170,7 @@ async def _keep_listening(session: ClientSession, signals: Signals, acknowledged
     """Subscribe again, with backoff, when a subscription ends; return if the server rejects it."""
     pause = _RESUBSCRIBE_SECONDS
     while True:
+        started = anyio.current_time()
         try:
             await _listen(session, signals, acknowledged)
         except MCPError as error:
@@ -176,9 +179,10 @@ async def _keep_listening(session: ClientSession, signals: Signals, acknowledged
                 return
         except SubscriptionLost:
             pass
-        # A new listing finds the changes made while the subscription was down.
         signals.request_ping()
         signals.change()
+        if anyio.current_time() - started > pause:
+            pause = _RESUBSCRIBE_SECONDS
         await anyio.sleep(pause)
         pause = min(2 * pause, _MAX_RESUBSCRIBE_SECONDS)
 
@@ -191,6 +195,9 @@ async def _listen(session: ClientSession, signals: Signals, acknowledged: anyio.
         prompts_list_changed=capabilities.prompts is not None,
         resources_list_changed=capabilities.resources is not None,
     ) as events:
+        if acknowledged.is_set():
+            # The server does not replay notifications: only a new listing finds what changed before now.
+            signals.change()
         acknowledged.set()
         async for _ in events:
             signals.change()

@@ -82,11 +82,12 @@ class Worker:
         while True:
             try:
                 await self._check_version()
-                if await self._step():
-                    continue
+                has_worked = await self._step()
                 pause = poll_seconds
+                if has_worked:
+                    continue
             except Unavailable as error:
-                logger.warning("waiting", extra={"reason": error.message})
+                logger.warning("waiting", extra={"part": "worker", "reason": error.message})
                 pause = min(pause * 2, MAX_PAUSE_SECONDS)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
 

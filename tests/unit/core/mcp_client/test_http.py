@@ -1,11 +1,13 @@
 """Servers over Streamable HTTP and over the older SSE."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from tests.support.faults import Fault, relay
 from tests.support.reserved_ports import reserved_port
 from tests.unit.core.mcp_client.builders import (
     QUICK,
@@ -48,6 +50,19 @@ async def test_a_server_is_reached_with_its_headers_and_its_changes_are_received
     await servers.call("remote", "grow", {"name": "grown"})
     await until(servers, lambda: "grown" in names_of(servers, "remote"))
     assert text(await servers.call("remote", "grown", {})) == "grown"
+
+
+async def test_a_change_between_two_subscriptions_is_not_missed(servers: McpServers) -> None:
+    with running(*MODERN) as (_, port):
+        async with relay("127.0.0.1", int(port)) as between:
+            servers.use([replace(over_http(port), name="direct"), over_http(str(between.port))])
+            await until_ready(servers, "direct")
+            await until_ready(servers, "remote")
+            await between.fail(Fault.RESET)
+            # The client lists again at once, and subscribes again a second later.
+            await asyncio.sleep(0.5)
+            await servers.call("direct", "grow", {"name": "grown_in_between"})
+            await until(servers, lambda: "grown_in_between" in names_of(servers, "remote"))
 
 
 @pytest.mark.requirement("TS-010")
