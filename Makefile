@@ -7,6 +7,10 @@ COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --no-em
 PYTEST = $(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
 	--durations 10
 
+# ENGINES=containers: official images, with Docker or Podman; see CONTRIBUTING.md. What fails to start ends the run.
+ENGINES ?=
+WITH_ENGINES = $(if $(ENGINES),variables="$$($(PYTHON) scripts/engines start --$(ENGINES))" && eval "$$variables" && )
+
 # Tests start hundreds of processes: where nothing is kept of it, each of them compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -20,7 +24,7 @@ install: ## install the package with the service and the tools
 	$(PYTHON) -m pip install -e '.[service,dev]'
 
 engines: ## start private engines; prints lines for a shell to eval
-	@scripts/engines start
+	@scripts/engines start $(addprefix --,$(ENGINES))
 
 check: lint test test-engines ## everything that has to hold
 
@@ -39,10 +43,10 @@ test: ## the tests on the in-memory adapters: nothing to install, no network, se
 	$(PYTEST) --hypothesis-profile quick -m "not engines and not slow and not nightly" tests/unit tests/contracts tests/golden
 
 test-engines: ## all other tests, on the engines that `scripts/engines` starts, or that the environment names
-	$(PYTEST) -m "(engines or slow) and not nightly"
+	$(WITH_ENGINES)$(PYTEST) -m "(engines or slow) and not nightly"
 
 nightly: ## the tests that take long, for the night or by hand
-	$(PYTEST) -m nightly
+	$(WITH_ENGINES)$(PYTEST) -m nightly
 
 docs: ## write the generated pages
 	$(PYTHON) scripts/generate-docs

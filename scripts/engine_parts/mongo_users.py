@@ -28,20 +28,20 @@ def make(places: Places, data: Path, port: int) -> None:
     for user, role in ROLES.items():
         mongo_wire.run_command(port, {"dropUser": user})
         roles = [{"role": role, "db": "admin"}]
-        answer = mongo_wire.run_command(port, {"createUser": user, "pwd": _password(places, user), "roles": roles})
+        answer = mongo_wire.run_command(port, {"createUser": user, "pwd": password(places, user), "roles": roles})
         if not mongo_wire.is_fine(answer):
             raise EnginesError(f"MongoDB did not make the user {user}; see {places.log('mongo')}")
     (data / MADE).write_text(_mark(places))
 
 
 def url(places: Places, user: str, port: int) -> str:
-    return f"mongodb://{user}:{_password(places, user)}@127.0.0.1:{port}/?authSource=admin"
+    return f"mongodb://{user}:{password(places, user)}@127.0.0.1:{port}/?authSource=admin"
 
 
-def _password(places: Places, user: str) -> str:
+def password(places: Places, user: str) -> str:
     return stored_password(places.home / f"mongo-{user}.password")
 
 
 def _mark(places: Places) -> str:
-    credentials = "\n".join(f"{user} {role} {_password(places, user)}" for user, role in ROLES.items())
+    credentials = "\n".join(f"{user} {role} {password(places, user)}" for user, role in ROLES.items())
     return hashlib.sha256(credentials.encode()).hexdigest()

@@ -101,13 +101,13 @@ class Postgres:
             PSQL_SECONDS,
             folder=Path("/"),
             env=bare_environment(self.folder),
-            text=SET_UP.format(password=self._password()),
+            text=SET_UP.format(password=self.password()),
         )
 
     def url(self, port: int) -> str:
-        return f"postgresql://toolscript:{self._password()}@127.0.0.1:{port}/toolscript"
+        return f"postgresql://toolscript:{self.password()}@127.0.0.1:{port}/toolscript"
 
-    def _password(self) -> str:
+    def password(self) -> str:
         return stored_password(self.places.home / "postgres.password")
 
     def _initialise(self, programs: Path, account: Account) -> None:

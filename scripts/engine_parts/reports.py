@@ -11,8 +11,8 @@ from .qdrant import QdrantNode
 COLUMNS = ("engine", "state", "pid", "port", "server", "log")
 
 
-def export_lines(fleet: Fleet) -> list[str]:
-    return [f"export {name}={shlex.quote(value)}" for name, value in _variables(fleet).items()]
+def export_lines(variables: Mapping[str, str]) -> str:
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
 
 def rows(fleet: Fleet) -> list[dict[str, str | int | None]]:
@@ -38,15 +38,15 @@ def _row(fleet: Fleet, engine: Engine) -> dict[str, str | int | None]:
     }
 
 
-def _variables(fleet: Fleet) -> dict[str, str]:
+def variables(fleet: Fleet) -> dict[str, str]:
     ports = fleet.state.ports
-    variables = _qdrant_variables(fleet)
+    found = _qdrant_variables(fleet)
     for engine in fleet.engines():
         if isinstance(engine, Postgres) and fleet.is_alive(engine):
-            variables["TOOLSCRIPT_POSTGRES_URL"] = engine.url(ports[engine.name])
+            found["TOOLSCRIPT_POSTGRES_URL"] = engine.url(ports[engine.name])
         if isinstance(engine, Mongo) and fleet.is_alive(engine):
-            variables |= engine.variables(ports[engine.name])
-    return variables
+            found |= engine.variables(ports[engine.name])
+    return found
 
 
 def _qdrant_variables(fleet: Fleet) -> dict[str, str]:

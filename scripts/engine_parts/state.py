@@ -1,4 +1,4 @@
-"""State between runs: ports, process ids, and whether Qdrant is a cluster."""
+"""State between runs: ports, process ids, and whether the engines are a cluster or containers."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -18,12 +18,16 @@ class State:
     cluster: bool = False
     ports: dict[str, int] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
+    containers: bool = False
+    container_ports: dict[str, int] = field(default_factory=dict)
 
     def save(self) -> None:
         content = {
             "cluster": self.cluster,
             "ports": self.ports,
             "processes": {name: asdict(process) for name, process in self.processes.items()},
+            "containers": self.containers,
+            "container_ports": self.container_ports,
         }
         draft = self.file.with_suffix(".draft")
         draft.write_text(json.dumps(content, indent=2) + "\n")
@@ -35,4 +39,6 @@ def load_state(file: Path) -> State:
         return State(file)
     content = json.loads(file.read_text())
     processes = {name: Process(**process) for name, process in content["processes"].items()}
-    return State(file, content["cluster"], content["ports"], processes)
+    # Files from before there were containers name none.
+    containers, container_ports = content.get("containers", False), content.get("container_ports", {})
+    return State(file, content["cluster"], content["ports"], processes, containers, container_ports)

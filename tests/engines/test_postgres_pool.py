@@ -121,5 +121,5 @@ async def test_a_start_waits_longer_than_a_request_for_a_database_that_lets_it_i
             group.create_task(hold())
             await held.wait()
             with pytest.raises(CatalogUnavailable):
-                await _ask(pool)
+                await _query(pool)
             await require_current_schema(pool)
