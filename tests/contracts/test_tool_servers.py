@@ -138,7 +138,7 @@ async def test_a_crashed_server_is_removed_with_a_reason_and_affects_no_other(wo
     await world.fall("a")
     assert (await until_failed(world.servers, "a")).error
     assert [offer.server for offer in world.servers.offers()] == ["b"]
-    with pytest.raises(ServerUnavailable, match="a is failed"):
+    with pytest.raises(ServerUnavailable, match="a has failed"):
         await world.servers.call("a", "work", {})
     assert (await world.servers.call("b", "work", {})).is_error is False
 

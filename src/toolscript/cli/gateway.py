@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +24,12 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be written.")]
 
 NONE_HERE = "this folder has no project config file; your own needs no trust"
+EXAMPLE_CONFIG = """\
+{
+  "mcpServers": {
+    "files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "${userHome}"]}
+  }
+}"""
 NOT_RUNNING = 1
 MAX_NAMED = 5
 
@@ -60,15 +66,35 @@ def _import(group: typer.Typer) -> None:
             say(f"warning: {problem}")
         data: dict[str, object] = {"target": str(plan.target), "servers": [row._asdict() for row in rows]}
         if not rows:
-            show({**data, "written": []}, "no other client's servers were found", as_json=as_json)
+            _show_no_clients(data, clients or (), project=project, as_json=as_json)
             raise typer.Exit(NOTHING_FOUND)
         if not as_json:
             head = ["Server", "From", "Started by", "What happens"]
             sys.stdout.write(table(head, [list(row) for row in rows], colour=colour_wanted()) + "\n")
-        agreed = bool(plan.added) and not dry_run and _agrees(f"write {len(plan.added)} to {plan.target}?", yes)
+        wanted = bool(plan.added) and not dry_run
+        agreed = wanted and _agrees(f"write {len(plan.added)} to {plan.target}?", yes)
+        asks = _how_to_agree() if wanted else ""
         written = apply_import(plan) if agreed else ()
-        text = f"{len(written)} servers written to {plan.target}" if written else "nothing written"
+        text = f"{len(written)} servers written to {plan.target}" if written else f"nothing written{asks}"
         show({**data, "written": list(written)}, text, as_json=as_json)
+
+
+def _show_no_clients(data: Mapping[str, object], clients: Sequence[str], *, project: bool, as_json: bool) -> None:
+    """Show where an import looked, and how to do without one."""
+    from toolscript.gateway.client_configs import searched_files
+
+    files = searched_files(clients=clients, project=project)
+    searched = [str(config.path) for config in files]
+    show({**data, "written": [], "searched": searched}, "no other client's servers were found", as_json=as_json)
+    if as_json:
+        return
+    say("looked in:")
+    for config in files:
+        say(f"  {config.title}: {config.path}")
+    if not project:
+        say("hint: add --project for the files of this folder's project, such as .mcp.json or .cursor/mcp.json")
+    say(f"hint: without another client, write {data['target']} yourself, then run `toolscript list-servers`:")
+    say(EXAMPLE_CONFIG)
 
 
 def _connect(group: typer.Typer) -> None:
@@ -92,14 +118,20 @@ def _connect(group: typer.Typer) -> None:
             plan = client_configs.connect(client, undo=undo, write=True, http=http)
         data = {"client": client, "file": str(plan.path), "change": str(plan.change), "written": write}
         done = f"done (restart the client): {plan}" if plan.change != "same" else str(plan)
-        show(data, done if write else f"nothing written, this would be: {plan}", as_json=as_json)
+        asks = "" if dry_run else _how_to_agree()
+        show(data, done if write else f"nothing written{asks}, this would be: {plan}", as_json=as_json)
 
 
 def _agrees(question: str, yes: bool) -> bool:
     """Ask for confirmation on a terminal; elsewhere only `--yes` agrees."""
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if yes or not _is_terminal():
         return yes
     return typer.confirm(question, err=True)
+
+
+def _how_to_agree() -> str:
+    """Name the option that agrees, where there is no terminal to ask in."""
+    return "" if _is_terminal() else " (no terminal to ask in; --yes writes)"
 
 
 def trust_command(app: typer.Typer) -> None:
@@ -109,7 +141,8 @@ def trust_command(app: typer.Typer) -> None:
             Path | None, typer.Argument(help="A project's config file; none: the one of this folder.")
         ] = None,
         yes: Annotated[
-            bool, typer.Option("--yes", "-y", help="Trust it without asking for confirmation.")
+            bool,
+            typer.Option("--yes", "-y", help="Trust it without asking: for scripts, once a person reviewed it."),
         ] = False,
         forget: Annotated[bool, typer.Option("--forget", help="Revoke the trust.")] = False,
         listed: Annotated[bool, typer.Option("--list", help="Show which files are trusted.")] = False,
@@ -171,7 +204,10 @@ def _show_question(question: "TrustQuestion") -> None:
 
 def _confirm(question: str) -> bool:
     if not _is_terminal():
-        raise InvalidRequest("there is no terminal to ask in", hint="a person must run this in a terminal")
+        # No word of `--yes`: an agent that reads this must not trust a file in place of its user.
+        raise InvalidRequest(
+            "there is no terminal to ask in", hint="a person must review it: run `toolscript trust` in a terminal"
+        )
     return typer.confirm(question, err=True)
 
 
@@ -267,14 +303,27 @@ def _gateway() -> typer.Typer:
 
 
 def _status_line(health: "GatewayHealth") -> str:
-    ready = sum(server_state.status is ServerStatus.READY for server_state in health.servers)
-    down = [server_state.name for server_state in health.servers if server_state.status is ServerStatus.FAILED]
+    """Return one sentence. Items beyond those of ready servers come from the cache."""
+    names = {
+        status: [server.name for server in health.servers if server.status is status] for status in ServerStatus
+    }
+    ready = [server for server in health.servers if server.status is ServerStatus.READY]
+    cached = health.items - sum(server.tools + server.prompts + server.resources for server in ready)
+    items = f"{health.items} items" + (f" ({cached} cached)" if cached > 0 else "")
     state = "running" if health.ready else "starting"
     retrieval = f"hybrid search ({health.model})" if health.semantic else "keyword search only"
     why = f": {health.note}" if health.note and not health.semantic else ""
-    lost = f", down: {', '.join(down[:MAX_NAMED])}{', ...' if len(down) > MAX_NAMED else ''}" if down else ""
-    servers = f"{ready} of {len(health.servers)} servers"
-    return f"{state}: {health.items} items of {servers}{lost}; {retrieval}{why}"
+    others = [
+        f", {len(names[status])} {status} ({_first_names(names[status])})"
+        for status in (ServerStatus.STARTING, ServerStatus.FAILED)
+        if names[status]
+    ]
+    servers = f"{len(ready)} of {len(health.servers)} servers ready{''.join(others)}"
+    return f"{state}: {items}; {servers}; {retrieval}{why}"
+
+
+def _first_names(names: Sequence[str]) -> str:
+    return ", ".join([*names[:MAX_NAMED], *(["..."] if len(names) > MAX_NAMED else [])])
 
 
 def _env(group: typer.Typer) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
-from toolscript.gateway.model import LocalAnswer, LocalHit
+from toolscript.gateway.model import HOW_TO_GET_SERVERS, LocalAnswer, LocalHit
 
 if TYPE_CHECKING:
     from toolscript.gateway.doctor import Finding
@@ -78,7 +78,7 @@ def _explained(hit: LocalHit, *, semantic: bool) -> str:
 
 def show_servers(states: Sequence[ServerState]) -> None:
     if not states:
-        say("no servers\nhint: `toolscript config import` imports those of your other clients")
+        say(f"no servers\nhint: {HOW_TO_GET_SERVERS}")
         return
     rows = [
         [

@@ -6,7 +6,14 @@ from pathlib import Path
 
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.gateway.config import importing
-from toolscript.gateway.config.clients import Client, find_clients, read_clients
+from toolscript.gateway.config.clients import (
+    Client,
+    ClientConfig,
+    Places,
+    client_files,
+    find_clients,
+    read_clients,
+)
 from toolscript.gateway.config.connect import (
     ConnectPlan,
     Running,
@@ -34,6 +41,14 @@ def plan_import(
     servers, problems = read_clients(configs)
     planned = importing.plan_import(servers, target or Path.home() / FILE_NAME)
     return planned, preview_rows(planned), problems
+
+
+def searched_files(*, clients: Sequence[str], project: bool) -> list[ClientConfig]:
+    """Return every file that an import looks for, whether it is there or not."""
+    places = Places(Path.home(), Path.cwd(), sys.platform, environment())
+    wanted = [_client(name) for name in clients] or list(Client)
+    files = [config for client in wanted for config in client_files(client, places)]
+    return [config for config in files if project or not config.of_project]
 
 
 def connect(client: str, *, undo: bool, write: bool, http: bool = False) -> ConnectPlan:

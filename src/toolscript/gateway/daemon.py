@@ -98,17 +98,23 @@ def _start_in_background(settings: GatewaySettings) -> str:
         if running is not None and running.pid == child.pid:
             return running.url
         time.sleep(LOOK_SECONDS)
-    raise SetupError(f"the gateway did not start{_last_line(log)}", hint=f"see {log}")
+    reason, hint = _last_error(log)
+    raise SetupError(
+        f"the gateway did not start{reason and f': {reason}'}", hint="; ".join(filter(None, (hint, f"see {log}")))
+    )
 
 
-def _last_line(log: Path) -> str:
-    """Return the last error of the log, else its last line."""
+def _last_error(log: Path) -> tuple[str, str]:
+    """Return the last error of the log and its hint, else the last line."""
     with suppress(OSError, UnicodeDecodeError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - MAX_LOG))
         lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        messages = [line for line in lines if line.startswith("error: ")] or lines
-        return f": {messages[-1].removeprefix('error: ')}" if messages else ""
-    return ""
+        errors = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+        if not errors:
+            return (lines[-1] if lines else ""), ""
+        hints = [line.removeprefix("hint: ") for line in lines[errors[-1] :] if line.startswith("hint: ")]
+        return lines[errors[-1]].removeprefix("error: "), hints[0] if hints else ""
+    return "", ""
 
 
 def _same_command() -> Sequence[str]:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, TypeVar
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.gateway.client import GatewayClient
 from toolscript.gateway.config.read import ConfigPlace
 from toolscript.gateway.config.trust import how_to_trust
-from toolscript.gateway.settings import ENVIRONMENT, GatewaySettings, environment
+from toolscript.gateway.settings import ENVIRONMENT, FLAG, GatewaySettings, environment, usual_data_dir
 
 LOOK_SECONDS = 0.5
 PRIVATE_FOLDER = 0o700
@@ -29,6 +29,7 @@ PRIVATE_FOLDER = 0o700
 FIND_SECONDS = 1.0
 # Settings that a gateway fixes at its start: a command with other values runs its own.
 CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
+REFRESHES = "--refresh queries the servers again, for this command alone"
 
 T = TypeVar("T")
 
@@ -204,8 +205,11 @@ else:
         return True
 
 
-def find_running(settings: GatewaySettings) -> GatewayClient | None:
-    """Return a client of the configured address, else of these config files' gateway if its settings match."""
+def find_running(settings: GatewaySettings, *, refresh: bool = False) -> GatewayClient | None:
+    """Return a client of the configured address, else of these config files' gateway if its settings match.
+
+    `refresh`: the command queries the servers itself. Whatever keeps a running gateway from use is logged.
+    """
     if settings.gateway_url:
         token = settings.gateway_token or token_at(settings.data_folder / "run", settings.gateway_url)
         return GatewayClient(settings.gateway_url, token=token, search_type=_explicit_type(settings))
@@ -213,7 +217,7 @@ def find_running(settings: GatewaySettings) -> GatewayClient | None:
     if running is None:
         _warn_of_another_gateway(settings)
         return None
-    if why := _why_unusable(running, settings):
+    if why := REFRESHES if refresh else _why_unusable(running, settings):
         logger.warning("the gateway at %s is not used: %s", running.url, why)
         return None
     return GatewayClient(
@@ -254,12 +258,18 @@ def _why_unusable(running: RunningGateway, settings: GatewaySettings) -> str:
 
 
 def _warn_of_another_gateway(settings: GatewaySettings) -> None:
+    if settings.sources.get("data_dir") == FLAG:
+        usual = running_here(replace(settings, data_dir=usual_data_dir()))
+        if usual is not None:
+            reason = f"it has another --data-dir than {settings.data_dir}"
+            logger.warning("the gateway at %s is not used: %s", usual.url, reason)
+            return
     own, *projects = place_of(settings).paths()
     other = RunningFile(settings.data_folder / "run", [own]).read() if projects else None
     if other is not None:
         logger.warning(
             "the gateway at %s is not used: %s has servers of its own, which are started for this command alone "
-            "(`toolscript gateway start` in this folder keeps them running)",
+            "(`toolscript gateway start --port 0` in this folder keeps them running)",
             other.url,
             projects[0],
         )

@@ -15,7 +15,7 @@ from toolscript.core.values import OnProgress
 from toolscript.gateway.config.problems import Severity
 from toolscript.gateway.config.read import Config
 from toolscript.gateway.discovery import find_running, place_of, running_here
-from toolscript.gateway.model import Need
+from toolscript.gateway.model import HOW_TO_GET_SERVERS, Need
 from toolscript.gateway.runtime import load_embedder, open_alone
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.store.offers import ToolChange
@@ -56,7 +56,7 @@ def _files(settings: GatewaySettings) -> Iterator[Finding]:
             "NO_SERVERS",
             False,
             "no config file names a server",
-            "`toolscript config import` imports those of your other clients",
+            HOW_TO_GET_SERVERS,
         )
     elif config.servers:
         names = ", ".join(str(path) for path in config.files)

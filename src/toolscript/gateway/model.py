@@ -12,6 +12,9 @@ from toolscript.core.text import readable
 
 DEFAULT_LIMIT = 3
 DEFAULT_THRESHOLD = 0.35
+HOW_TO_GET_SERVERS = (
+    "`toolscript config import` imports those of your other clients, or shows how to write ~/.toolscript.json"
+)
 
 
 @dataclass(frozen=True)

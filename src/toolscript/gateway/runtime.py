@@ -196,9 +196,10 @@ class LocalGateway:
     def _not_found(self, server: str, name: str) -> NotFound | ServerUnavailable:
         for state in (*self._servers.states(), *self.left_out):
             if state.name == server and state.status is not ServerStatus.READY:
+                what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
                 return ServerUnavailable(
-                    f"the server {server} is {state.status}: {state.error or 'unknown reason'}",
-                    hint="`toolscript list-servers` shows how the servers are doing",
+                    f"the server {server} {what}: {state.error or 'unknown reason'}",
+                    hint="`toolscript doctor` says how to fix it",
                     details={"server": server},
                 )
         specs = {spec.name: spec for spec in self._indexing.specs}

@@ -21,7 +21,7 @@ from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.gateway.capabilities import Capabilities, General, Inferred
 from toolscript.gateway.index import EXACT_BUT_FOR_CASE, LocalIndex, Rows, Scores, corrections, name_likeness
 from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, word_shares
-from toolscript.gateway.model import LocalAnswer, LocalHit, LocalQuery, ScoreParts
+from toolscript.gateway.model import HOW_TO_GET_SERVERS, LocalAnswer, LocalHit, LocalQuery, ScoreParts
 from toolscript.gateway.reasons import matched_words, reason
 
 NEAR_MISSES = 3
@@ -84,6 +84,7 @@ class LocalSearch:
         semantic = scored.ranking.semantic
         features = [index.features(row) for row in scored.ranking.ids[:RERANK_DEPTH].tolist()]
         unmatched = unmatched_words(request, features)
+        good_match = bool(scored.confidence.max(initial=0.0) >= self._weights.calibration.good_match_threshold)
         stages.end("ranking")
         return LocalAnswer(
             query=query.text,
@@ -91,9 +92,9 @@ class LocalSearch:
             total=len(passing),
             threshold=query.threshold,
             semantic=semantic,
-            hint=self._hint(query, index, found=bool(hits), semantic=semantic),
+            hint=self._hint(query, index, found=bool(hits), semantic=semantic, lower_helps=good_match),
             near_misses=tuple(miss for miss in misses if miss.confidence > 0),
-            good_match=bool(scored.confidence.max(initial=0.0) >= self._weights.calibration.good_match_threshold),
+            good_match=good_match,
             unmatched=unmatched,
             milliseconds={**stages.spent, "total": stages.total()},
         )
@@ -201,15 +202,18 @@ class LocalSearch:
             for general, inferred in self._capabilities.asked_by(request.words)
         ]
 
-    def _hint(self, query: LocalQuery, index: LocalIndex, *, found: bool, semantic: bool) -> str:
+    def _hint(
+        self, query: LocalQuery, index: LocalIndex, *, found: bool, semantic: bool, lower_helps: bool = True
+    ) -> str:
+        """`lower_helps`: a lower threshold shows more than guesses."""
         hints = []
         if not len(index.rows(query.kind)):
             hints.append(
                 "no server offers anything yet: `toolscript list-servers` shows how they are doing, "
-                "`toolscript config import` imports those of your other clients"
+                f"{HOW_TO_GET_SERVERS}"
             )
         elif not found:
-            hints.append("try other words, or a lower threshold")
+            hints.append("try other words, or a lower threshold" if lower_helps else "try other words")
         if not semantic and self.why_keyword_only:
             hints.append(f"keyword search only: {self.why_keyword_only}")
         return "; ".join(hints)

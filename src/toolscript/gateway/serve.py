@@ -193,7 +193,7 @@ def _listening(port: int) -> socket.socket:
         listener.close()
         raise SetupError(
             f"port {port} of this machine cannot be used: {error.strerror}",
-            hint="give another one with --port, or 0 for any that is free",
+            hint="`toolscript gateway start --port 0` takes a free one",
         ) from error
     listener.listen(128)
     return listener

@@ -24,7 +24,7 @@ def ask(
 ) -> T:
     """Run an action against a gateway. Flag beats environment beats default."""
     settings = load_gateway_settings(flags)
-    running = None if need.refresh and not settings.gateway_url else find_running(settings)
+    running = find_running(settings, refresh=need.refresh)
     if running is not None:
         return asyncio.run(_run(action, running))
     from toolscript.gateway.runtime import run_alone

@@ -12,6 +12,7 @@ from toolscript.core.settings.unknown import warn_of_unknown
 from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD
 
 FLAG, ENVIRONMENT = "flag", "environment"
+DEFAULT_DATA_DIR = "~/.toolscript"
 DEVICES = ("auto", "cpu", "gpu")
 SEARCH_TYPES = tuple(search_type.value for search_type in SearchType)
 LEVELS = ("debug", "info", "warning", "error")
@@ -98,7 +99,7 @@ class GatewaySettings:
         "auto", _one_of(*DEVICES), ", ".join(f"`{name}`" for name in DEVICES), "What the model runs on."
     )
     data_dir: str = _setting(
-        "~/.toolscript",
+        DEFAULT_DATA_DIR,
         str,
         "text",
         "Folder for models, cached embeddings and tools, and the record of a running gateway.",
@@ -143,6 +144,11 @@ class GatewaySettings:
     @property
     def data_folder(self) -> Path:
         return Path(self.data_dir).expanduser()
+
+
+def usual_data_dir() -> str:
+    """Return the data folder of commands without `--data-dir`."""
+    return os.environ.get("TOOLSCRIPT_DATA_DIR", "").strip() or DEFAULT_DATA_DIR
 
 
 def gateway_setting_fields() -> "list[Field[Any]]":

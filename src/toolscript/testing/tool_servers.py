@@ -66,7 +66,8 @@ class MemoryToolServers:
             raise NotFound(f"the config file leaves {tool} of {server} out")
         state = self._state(spec)
         if state.status is not ServerStatus.READY:
-            raise ServerUnavailable(f"{server} is {state.status}: {state.error}")
+            what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
+            raise ServerUnavailable(f"{server} {what}: {state.error}")
         return self._answer(server, tool, arguments)
 
     async def close(self) -> None:

@@ -87,7 +87,12 @@ def test_an_empty_result_has_a_hint_and_exit_code_1(person: Machine) -> None:
     done = person.run("search", "xylophone lessons for marsupials", code=1)
     assert done.stdout == ""
     assert "No tools found matching query 'xylophone lessons for marsupials'" in done.stderr
-    assert "try other words, or a lower --threshold" in done.stderr
+    assert "hint: try other words\n" in done.stderr
+    for search in (
+        ("xylophone lessons for marsupials", "--search-type", "semantic"),
+        ("read file contents", "--threshold", "1"),
+    ):
+        assert "try other words, or a lower --threshold" in person.run("search", *search, code=1).stderr
 
 
 def test_queries_come_from_stdin_as_lines_of_text_and_of_json(person: Machine) -> None:

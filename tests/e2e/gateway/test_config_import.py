@@ -52,6 +52,9 @@ def test_a_preview_shows_every_server_and_no_secret_and_writes_nothing(person: M
 
 
 def test_in_a_pipe_only_yes_writes(person: Machine) -> None:
+    assert "--yes writes" in person.run("config", "import").stdout
+    assert "--yes writes" in person.run("config", "connect", "cursor").stdout
+    assert "--yes" not in person.run("config", "import", "--dry-run").stdout
     assert person.json("config", "import")["written"] == []
     assert not person.config.exists()
 
@@ -83,4 +86,20 @@ def test_one_client_can_be_selected_and_another_file_written(person: Machine) ->
 def test_a_machine_without_clients_gets_a_message(machine: Machine) -> None:
     done = machine.run("config", "import", "--yes", code=1)
     assert "no other client's servers were found" in done.stdout
+    assert f"Cursor: {machine.home / '.cursor' / 'mcp.json'}" in done.stderr
+    assert "add --project" in done.stderr
+    assert f"write {machine.config} yourself" in done.stderr
     assert "no client is called 'emacs'" in machine.run("config", "import", "emacs", code=2).stderr
+
+
+def test_the_example_of_an_import_without_clients_is_a_config_file(machine: Machine) -> None:
+    output = machine.run("config", "import", code=1).stderr
+    machine.write_config(output[output.index("\n{\n") :].replace("npx", "no-such-program"))
+    assert list(json.loads(machine.config.read_text("utf-8"))["mcpServers"]) == ["files"]
+    assert [server["name"] for server in machine.json("list-servers", code=1)["servers"]] == ["files"]
+
+
+def test_an_import_without_clients_names_the_searched_files_as_json(machine: Machine) -> None:
+    report = machine.json("config", "import", "cursor", "--project", code=1)
+    own, project = machine.home / ".cursor" / "mcp.json", machine.project / ".cursor" / "mcp.json"
+    assert (report["written"], report["searched"]) == ([], [str(own), str(project)])

@@ -1,5 +1,6 @@
 """Commands use a running gateway unless told otherwise, or report why they do not."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,17 @@ def test_a_command_with_another_model_works_alone_and_reports_it(living: tuple[M
     assert "plain__add" in done.stdout
 
 
+@pytest.mark.parametrize("option", ["--refresh", "--data-dir"])
+def test_a_command_that_refreshes_or_has_another_data_folder_works_alone_and_reports_it(
+    living: tuple[Machine, Gateway], option: str, tmp_path: Path
+) -> None:
+    machine, gateway = living
+    value = [str(tmp_path)] if option == "--data-dir" else []
+    done = machine.here().run("search", "add two numbers", option, *value)
+    assert re.search(f"the gateway at {gateway.url} is not used: .*{option}", done.stderr)
+    assert "plain__add" in done.stdout
+
+
 def test_a_project_that_names_no_server_changes_nothing(living: tuple[Machine, Gateway]) -> None:
     machine, _ = living
     file = machine.project / ".toolscript.json"
@@ -62,6 +74,6 @@ def test_a_project_with_its_own_servers_reports_why_the_gateway_is_not_used(
         machine.here().run("trust", "--yes")
         done = machine.here().run("search", "add two numbers")
         assert f"the gateway at {gateway.url} is not used" in done.stderr
-        assert "toolscript gateway start" in done.stderr
+        assert "`toolscript gateway start --port 0` in this folder" in done.stderr
     finally:
         file.unlink()

@@ -20,6 +20,9 @@ def test_without_a_server_a_search_loads_nothing_and_says_how_to_get_some(machin
     done = machine.also(TOOLSCRIPT_SEARCH_MODEL="/nowhere").run("search", "read a file", code=1)
     assert "toolscript config import" in done.stderr
     assert "keyword search only" not in done.stderr
+    for command in (("list-servers",), ("doctor",)):
+        done = machine.run(*command, code=1 if command == ("list-servers",) else 2)
+        assert "shows how to write ~/.toolscript.json" in done.stdout + done.stderr
 
 
 def test_the_last_line_of_a_traceback_is_shown(machine: Machine) -> None:
@@ -48,6 +51,7 @@ def test_a_gateway_in_the_background_that_cannot_start_says_why(machine: Machine
         port = str(taken.getsockname()[1])
         output = machine.run("gateway", "start", "--background", "--port", port, code=2).stderr
     assert f"port {port} of this machine cannot be used" in output
+    assert "`toolscript gateway start --port 0` takes a free one" in output
     assert "gateway.log" in output
 
 
@@ -57,5 +61,6 @@ def test_the_status_of_a_gateway_is_a_whole_sentence(machine: Machine) -> None:
         gateway.search("add two numbers")
         line = machine.run("gateway", "status").stdout.splitlines()[0]
     assert line.startswith(("running: ", "starting: "))
-    assert " of 2 servers" in line
+    assert " of 2 servers ready" in line
+    assert "(broken)" in line
     assert not line.endswith(": ")

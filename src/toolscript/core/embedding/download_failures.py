@@ -28,8 +28,11 @@ HINT = "`toolscript doctor` tries again; or give the folder of an ONNX model (--
 def model_folder(model: str) -> Path | None:
     """Return the model folder if the value is a path. A name is no path, whatever the current folder contains."""
     folder = Path(model).expanduser()
-    is_path = folder.is_absolute() or model.startswith((".", "~"))
-    return folder if is_path and folder.is_dir() else None
+    return folder if is_path(model) and folder.is_dir() else None
+
+
+def is_path(model: str) -> bool:
+    return Path(model).is_absolute() or model.startswith((".", "~"))
 
 
 @dataclass(frozen=True)

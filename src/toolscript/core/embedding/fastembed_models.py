@@ -12,7 +12,7 @@ from huggingface_hub.constants import ENDPOINT
 from loguru import logger as fastembed_log
 
 from toolscript.core.embedding.download import REACH_SECONDS, download
-from toolscript.core.embedding.download_failures import MODEL_ALIASES
+from toolscript.core.embedding.download_failures import MODEL_ALIASES, is_path
 from toolscript.core.embedding.engine import Device, Loaded, TokenCounter, digest_of, prefixes_of, providers_for
 from toolscript.core.errors import ModelNotFound, ModelUnknown
 from toolscript.core.retrieval.model import Matrix, ModelCard
@@ -70,6 +70,12 @@ def known_name(name: str) -> str:
     model = MODEL_ALIASES.get(name, name)
     if model in model_names:
         return model
+    if is_path(name):
+        raise ModelUnknown(
+            f"the embedding model {name} cannot be loaded: there is no such folder",
+            hint="give the folder of an ONNX model, or a name such as Xenova/bge-small-en-v1.5",
+            details={"known_models": model_names},
+        )
     raise ModelUnknown(
         f"the embedding model {name} cannot be loaded: no model has this name",
         hint=f"give the folder of an ONNX model, or one of {', '.join([*MODEL_ALIASES, *model_names])}",

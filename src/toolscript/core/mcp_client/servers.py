@@ -76,9 +76,10 @@ class Supervisor:
         connection = self._connection
         if connection is None:
             why = f": {self.state.error}" if self.state.error else ""
+            failed = self.state.status is ServerStatus.FAILED
             raise ServerUnavailable(
-                f"{self.spec.name} is {self.state.status}{why}",
-                hint="it is retried automatically" if self.state.status is ServerStatus.FAILED else "",
+                f"{self.spec.name} {'has failed' if failed else f'is {self.state.status}'}{why}",
+                hint="it is retried automatically" if failed else "",
             )
         try:
             return await connection.call(tool, arguments)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from toolscript.core.embedding.embedder import LocalEmbedder
-from toolscript.core.errors import EmbedderUnavailable, ModelNotFound
+from toolscript.core.embedding.fastembed_models import known_name
+from toolscript.core.errors import EmbedderUnavailable, ModelNotFound, ModelUnknown
 
 BGE_PREFIX = "Represent this sentence for searching relevant passages: "
 
@@ -134,3 +135,10 @@ def test_tokens_beyond_the_models_length_are_counted(weights: Path) -> None:
     assert embedder.count_tokens("read a file " * 1_000) == 3_000
     assert embedder.count_tokens("half a letter: \ud800") > 0
     embedder.close()
+
+
+@pytest.mark.parametrize("model", ["./m", "~/no-such-model", "/no/such/model"])
+def test_a_missing_folder_is_refused_as_a_folder(model: str) -> None:
+    with pytest.raises(ModelUnknown, match=f"{model} cannot be loaded: there is no such folder") as refused:
+        known_name(model)
+    assert len(refused.value.hint) < 100

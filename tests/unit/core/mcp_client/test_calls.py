@@ -67,7 +67,7 @@ async def test_a_call_to_a_starting_server_reports_its_state(servers: McpServers
 async def test_a_call_to_a_failed_server_reports_the_reason(servers: McpServers) -> None:
     servers.use([faulty("dies_at_start")])
     await until_failed(servers, "dies_at_start")
-    with pytest.raises(ServerUnavailable, match="dies_at_start is failed: the process ended with exit code 3"):
+    with pytest.raises(ServerUnavailable, match="dies_at_start has failed: the process ended with exit code 3"):
         await servers.call("dies_at_start", "work", {})
 
 

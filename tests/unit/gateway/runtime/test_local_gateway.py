@@ -44,7 +44,7 @@ async def test_of_many_failed_servers_a_few_are_named_and_the_rest_counted(world
 async def test_excluded_servers_are_listed_with_the_others(world: World) -> None:
     world.gateway.left_out = [failed("m_broken", "no command")]
     assert [server.name for server in await world.gateway.servers()] == ["files", "m_broken", "mail"]
-    with pytest.raises(ServerUnavailable, match="m_broken is failed: no command"):
+    with pytest.raises(ServerUnavailable, match="m_broken has failed: no command"):
         await world.gateway.call("m_broken__anything", {})
 
 
@@ -68,7 +68,7 @@ async def test_a_call_of_a_server_that_fails_to_start_reports_it(world: World) -
     world.use("files", "mail", "late")
     calling = asyncio.create_task(world.gateway.call("late__hello", {}))
     world.servers.fall("late", "exit code 1")
-    with pytest.raises(ServerUnavailable, match="late is failed: exit code 1") as refused:
+    with pytest.raises(ServerUnavailable, match="late has failed: exit code 1") as refused:
         await asyncio.wait_for(calling, 10)
     assert details_of(refused) == {"server": "late"}
 

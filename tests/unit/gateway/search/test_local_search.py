@@ -25,7 +25,7 @@ from toolscript.testing import HashEmbedder
 TRY_OTHERS = "try other words, or a lower threshold"
 NO_ITEMS = (
     "no server offers anything yet: `toolscript list-servers` shows how they are doing, "
-    "`toolscript config import` imports those of your other clients"
+    "`toolscript config import` imports those of your other clients, or shows how to write ~/.toolscript.json"
 )
 SENTENCE = "read the contents of a file"
 
@@ -212,3 +212,10 @@ async def test_a_search_uses_the_index_it_started_with() -> None:
     search.embedder = Replacing()
     answer = await search.search(LocalQuery(SENTENCE))
     assert names(answer)[0] == "read_file"
+
+
+async def test_a_lower_threshold_is_suggested_only_for_a_good_match() -> None:
+    good = await search_all(SENTENCE, threshold=1.0)
+    assert (good.good_match, good.hint) == (True, TRY_OTHERS)
+    bad = await search_all("qqqqqq", model=False, threshold=0.35)
+    assert (bad.good_match, bad.hint.split(";")[0]) == (False, "try other words")
