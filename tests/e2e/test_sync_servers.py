@@ -145,7 +145,7 @@ def test_a_config_file_can_be_named_and_one_without_servers_is_refused(person: P
         (("{file}", "--watch"), "--watch: not with a file"),
         (("{file}", "--config", "x.json"), "--config: not with a file"),
         (("--source", "x"), "--source is for a file"),
-        (("{file}", "--source", "mcp:files"), "of an MCP server"),
+        (("{file}", "--source", "mcp:files"), "belongs to an MCP server"),
     ],
 )
 def test_conflicting_options_are_refused(person: Person, arguments: Sequence[str], said: str) -> None:
