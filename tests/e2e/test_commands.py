@@ -9,6 +9,8 @@ from tests.conftest import Installation
 from tests.e2e import catalog_files
 from tests.e2e.commands import run, run_here
 
+NAMED_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
 
 @pytest.mark.requirement("SK-009", "SK-010")
 def test_unchanged_items_cost_nothing_and_ten_changed_ones_are_done_again(
@@ -39,7 +41,13 @@ def test_lines_that_are_no_items_are_named_and_the_others_are_kept(
     done = run_here(installation.environment, "sync", str(file), "--prune", code=2)
     assert "line 2: not JSON" in done.stderr
     assert "line 3: name is missing" in done.stderr
-    assert "1 added, 0 changed, 0 unchanged, 0 removed, 2 refused" in done.stdout
+    assert "source file: 1 added, 0 changed, 0 unchanged, 0 removed, 2 refused" in done.stdout
+
+
+def test_a_sync_of_a_file_names_the_source_it_wrote_to(installation: Installation, tmp_path: Path) -> None:
+    file = str(catalog_files.write(tmp_path / "items.jsonl", catalog_files.rows(1)))
+    assert "source mine: 1 added" in run_here(installation.environment, "sync", file, "--source", "mine").stdout
+    assert json.loads(run_here(installation.environment, "sync", file, "--json").stdout)["source"] == "file"
 
 
 @pytest.mark.parametrize("arguments", [("worker", "--drain"), ("doctor", "--index"), ("sync", "/dev/null")])
@@ -60,6 +68,15 @@ def test_an_error_is_json_with_the_json_option(installation: Installation) -> No
 
 def test_serving_without_an_index_is_refused_with_the_command_that_builds_it(installation: Installation) -> None:
     assert "toolscript worker" in run(installation.environment, "serve", code=2).stderr
+
+
+def test_a_service_without_a_model_names_its_own_setting(installation: Installation, tmp_path: Path) -> None:
+    settings = {"TOOLSCRIPT_EMBEDDING_MODEL": NAMED_MODEL, "TOOLSCRIPT_EMBEDDING_URL": ""}
+    cut_off = {"HF_ENDPOINT": "http://127.0.0.1:9", "FASTEMBED_CACHE_PATH": str(tmp_path)}
+    done = run({**installation.environment, **settings, **cut_off}, "worker", "--drain", code=2)
+    assert "TOOLSCRIPT_EMBEDDING_MODEL" in done.stderr
+    assert "TOOLSCRIPT_SEARCH_MODEL" not in done.stderr
+    assert "toolscript doctor" not in done.stderr
 
 
 def test_a_setting_that_cannot_be_used_is_named_and_its_value_is_not_shown(installation: Installation) -> None:

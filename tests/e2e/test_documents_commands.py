@@ -53,6 +53,12 @@ def test_a_folder_is_put_searched_walked_and_removed(
     printed(mine, "get", "notes/07.md", code=2)
 
 
+def test_without_a_token_the_option_and_the_setting_are_named(service: tuple[Service, dict[str, str]]) -> None:
+    without = {"TOOLSCRIPT_SERVICE_URL": service[1]["TOOLSCRIPT_SERVICE_URL"]}
+    message = commands.run_here(without, "documents", "search", "x", code=2).stderr
+    assert "hint: give a token with --token or TOOLSCRIPT_TOKEN" in message
+
+
 @pytest.mark.nightly
 @pytest.mark.requirement("DOC-006")
 def test_a_service_that_is_killed_and_comes_back_gets_every_document(

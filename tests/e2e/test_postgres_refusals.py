@@ -34,4 +34,6 @@ def test_a_wrong_password_and_a_database_that_is_not_there_are_named(
     assert "TOOLSCRIPT_POSTGRES_URL" in message
     assert "hunter2" not in message
     elsewhere = {**mine, "TOOLSCRIPT_POSTGRES_URL": _with(url, database="not_there")}
-    assert 'database "not_there" does not exist' in run_here(elsewhere, *arguments, code=2).stderr
+    message = run_here(elsewhere, *arguments, code=2).stderr
+    assert 'database "not_there" does not exist' in message
+    assert "hint: `createdb not_there` creates it" in message

@@ -49,6 +49,13 @@ YOURS_PANEL = "Your tools"
 SERVICE_PANEL = "The service (pip install 'toolscript[service]')"
 MEASURING_PANEL = "Measuring"
 MAX_SENTENCE = 200
+# Of the engines, which only the service has.
+SERVICE_PREFIXES = ("TOOLSCRIPT_POSTGRES_", "TOOLSCRIPT_QDRANT_", "TOOLSCRIPT_MONGO_")
+# Hints of the service for HTTP clients, and what they mean on the command line.
+COMMAND_HINTS = {
+    "send Authorization: Bearer <token>": "give a token with --token or TOOLSCRIPT_TOKEN; "
+    "`toolscript tenants token` signs one",
+}
 
 
 class ThreePanels(TyperGroup):
@@ -124,6 +131,7 @@ def run(app: typer.Typer) -> None:
 
 
 def _exit_with(error: ToolscriptError) -> NoReturn:
+    error.hint = COMMAND_HINTS.get(error.hint, error.hint)
     if "--json" in sys.argv:
         say(json_text(envelope_of(error)))
     else:
@@ -240,7 +248,15 @@ def _examine_gateway(data: Mapping[str, object], *, as_json: bool) -> bool:
     with progress() as on_progress:
         findings = examine(flags=data, on_progress=on_progress)
     show_findings(findings, as_json=as_json)
+    if not as_json and any(finding.code == "NO_SERVERS" for finding in findings) and _has_service_settings():
+        say("hint: this checked the gateway; `toolscript doctor --index` checks the service")
     return all(finding.ok for finding in findings)
+
+
+def _has_service_settings() -> bool:
+    from toolscript.gateway.settings import environment
+
+    return any(name.startswith(SERVICE_PREFIXES) for name in environment())
 
 
 def _spending(report: "WorkReport") -> str:

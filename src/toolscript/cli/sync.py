@@ -24,7 +24,9 @@ SyncedFile = Annotated[
     typer.Argument(help="JSON lines: {id, server, name, description, input_schema, ...}. None: the MCP servers."),
 ]
 Server = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")]
-Source = Annotated[str | None, typer.Option(help="Source name of the file's items (default: file).")]
+Source = Annotated[
+    str | None, typer.Option(help="Source name of the file's items; files without one share `file`.")
+]
 Prune = Annotated[
     bool | None,
     typer.Option(
@@ -114,7 +116,7 @@ def _sync_file(file: Path, source: str, *, prune: bool, as_json: bool) -> None:
         report = sync_file(file, source=source, prune=prune, on_progress=on_progress)
     for refused in report.refused:
         say(f"{refused.where}: {refused.reason}")
-    show(asdict(report), _counts(report), as_json=as_json)
+    show({"source": source, **asdict(report)}, f"source {source}: {_counts(report)}", as_json=as_json)
     _hint_at_held(report.stored)
     if report.refused_count:
         raise typer.Exit(2)

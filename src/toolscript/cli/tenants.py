@@ -127,7 +127,7 @@ def _tokens(group: typer.Typer) -> None:
         made = make_tenant_keys(folder)
         lines = [
             f"{made['signing_key']}: signs tokens; keep it secret",
-            f"{made['jwt_keys']}: set TOOLSCRIPT_JWT_KEYS to it",
+            f"{made['jwt_keys']}: set TOOLSCRIPT_JWT_KEYS to it, and TOOLSCRIPT_JWT_ISSUER to any name",
         ]
         show(made, "\n".join(lines), as_json=as_json)
 

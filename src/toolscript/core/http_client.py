@@ -14,6 +14,7 @@ from toolscript.core.errors import (
     Forbidden,
     InvalidRequest,
     NotFound,
+    SetupError,
     ToolscriptError,
     TooManyRequests,
     Unauthorized,
@@ -177,6 +178,8 @@ def _refusal_error(peer: Peer, to: Address, answer: Answer) -> ToolscriptError:
     if not refusal.code:
         return unexpected_peer(peer, to)
     error_class = REFUSALS.get(answer.status, Unavailable)
+    if details.get("retryable") is False:
+        error_class = SetupError
     request_id = answer.headers.get(REQUEST_ID_HEADER, "")
     log_hint = f"see request {request_id} in the {peer.name}'s log" if answer.status >= 500 and request_id else ""
     message = f"the {peer.name} answered {answer.status} {refusal.code}: {refusal.message}"

@@ -94,8 +94,8 @@ class Tour:
         if self.model:
             return f"Texts are embedded by {self.model}."
         return (
-            "No model is loaded, so search only matches words. Set TOOLSCRIPT_EMBEDDING_MODEL to the folder of a "
-            "model in ONNX format to search by meaning as well."
+            "No model is loaded: vectors are hashes of the words, so similarity only means words in common. "
+            "Set TOOLSCRIPT_EMBEDDING_MODEL to the folder of a model in ONNX format to search by meaning."
         )
 
     @property

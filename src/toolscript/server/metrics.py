@@ -133,7 +133,7 @@ _WORDS = (
     ("lacks", "claims"),
     ("cannot be understood", "claims"),
     ("at most", "shape"),
-    ("no token", "shape"),
+    ("not a JSON Web Token", "shape"),
     ("parts", "shape"),
     ("`crit`", "shape"),
     ("another kind", "shape"),

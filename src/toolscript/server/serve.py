@@ -18,7 +18,7 @@ from toolscript.core.retrieval.model import IndexCard, ModelCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings, read_alternative_names
 from toolscript.core.web.logs import configure_logs
-from toolscript.server.access import full_path, open_sockets, trusted_proxy_options
+from toolscript.server.access import admin_access, full_path, open_sockets, trusted_proxy_options
 from toolscript.server.documents import cursor_secret, open_routes
 from toolscript.server.http_protocol import Connections, Server
 from toolscript.server.knowledge import open_knowledge
@@ -48,6 +48,10 @@ RECEIVE_SECONDS = 15.0
 # Cached query vectors per process: about 6 MB at 384 dimensions, and more queries than agents repeat.
 CACHED_QUERIES = 4096
 
+DOCUMENTS_HINT = "TOOLSCRIPT_JWT_KEYS and TOOLSCRIPT_JWT_ISSUER turn them on"
+KNOWLEDGE_HINT = "TOOLSCRIPT_MONGO_URL turns it on"
+WRITES_HINT = "TOOLSCRIPT_ADMIN_TOKEN or TOOLSCRIPT_SOCKET turns them on"
+
 
 def serve(*, host: str | None, port: int | None, socket_file: str | None = None) -> None:
     aliases = read_alternative_names(Path.cwd())
@@ -64,6 +68,7 @@ def serve(*, host: str | None, port: int | None, socket_file: str | None = None)
     settings = settings.model_copy(update=listening)
     with metrics_folder(settings) as metrics, open_sockets(settings) as shared:
         common = SharedResources(metrics, cursor_secret(settings))
+        log_what_is_served(settings, shared[0].getsockname()[1])
 
         async def work(on_started: Callable[[], None] = lambda: None) -> None:
             await answer(settings, common, shared, open_app(settings, common), on_started)
@@ -77,6 +82,23 @@ def serve(*, host: str | None, port: int | None, socket_file: str | None = None)
             shared,
             end_seconds=settings.drain_seconds + settings.shutdown_seconds + END_SECONDS,
         )
+
+
+def log_what_is_served(settings: Settings, port: int) -> None:
+    """Log the address and what is on, once for all processes, and what would turn on the rest."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    documents = settings.jwt_keys or settings.debug_bypass_auth
+    knowledge = settings.mongo_url.get_secret_value()
+    admin = admin_access(settings)
+    by = [
+        *(["with the admin token"] if admin.token else []),
+        *([f"over {admin.socket}"] if admin.socket else []),
+        *(["from this machine (development)"] if admin.development and not admin.token else []),
+    ]
+    logger.info("starting at http://%s:%s", host, port)
+    logger.info("documents: %s", "on" if documents else f"off; {DOCUMENTS_HINT}")
+    logger.info("knowledge: %s", "on" if knowledge else f"off; {KNOWLEDGE_HINT}")
+    logger.info("writes over HTTP: %s", f"on, {' and '.join(by)}" if by else f"off; {WRITES_HINT}")
 
 
 async def answer(

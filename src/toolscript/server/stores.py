@@ -7,7 +7,15 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from toolscript.core.errors import CatalogUnavailable, EmbedderUnavailable, ModelMismatch, SetupError
+from toolscript.core.embedding.download_failures import model_folder
+from toolscript.core.errors import (
+    CatalogUnavailable,
+    EmbedderUnavailable,
+    ModelMismatch,
+    ModelNotFound,
+    ModelUnknown,
+    SetupError,
+)
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.core.postgres.schema import require_current_schema
 from toolscript.core.qdrant.collections import QdrantIndexes
@@ -44,6 +52,9 @@ if TYPE_CHECKING:
 Product = Literal["tools", "documents", "knowledge"]
 
 TRIES = 3
+MODEL_HINT = (
+    "let this machine reach the hub once, or set TOOLSCRIPT_EMBEDDING_MODEL to the folder of an ONNX model"
+)
 
 
 logger = logging.getLogger(__name__)
@@ -174,7 +185,12 @@ async def open_embedder(
     from toolscript.core.embedding.embedder import LocalEmbedder
 
     threads, parallel = (None, 1) if parallel is None else (1, parallel)
-    local = await asyncio.to_thread(LocalEmbedder, settings.embedding_model, threads=threads, parallel=parallel)
+    try:
+        local = await asyncio.to_thread(
+            LocalEmbedder, settings.embedding_model, threads=threads, parallel=parallel
+        )
+    except ModelNotFound as error:
+        raise _with_our_hint(error, settings.embedding_model) from error
     try:
         yield local
     finally:
@@ -208,6 +224,12 @@ async def embedder_of(
         if own.model != origin.model:
             raise _model_missing(origin, product, f"{own.model.name} is another model")
         yield own
+
+
+def _with_our_hint(error: ModelNotFound, model: str) -> ModelNotFound:
+    """Name the service's setting: a failed download has the hint of the gateway, which has options of its own."""
+    is_download = model_folder(model) is None and not isinstance(error, ModelUnknown)
+    return type(error)(error.message, hint=MODEL_HINT if is_download else error.hint, details=error.details)
 
 
 @asynccontextmanager

@@ -25,6 +25,12 @@ def test_without_a_server_a_search_loads_nothing_and_says_how_to_get_some(machin
         assert "shows how to write ~/.toolscript.json" in done.stdout + done.stderr
 
 
+def test_doctor_without_a_gateway_config_names_the_check_of_the_service(machine: Machine) -> None:
+    assert "doctor --index" not in machine.run("doctor", code=2).stderr
+    service = machine.also(TOOLSCRIPT_POSTGRES_URL="postgresql://toolscript@127.0.0.1/toolscript")
+    assert "`toolscript doctor --index` checks the service" in service.run("doctor", code=2).stderr
+
+
 def test_the_last_line_of_a_traceback_is_shown(machine: Machine) -> None:
     failing = {"command": sys.executable, "args": ["-c", "import os; os.environ['API_TOKEN']"]}
     machine.configure({"plain": mcp_server("plain"), "broken": failing})

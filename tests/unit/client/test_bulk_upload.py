@@ -141,9 +141,10 @@ def test_an_upload_that_makes_progress_does_not_give_up() -> None:
     assert len(scene.pauses) == 20
 
 
-def test_a_permanent_error_ends_the_upload_at_once() -> None:
-    scene = Scene([InvalidRequest("no")])
-    with pytest.raises(InvalidRequest):
+@pytest.mark.parametrize("error", [InvalidRequest("no"), SetupError("not set up here")])
+def test_a_permanent_error_ends_the_upload_at_once(error: ToolscriptError) -> None:
+    scene = Scene([error])
+    with pytest.raises(type(error)):
         scene.send(found(3))
     assert (len(scene.requests), scene.pauses) == (1, [])
 

@@ -14,6 +14,7 @@ from tests.unit.gateway.runtime.serving import serving
 from toolscript.client.documents import DocumentsClient, PutAnswer
 from toolscript.core.errors import (
     InvalidRequest,
+    SetupError,
     ToolscriptError,
     TooManyRequests,
     Unauthorized,
@@ -100,3 +101,13 @@ async def test_an_id_is_one_step_of_a_path(name: str) -> None:
     step = answer["text"].removeprefix("/below/documents/")
     assert not set(step) & set("/? #")
     assert step not in (".", "..")
+
+
+@pytest.mark.parametrize(("details", "kind"), [({"retryable": False}, SetupError), ({}, Unavailable)])
+async def test_a_fault_that_waiting_does_not_change_is_not_unavailability(
+    details: dict[str, object], kind: type[ToolscriptError]
+) -> None:
+    body = json.dumps(envelope("UNAVAILABLE", "documents are not set up here", details)).encode()
+    async with serving(other_server(body, 503)) as url:
+        with pytest.raises(kind, match="documents are not set up here"):
+            await ask(url, "put", [b"{}"])

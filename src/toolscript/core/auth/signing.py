@@ -76,7 +76,10 @@ def sign_token(
     if not 0 < hours <= MAX_HOURS:
         raise InvalidRequest("a token is valid for more than 0 hours and at most a year")
     if not rules.issuer:
-        raise InvalidRequest("a token needs an issuer", hint="the same as TOOLSCRIPT_JWT_ISSUER")
+        raise InvalidRequest(
+            "a token needs an issuer",
+            hint="give it with --issuer, the same as TOOLSCRIPT_JWT_ISSUER of the service",
+        )
     key, kid = _signing_key(key_file)
     issued_at = int(now())
     claims: dict[str, Any] = {

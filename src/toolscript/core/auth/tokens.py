@@ -197,15 +197,15 @@ def _parse(token: str) -> jws.CompactSignature:
     try:
         return jws.extract_compact(token.encode("ascii"), registry=SIGNATURES)
     except (JoseError, ValueError, TypeError, RecursionError):
-        problem = "its header or payload cannot be read" if parts == 3 else f"it has {parts} parts"
-        raise Unauthorized(f"this is no token: {problem}", hint=_SHAPE) from None
+        problem = "its header or payload cannot be read" if parts == 3 else "it does not have three parts"
+        raise Unauthorized(f"this is not a JSON Web Token: {problem}", hint=_SHAPE) from None
 
 
 def _header(signed: jws.CompactSignature) -> tuple[str, str | None]:
     """Return the algorithm and the key id of the token's header."""
     header: object = signed.headers()
     if not isinstance(header, dict):
-        raise Unauthorized("this is no token: its header is no object", hint=_SHAPE)
+        raise Unauthorized("this is not a JSON Web Token: its header is not an object", hint=_SHAPE)
     algorithm, kid, type_ = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if not isinstance(algorithm, str) or algorithm not in KEY_TYPES:
         raise Unauthorized(

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 import select
+import shlex
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -36,6 +37,8 @@ _REFUSED = re.compile(
     r"|permission denied for database|is not permitted to log in|no password supplied"
     r"|no such (user|database)|auth failed"
 )
+
+_NO_DATABASE = re.compile(r"database \"(.*)\" does not exist")
 
 RETRY_AFTER_SECONDS = 1.0
 _down_until: WeakKeyDictionary[Pool, float] = WeakKeyDictionary()
@@ -77,8 +80,18 @@ def translated() -> Iterator[None]:
     except (psycopg.Error, PoolTimeout, OSError) as error:
         for causes, meaning, hint in TRANSLATIONS:
             if isinstance(error, causes):
-                raise meaning(f"PostgreSQL: {_client_message(error)}", hint=hint) from error
+                raise meaning(f"PostgreSQL: {_client_message(error)}", hint=_hint(error, hint)) from error
         raise
+
+
+def _hint(error: Exception, otherwise: str) -> str:
+    """Return the command that creates a missing database, else the other hint."""
+    missing = _NO_DATABASE.search(str(error))
+    if missing is None:
+        return otherwise
+    return (
+        f"`createdb {shlex.quote(missing[1])}` creates it, on the host and as the user of TOOLSCRIPT_POSTGRES_URL"
+    )
 
 
 def _client_message(error: Exception) -> str:
@@ -116,7 +129,7 @@ async def can_connect(pool: Pool) -> bool:
         ).close()
     except psycopg.Error as error:
         if _REFUSED.search(str(error)):
-            raise SetupError(f"PostgreSQL: {_first_line(error)}", hint=REFUSED_HINT) from error
+            raise SetupError(f"PostgreSQL: {_first_line(error)}", hint=_hint(error, REFUSED_HINT)) from error
         return False
     return True
 

@@ -15,6 +15,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from toolscript.core.own_files import is_own, open_regular
 from toolscript.core.retrieval.query import SearchType
 
+KEYS_WITHOUT_ISSUER = "TOOLSCRIPT_JWT_KEYS needs TOOLSCRIPT_JWT_ISSUER"
+
 
 def _networks(text: str) -> str:
     """Validate the networks: the server would take anything else for a host name that never matches."""
@@ -135,7 +137,7 @@ class DocumentSettings(BaseSettings):
         if self.debug_bypass_auth and self.environment == "production":
             raise ValueError("TOOLSCRIPT_DEBUG_BYPASS_AUTH is for TOOLSCRIPT_ENVIRONMENT=development alone")
         if self.jwt_keys and not self.jwt_issuer:
-            raise ValueError("TOOLSCRIPT_JWT_KEYS needs TOOLSCRIPT_JWT_ISSUER")
+            raise ValueError(KEYS_WITHOUT_ISSUER)
         return self
 
 

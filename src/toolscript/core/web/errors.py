@@ -7,7 +7,15 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from toolscript.core.auth.model import Identity, Principal, Scope
-from toolscript.core.errors import ERROR_TABLE, Forbidden, ToolscriptError, Unauthorized, envelope, envelope_of
+from toolscript.core.errors import (
+    ERROR_TABLE,
+    Forbidden,
+    SetupError,
+    ToolscriptError,
+    Unauthorized,
+    envelope,
+    envelope_of,
+)
 
 SEND_HINT = "send Authorization: Bearer <token>"
 # An error code of RFC 6750, for the challenge in WWW-Authenticate.
@@ -60,6 +68,9 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(ToolscriptError)
     async def handle_toolscript_error(request: Request, error: ToolscriptError) -> JSONResponse:
         status = ERROR_TABLE[type(error)].http_status
+        if isinstance(error, SetupError):
+            # A client would retry a 503, but only an administrator can change this one.
+            error.details.setdefault("retryable", False)
         return JSONResponse(envelope_of(error), status, _state_headers(request) | refusal_headers(status, error))
 
     @app.exception_handler(RequestValidationError)

@@ -105,5 +105,6 @@ def test_the_lifetime_of_a_token_is_limited(tmp_path: Path, hours: float) -> Non
 
 
 def test_a_token_without_an_issuer_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="issuer"):
+    with pytest.raises(InvalidRequest, match="issuer") as refused:
         sign_token(make_keys(tmp_path).private, TokenRules(""), ACME)
+    assert "--issuer" in refused.value.hint

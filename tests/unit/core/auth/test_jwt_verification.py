@@ -22,7 +22,7 @@ FREE, PAID = Plan("free", max_top_k=5), Plan("paid")
 RULES = TokenRules(Issuer.name, Issuer.audience)
 
 WAY = "signed in a way that is not accepted"
-NO_TOKEN = "this is no token"
+NO_TOKEN = "this is not a JSON Web Token"
 FIVE = "five parts"
 NO_KEY = "no known key can have signed"
 WRONG = "signature is not valid"

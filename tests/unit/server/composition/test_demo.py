@@ -179,6 +179,10 @@ def test_the_page_describes_the_demo_with_the_same_commands_as_the_terminal(demo
     assert demo.get("/docs").status_code == 200
 
 
+def test_the_tour_says_what_similarity_means_without_a_model(demo: Demo) -> None:
+    assert "vectors are hashes of the words" in demo.shown
+
+
 def test_the_commands_shown_run_unchanged_in_a_shell(demo: Demo) -> None:
     done = subprocess.run(
         ["bash", "-e", "-c", "; echo; ".join(item for item in _commands(demo.shown) if "toolscript" not in item)],
@@ -234,11 +238,14 @@ def test_a_model_in_a_folder_is_used(model_folder: str) -> None:
         assert running.get("/readyz").json()["parts"]["embedding"]["note"] != "hash"
 
 
-@pytest.mark.parametrize("extra", [("--host", "0.0.0.0"), ("--socket", "demo.sock")])
-def test_another_host_is_refused(extra: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("extra", "reason"),
+    [(("--host", "0.0.0.0"), "this machine alone"), (("--socket", "demo.sock"), "a port only")],
+)
+def test_another_host_is_refused(extra: tuple[str, str], reason: str) -> None:
     refused = run({}, "serve", "--demo", *extra, code=2)
     assert refused.stdout == ""
-    assert "alone" in refused.stderr
+    assert reason in refused.stderr
 
 
 def test_its_catalog_is_as_large_as_it_says() -> None:

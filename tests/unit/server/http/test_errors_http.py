@@ -143,3 +143,11 @@ async def test_readiness_names_the_part_that_is_missing(fragile: Api) -> None:
 
 async def test_readiness_is_ok_when_every_part_is(api: Api) -> None:
     assert (await api.client.get("/readyz")).json()["status"] == "ready"
+
+
+async def test_a_fault_of_the_setup_says_that_waiting_does_not_help(api: Api) -> None:
+    answer = await api.client.post("/search", json={"query": "x"})
+    assert answer.status_code == 503
+    details = error_of(answer)["details"]
+    assert isinstance(details, dict)
+    assert details["retryable"] is False

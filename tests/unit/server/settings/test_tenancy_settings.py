@@ -38,8 +38,9 @@ def test_an_environment_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyP
 
 
 def test_keys_need_an_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SetupError, match="TOOLSCRIPT_JWT_KEYS needs TOOLSCRIPT_JWT_ISSUER"):
+    with pytest.raises(SetupError, match=r"^TOOLSCRIPT_JWT_KEYS needs TOOLSCRIPT_JWT_ISSUER$") as refused:
         given(monkeypatch, jwt_keys="keys.json")
+    assert refused.value.hint.startswith("set TOOLSCRIPT_JWT_ISSUER")
     assert (
         given(monkeypatch, jwt_keys="keys.json", jwt_issuer="https://issuer.example").jwt_audience == "toolscript"
     )
