@@ -146,7 +146,9 @@ def _last_key(tenant: Tenant, ids: Sequence[str], out: str) -> DocumentKey:
     """Return the key of the last exported document. Raise if the ids are not in the key order of this tenant."""
     keys = [document_key(tenant, id_) for id_ in ids]
     if keys != sorted(set(keys)):
-        raise InvalidRequest(f"{out} is not an export of tenant {tenant}", hint="choose a file that does not exist yet")
+        raise InvalidRequest(
+            f"{out} is not an export of tenant {tenant}", hint="choose a file that does not exist yet"
+        )
     return keys[-1] if keys else ""
 
 
