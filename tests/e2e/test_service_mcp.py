@@ -130,7 +130,7 @@ async def _is_limited(service: Service, http: httpx2.AsyncClient) -> None:
     with_token = await by_typescript(service.mcp, request, service.issuer.token("acme"))
     for answer in with_token.values():
         assert answer["tools"][-1] == "search_documents"
-        assert answer["result"]["structuredContent"]["hits"] == []
+        assert answer["result"]["structuredContent"]["results"] == []
     narrow = await by_typescript(service.mcp, request, service.issuer.token("acme", scope="documents:write"))
     assert narrow["1.x"]["error"]["code"] == 403
     assert narrow["2.x"]["error"]["name"] == "InsufficientScopeError"

@@ -28,7 +28,7 @@ def test_a_service_that_is_stopped_says_that_its_syncs_are_interrupted_and_ends_
     config = write_config(tmp_path / "servers.json", {"hanging": hanging})
     here = {**mine, "TOOLSCRIPT_SYNC_CONFIG": config, "TOOLSCRIPT_ENVIRONMENT": "development"}
     with serving(here) as url:
-        accepted = httpx.post(f"{url}/api/v1/sync", json={}, trust_env=False, verify=False).json()
+        accepted = httpx.post(f"{url}/api/v1/jobs", json={}, trust_env=False, verify=False).json()
         pid = until(lambda: server_pid(file), "the process of the server")
         assert _job(url, accepted)["state"] == "running"
     until(lambda: not is_alive(pid), "the end of the server's process")
@@ -38,4 +38,4 @@ def test_a_service_that_is_stopped_says_that_its_syncs_are_interrupted_and_ends_
 
 
 def _job(url: str, accepted: dict[str, Any]) -> dict[str, Any]:
-    return dict(httpx.get(f"{url}{accepted['status_url']}", trust_env=False, verify=False).json())
+    return dict(httpx.get(f"{url}/api/v1/jobs/{accepted['id']}", trust_env=False, verify=False).json())

@@ -239,5 +239,5 @@ def test_a_held_change_is_shown_with_all_that_is_in_it_and_decided_by_a_person(p
     assert counts(holding.sync()["files"]) == (0, 0, 2, 0)
     assert holding.descriptions() == ["Move a file", READ["description"]]
     page = holding.machine.json("changes", "list", "--limit", "1")
-    assert len(page["changes"]) == 1
-    assert holding.machine.json("changes", "list", "--before", str(page["next"]))["next"] is None
+    assert len(page["results"]) == 1
+    assert holding.machine.json("changes", "list", "--cursor", page["next_cursor"])["next_cursor"] is None

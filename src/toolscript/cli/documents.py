@@ -128,33 +128,34 @@ def _invalid_filter(text: str) -> InvalidRequest:
     return InvalidRequest(f"{text[:80]!r} is not a filter", hint=HINT)
 
 
-def hits_text(hits: Sequence[Mapping[str, Any]]) -> str:
+def results_text(results: Sequence[Mapping[str, Any]]) -> str:
     """Return a table with each document's snippet below its row."""
-    rows = [[str(hit["doc_id"]), f"{hit['score']:.3f}", _title(hit["metadata"])] for hit in hits]
+    rows = [[str(result["id"]), f"{result['score']:.3f}", _title(result["metadata"])] for result in results]
     head, *lines = table(HEAD, rows, colour=colour_wanted()).split("\n")
     output = [head]
-    for line, hit in zip(lines, hits, strict=True):
-        output += [line, *([f"{INDENT}{snippet_text(hit, colour=colour_wanted())}"] if hit.get("snippet") else [])]
+    for line, result in zip(lines, results, strict=True):
+        snippet = [f"{INDENT}{snippet_text(result, colour=colour_wanted())}"] if result.get("snippet") else []
+        output += [line, *snippet]
     return "\n".join(output)
 
 
-def snippet_text(hit: Mapping[str, Any], *, colour: bool) -> str:
+def snippet_text(result: Mapping[str, Any], *, colour: bool) -> str:
     """Return the snippet on one line, matches in bold. Highlights count characters, so none is dropped."""
-    text, position, parts = str(hit["snippet"]), 0, list[str]()
-    for start, end in sorted((int(start), int(end)) for start, end in hit["highlights"]):
+    text, position, parts = str(result["snippet"]), 0, list[str]()
+    for start, end in sorted((int(start), int(end)) for start, end in result["highlights"]):
         if colour and position <= start < end <= len(text):
             parts += [_flat(text[position:start]), BOLD, _flat(text[start:end]), PLAIN]
             position = end
     return "".join([*parts, _flat(text[position:])])
 
 
-def counted_lines(answer: Mapping[str, Any]) -> Iterator[str]:
+def counted_lines(metadata: Mapping[str, Any]) -> Iterator[str]:
     """Yield the total, the reranker and degraded parts."""
-    total = f"{ABOUT.get(answer['total_is'], '')}{answer['total']:,}"
-    yield f"{total} {'document' if answer['total'] == 1 else 'documents'}, {answer['took_ms']:.0f} ms"
-    if answer["reranked_by"]:
-        yield f"reranked by {printable(str(answer['reranked_by']))}"
-    for part in answer["degraded"]:
+    total = f"{ABOUT.get(metadata['total_is'], '')}{metadata['total']:,}"
+    yield f"{total} {'document' if metadata['total'] == 1 else 'documents'}, {metadata['took_ms']:.0f} ms"
+    if metadata["reranked_by"]:
+        yield f"reranked by {printable(str(metadata['reranked_by']))}"
+    for part in metadata["degraded"]:
         yield f"degraded: {WITHOUT.get(part, f'without {printable(str(part))}, which failed')}"
 
 
@@ -263,7 +264,7 @@ Snippet = Annotated[
     int | None, typer.Option(min=1, max=MAX_SNIPPET, help="Maximum characters of a snippet. [240]")
 ]
 Field = Annotated[list[str] | None, typer.Option(help="Only this field of the metadata; repeatable.")]
-All = Annotated[bool, typer.Option("--all", help="All hits, page by page; with --json one line per page.")]
+All = Annotated[bool, typer.Option("--all", help="All results, page by page; with --json one line per page.")]
 DocumentId = Annotated[str, typer.Argument(metavar="ID", help="Id of a document.")]
 DocumentIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")]
 
@@ -305,7 +306,7 @@ def _search(group: typer.Typer) -> None:
             search_type=search_type,
             fusion=fusion,
             filters=filters_of(filters or []),
-            top_k=limit,
+            limit=limit,
             offset=offset,
             rerank=rerank,
             metadata_fields=field,
@@ -319,7 +320,7 @@ def _search(group: typer.Typer) -> None:
         def ask(page_request: Mapping[str, object]) -> Json:
             return find_documents(page_request, url=url, token=token, seconds=timeout)
 
-        pages = _walk(ask, {"top_k": PAGE_OF_ALL, **request}) if everything else iter([ask(request)])
+        pages = _walk(ask, {"limit": PAGE_OF_ALL, **request}) if everything else iter([ask(request)])
         if not _show_pages(pages, as_json=as_json):
             raise typer.Exit(NOTHING_FOUND)
 
@@ -338,7 +339,7 @@ def _get(group: typer.Typer) -> None:
 
         document = show_document(document_id, url=url, token=token, seconds=timeout)
         if not as_json:
-            say(f"{printable(str(document['doc_id']))} {json_text(document['metadata'])}")
+            say(f"{printable(str(document['id']))} {json_text(document['metadata'])}")
         show(document, str(document["text"]), as_json=as_json)
 
 
@@ -368,21 +369,21 @@ def _walk(ask: Callable[[Mapping[str, object]], Json], data: Mapping[str, object
     while cursor:
         page = ask({**data, "cursor": cursor})
         yield page
-        cursor = page["next_cursor"]
+        cursor = page["metadata"]["next_cursor"]
 
 
 def _show_pages(pages: Iterator[Json], *, as_json: bool) -> bool:
-    """Print each page as it arrives; return whether there was a hit."""
-    has_hits = False
+    """Print each page as it arrives; return whether there was a result."""
+    has_results = False
     for number, page in enumerate(pages):
         if as_json:
             sys.stdout.write(json_text(page) + "\n")
-        elif page["hits"]:
-            sys.stdout.write(hits_text(page["hits"]) + "\n")
-        for line in counted_lines(page) if number == 0 else ():
+        elif page["results"]:
+            sys.stdout.write(results_text(page["results"]) + "\n")
+        for line in counted_lines(page["metadata"]) if number == 0 else ():
             say(line)
-        has_hits = has_hits or bool(page["hits"])
-    return has_hits
+        has_results = has_results or bool(page["results"])
+    return has_results
 
 
 def _given_options(**options: object) -> dict[str, object]:

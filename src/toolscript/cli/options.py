@@ -76,6 +76,7 @@ By = Annotated[
     str | None,
     typer.Option("--by", metavar="NAME", help="Name recorded with the decision. Default: the logged-in user."),
 ]
+PageCursor = Annotated[str, typer.Option(metavar="CURSOR", help="`next_cursor` of the previous page.")]
 PageLimit = Annotated[int, typer.Option(min=1, max=200, help="Maximum number of entries.")]
 Name = Annotated[str | None, typer.Option(help="Display name.")]
 Description = Annotated[str | None, typer.Option(help="Description of what it covers.")]

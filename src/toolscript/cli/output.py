@@ -98,11 +98,18 @@ def show(result: "Mapping[str, object] | BaseModel", text: str, *, as_json: bool
     sys.stdout.write(json_text(data) + "\n")
 
 
-def show_page(page: "Mapping[str, object] | BaseModel", text: str, next_cursor: object, *, as_json: bool) -> None:
-    """Print one page of a list, and a hint if there is a next one."""
+def show_page(
+    page: "Mapping[str, object] | BaseModel",
+    text: str,
+    next_cursor: object,
+    *,
+    as_json: bool,
+    option: str = "--after",
+) -> None:
+    """Print one page of a list, and a hint if there is a next one; `option` takes its cursor."""
     show(page, text, as_json=as_json)
     if next_cursor is not None:
-        say(f"hint: --after {printable(str(next_cursor))} shows more")
+        say(f"hint: {option} {printable(str(next_cursor))} shows more")
 
 
 def json_text(data: object) -> str:

@@ -18,6 +18,7 @@ from toolscript.cli.options import (
     ItemId,
     Keywords,
     Name,
+    PageCursor,
     PageLimit,
     SkillId,
     person,
@@ -28,7 +29,6 @@ from toolscript.cli.output import progress, say, show
 from toolscript.cli.skills_text import assigned_text, audit_table, skill_text, skills_table
 from toolscript.cli.suggestions import suggestion_commands
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.items import MAX_ID
 from toolscript.core.taxonomy import Member, SkillEntry
 from toolscript.tools.model.skill_json import skill_from_json
 
@@ -243,7 +243,7 @@ def _read(group: typer.Typer) -> None:
 
         with open_skills() as ask:
             entries = ask(lambda skills: _all(skills, active_only=not inactive))
-        page = SkillPage.of(entries, len(entries))
+        page = SkillPage.of_entries(entries, len(entries))
         show(page, skills_table(entries) if entries else "there is no skill", as_json=as_json)
         if not entries:
             say("hint: `toolscript skills import FILE` loads a taxonomy")
@@ -261,13 +261,13 @@ def _read(group: typer.Typer) -> None:
             return entry, list(await skills.taxonomy.members(skill_id, 0, limit)) if limit else []
 
         from toolscript.server.skills import open_skills
-        from toolscript.tools.schemas.skills import MemberPage, SkillShown
+        from toolscript.tools.schemas.skills import SkillShown, ToolOfSkillPage
 
         with open_skills() as ask:
             entry, members = ask(assignments)
         data = SkillShown.of(entry).model_dump(mode="json")
         if limit:
-            data["tools"] = MemberPage.of(members, limit).model_dump(mode="json")["tools"]
+            data["tools"] = ToolOfSkillPage.of_members(members, limit).model_dump(mode="json")["results"]
         show(data, skill_text(entry, members), as_json=as_json)
 
     @group.command()
@@ -284,22 +284,22 @@ def _read(group: typer.Typer) -> None:
 def _history(group: typer.Typer) -> None:
     @group.command()
     def audit(
-        before: Annotated[
-            int | None, typer.Option(min=1, max=MAX_ID, help="Only entries older than this number.")
-        ] = None,
+        cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """Show the decisions of people, latest first."""
+        from toolscript.core.web.cursors import decode_cursor
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import AuditPage
 
+        before = decode_cursor(cursor, 0) or None
         with open_skills() as ask:
             entries = ask(lambda skills: skills.taxonomy.audit(before, limit + 1))
-        page = AuditPage.of(entries, limit)
+        page = AuditPage.of_entries(entries, limit)
         show(page, audit_table(entries[:limit]) if entries else "there are no decisions yet", as_json=as_json)
-        if page.next and not as_json:
-            say(f"hint: `toolscript skills audit --before {page.next}` shows older ones")
+        if page.next_cursor and not as_json:
+            say(f"hint: `toolscript skills audit --cursor {page.next_cursor}` shows older ones")
 
     @group.command()
     def export(

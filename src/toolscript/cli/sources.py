@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.options import WORKER_HINT, AsJson, By, PageLimit, Yes, person
+from toolscript.cli.options import WORKER_HINT, AsJson, By, PageCursor, PageLimit, Yes, person
 from toolscript.cli.output import colour_wanted, confirm, printable, progress, say, show, show_page, table
 from toolscript.core.items import MAX_ID, tool_id
 from toolscript.tools.model.catalog import ChangeState, ItemChange, ItemSource
@@ -58,17 +58,18 @@ def source_commands() -> typer.Typer:
 def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
-        after: Annotated[str, typer.Option(metavar="SOURCE", help="Start after this source.")] = "",
+        cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List sources in order of name: how many tools each has, and when it was last synced."""
+        from toolscript.core.web.cursors import decode_cursor
         from toolscript.server.sync import list_item_sources
-        from toolscript.tools.schemas.catalog import ItemSourcePage
+        from toolscript.tools.schemas.catalog import ToolSourcePage
 
-        sources = list_item_sources(after=after, limit=limit + 1)
-        page = ItemSourcePage.of(sources, limit)
-        show_page(page, _table(sources[:limit]), page.next_cursor, as_json=as_json)
+        sources = list_item_sources(after=decode_cursor(cursor, ""), limit=limit + 1)
+        page = ToolSourcePage.of_sources(sources, limit)
+        show_page(page, _table(sources[:limit]), page.next_cursor, as_json=as_json, option="--cursor")
 
 
 def _remove(group: typer.Typer) -> None:
@@ -174,24 +175,23 @@ def _look(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
         state: Annotated[ChangeState | None, typer.Option(help="Only changes in this state.")] = None,
-        before: Annotated[
-            int | None, typer.Option(metavar="ID", min=1, max=MAX_ID, help="Only changes before this id.")
-        ] = None,
+        cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List changes, latest first."""
+        from toolscript.core.web.cursors import decode_cursor
         from toolscript.server.sync import list_changes
         from toolscript.tools.schemas.catalog import ChangePage
 
-        changes = list_changes(before=before, limit=limit + 1, state=state)
-        page = ChangePage.of(changes, limit)
+        changes = list_changes(before=decode_cursor(cursor, 0) or None, limit=limit + 1, state=state)
+        page = ChangePage.of_changes(changes, limit)
         if as_json:
             show(page, "", as_json=True)
             return
         _show_table(changes[:limit])
-        if page.next:
-            say(f"hint: --before {page.next} shows older ones")
+        if page.next_cursor:
+            say(f"hint: --cursor {page.next_cursor} shows older ones")
 
     @group.command("show")
     def show_(change_id: ChangeId, as_json: AsJson = False) -> None:

@@ -18,6 +18,7 @@ from toolscript.cli.options import (
     Examples,
     Keywords,
     Name,
+    PageCursor,
     PageLimit,
     SuggestionId,
     person,
@@ -27,7 +28,6 @@ from toolscript.cli.options import (
 from toolscript.cli.output import printable, say, show
 from toolscript.cli.skills_text import evidence_text, suggestions_table
 from toolscript.core.errors import Conflict, InvalidRequest, ToolscriptError
-from toolscript.core.items import MAX_ID
 from toolscript.core.taxonomy import Suggestion, SuggestionState, skill_id_of
 from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_NAME
 from toolscript.tools.model.skills import Evidence
@@ -204,25 +204,27 @@ def _read(group: typer.Typer) -> None:
     @group.command()
     def suggestions(
         state: Annotated[State, typer.Option(help="Only suggestions in this state.")] = State.PENDING,
-        after: Annotated[int, typer.Option(min=0, max=MAX_ID, help="Only suggestions after this number.")] = 0,
+        cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List skills that classifiers suggest."""
         only = None if state is State.ALL else SuggestionState(state.value)
+        from toolscript.core.web.cursors import decode_cursor
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import SuggestionPage
 
+        after = decode_cursor(cursor, 0)
         with open_skills() as ask:
             suggestions = list(ask(lambda skills: skills.suggestions.page(after, limit + 1, only)))
-        page = SuggestionPage.of(suggestions, limit)
+        page = SuggestionPage.of_suggestions(suggestions, limit)
         show(
             page,
             suggestions_table(suggestions[:limit]) if suggestions else "there are no such suggestions",
             as_json=as_json,
         )
-        if page.next and not as_json:
-            say(f"hint: `toolscript skills suggestions --after {page.next}` shows the next ones")
+        if page.next_cursor and not as_json:
+            say(f"hint: `toolscript skills suggestions --cursor {page.next_cursor}` shows the next ones")
 
     @group.command()
     def suggestion(suggestion_id: SuggestionId, as_json: AsJson = False) -> None:

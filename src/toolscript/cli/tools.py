@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolscript.cli import options as option
-from toolscript.cli.options import WORKER_HINT, AsJson, PageLimit, Yes
+from toolscript.cli.options import WORKER_HINT, AsJson, PageCursor, PageLimit, Yes
 from toolscript.cli.output import (
     NOTHING_FOUND,
     colour_wanted,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Messages of the service name parameters; the command line has options.
 OPTIONS = {
-    "`tool_threshold`": "`--threshold`",
+    "`threshold`": "`--threshold`",
     "`skill_threshold`": "`--skill-threshold`",
     "`skill_limit`": "`--skill-limit`",
     "`limit`": "`--limit`",
@@ -80,7 +80,6 @@ Id = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_ID, help="Number
 Ids = Annotated[list[int], typer.Argument(metavar="ID...", min=1, max=MAX_ID, help="Numbers of tools.")]
 Source = Annotated[str | None, typer.Option(help="Only items of this source.")]
 Server = Annotated[str | None, typer.Option(help="Only items of this server.")]
-After = Annotated[int, typer.Option(metavar="ID", min=0, max=MAX_ID, help="Start after this id.")]
 
 
 def add_catalog(group: typer.Typer) -> None:
@@ -95,18 +94,19 @@ def _list(group: typer.Typer) -> None:
         source: Source = None,
         server: Server = None,
         kind: option.Kind = None,
-        after: After = 0,
+        cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List the items of the catalog in order of id. Reads the database; needs no running service."""
+        from toolscript.core.web.cursors import decode_cursor
         from toolscript.server.sync import list_items
         from toolscript.tools.schemas.catalog import ToolPage
 
         item_filter = ItemFilter(source, server, kind)
-        items = list_items(after=after, limit=limit + 1, wanted=item_filter)
-        page = ToolPage.of(items, limit)
-        show_page(page, _table(items[:limit]), page.next_cursor, as_json=as_json)
+        items = list_items(after=decode_cursor(cursor, 0), limit=limit + 1, wanted=item_filter)
+        page = ToolPage.of_items(items, limit)
+        show_page(page, _table(items[:limit]), page.next_cursor, as_json=as_json, option="--cursor")
 
 
 def _add_show(group: typer.Typer) -> None:
@@ -217,8 +217,8 @@ def _search(group: typer.Typer) -> None:
             strategy=strategy,
             preset=preset,
             limit=limit,
-            item_type=kind,
-            tool_threshold=threshold,
+            kind=kind,
+            threshold=threshold,
             skill_limit=skill_limit,
             skill_threshold=skill_threshold,
             search_type=search_type,

@@ -12,7 +12,8 @@ from toolscript.core.http_client import Answer, address_of, request_or_raise, un
 from toolscript.core.text import readable
 from toolscript.documents.model.document import PutOutcome, PutResult
 
-SEARCH, DOCUMENTS = "/search", "/documents"
+DOCUMENTS = "/api/v1/documents"
+SEARCH, DELETE = f"{DOCUMENTS}/search", f"{DOCUMENTS}/delete"
 LINES = "application/x-ndjson"
 
 Json = dict[str, Any]
@@ -40,13 +41,13 @@ class DocumentsClient:
         return f"{self._address.scheme}://{self._address.place}{self._address.path}"
 
     def search(self, request: Mapping[str, object]) -> Json:
-        return self._object(self._request("POST", SEARCH, dict(request)), "hits")
+        return self._object(self._request("POST", SEARCH, dict(request)), "results")
 
     def document(self, document_id: str) -> Json:
         return self._object(self._request("GET", _path(document_id)), "text")
 
     def remove(self, ids: Sequence[str]) -> Json:
-        return self._object(self._request("DELETE", DOCUMENTS, {"ids": [readable(id_) for id_ in ids]}), "deleted")
+        return self._object(self._request("POST", DELETE, {"ids": [readable(id_) for id_ in ids]}), "deleted")
 
     def put(self, lines: Sequence[bytes]) -> PutAnswer:
         """Put documents; each line is one as JSON."""
@@ -84,7 +85,7 @@ def _path(document_id: str) -> str:
 
 def _result(data: Json) -> PutResult:
     return PutResult(
-        str(data["doc_id"] or ""), PutOutcome(data["status"]), int(data["passages"]), str(data.get("error", ""))
+        str(data["id"] or ""), PutOutcome(data["state"]), int(data["chunks"]), str(data.get("error", ""))
     )
 
 

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import urlencode
 
 from toolscript.client.settings import load_client_settings
-from toolscript.core.http_client import Answer, Peer, address_of, request_or_raise, unexpected_peer
+from toolscript.core.http_client import Peer, address_of, request_or_raise, unexpected_peer
 from toolscript.core.text import readable
 from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
-from toolscript.tools.model.json import answer_from_json, skills_from_json
+from toolscript.tools.model.json import answer_from_json, skill_answer_from_json
 
 T = TypeVar("T")
 
@@ -18,8 +17,7 @@ SERVICE = Peer(
     "http://127.0.0.1:8080",
     "`toolscript serve` starts one; --url or TOOLSCRIPT_SERVICE_URL is the address of one",
 )
-SEARCH = "/api/v1/search"
-DEGRADED_HEADER = "x-toolscript-degraded"
+TOOL_SEARCH, SKILL_SEARCH = "/api/v1/tools/search", "/api/v1/skills/search"
 
 
 class ServiceClient:
@@ -31,24 +29,20 @@ class ServiceClient:
         self._seconds = seconds
 
     def search(self, request: Mapping[str, object]) -> tuple[ToolAnswer, Any]:
-        return self._read(
-            self._request("POST", SEARCH, _readable(request)), lambda data, _: answer_from_json(data)
-        )
+        body = _readable(request)
+        query = str(body.get("query", ""))
+        return self._post(TOOL_SEARCH, body, lambda data: answer_from_json(data, query))
 
     def skills(self, request: Mapping[str, object]) -> tuple[SkillAnswer, Any]:
-        answer = self._request("GET", f"{SEARCH}/skills?{urlencode(_readable(request))}")
-        return self._read(answer, lambda data, degraded: SkillAnswer(skills_from_json(data), degraded))
+        return self._post(SKILL_SEARCH, _readable(request), skill_answer_from_json)
 
-    def _request(self, method: str, path: str, body: object = None) -> Answer:
-        return request_or_raise(
-            SERVICE, self._address, method, path, body, token=self._token, seconds=self._seconds
+    def _post(self, path: str, body: object, read: Callable[[Any], T]) -> tuple[T, Any]:
+        answer = request_or_raise(
+            SERVICE, self._address, "POST", path, body, token=self._token, seconds=self._seconds
         )
-
-    def _read(self, answer: Answer, read: Callable[[Any, tuple[str, ...]], T]) -> tuple[T, Any]:
-        degraded = tuple(part for part in answer.headers.get(DEGRADED_HEADER, "").split(",") if part)
         try:
             data = json.loads(answer.body)
-            return read(data, degraded), data
+            return read(data), data
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise unexpected_peer(SERVICE, self._address) from error
 

@@ -136,9 +136,12 @@ class ServerRejected(Rejected): ...
 
 @dataclass(frozen=True)
 class Row:
+    """`kind` is the code on the resource paths of the API; empty: the same as `code`."""
+
     code: str
     http_status: int
     exit_code: int = 2
+    kind: str = ""
 
 
 _INTERNAL = Row("INTERNAL_ERROR", 500)
@@ -149,10 +152,10 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     InvalidRequest: Row("VALIDATION_ERROR", 422),
     BlankQuery: Row("VALIDATION_ERROR", 400),
     NotFound: Row("NOT_FOUND", 404),
-    Conflict: Row("VALIDATION_ERROR", 409),
+    Conflict: Row("VALIDATION_ERROR", 409, kind="CONFLICT"),
     Unauthorized: Row("UNAUTHORIZED", 401),
     Forbidden: Row("FORBIDDEN", 403),
-    PlanExceeded: Row("FORBIDDEN", 403),
+    PlanExceeded: Row("FORBIDDEN", 403, kind="PLAN_EXCEEDED"),
     FileSkipped: Row("VALIDATION_ERROR", 422),
     TooManyRequests: Row("RATE_LIMITED", 429),
     SetupError: _UNAVAILABLE,
@@ -183,6 +186,8 @@ def envelope(code: str, message: str, details: Mapping[str, object] | None = Non
     return {"error": {"code": code, "message": message, "details": dict(details or {})}}
 
 
-def envelope_of(error: ToolscriptError) -> dict[str, object]:
+def envelope_of(error: ToolscriptError, *, by_kind: bool = False) -> dict[str, object]:
+    """Return the envelope of an error; `by_kind` tells conflicts and exceeded plans apart by code."""
     details = {**error.details, "hint": error.hint} if error.hint else error.details
-    return envelope(ERROR_TABLE[type(error)].code, error.message, details)
+    row = ERROR_TABLE[type(error)]
+    return envelope((by_kind and row.kind) or row.code, error.message, details)

@@ -30,13 +30,15 @@ class Health:
 
 
 class PartShown(BaseModel):
-    ok: bool
+    ok: bool = Field(description="Whether the part works.")
     note: str = Field(description="The problem; empty when there is none.")
 
 
 class HealthShown(BaseModel):
-    status: Literal["ready", "degraded", "unready"]
-    parts: dict[str, PartShown]
+    status: Literal["ready", "degraded", "unready"] = Field(
+        description="`degraded`: it answers without some parts."
+    )
+    parts: dict[str, PartShown] = Field(description="Each part by name.")
 
 
 CheckHealth = Callable[[], Awaitable[Health]]

@@ -35,6 +35,8 @@ _NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentS
 
 
 class AssignedBy(StrEnum):
+    """Who assigned a skill to an item."""
+
     LLM = "llm"
     RULES = "rules"
     HUMAN = "human"
@@ -74,6 +76,8 @@ def _tidy(assignment: Assignment) -> Assignment:
 
 
 class ItemKind(StrEnum):
+    """What an MCP server offers: tool, prompt or resource."""
+
     TOOL = "tool"
     PROMPT = "prompt"
     RESOURCE = "resource"

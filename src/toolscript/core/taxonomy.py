@@ -115,6 +115,8 @@ class Member:
 
 
 class SuggestionState(StrEnum):
+    """Decision about a suggested skill."""
+
     PENDING = "pending"
     APPROVED = "approved"
     REJECTED = "rejected"

@@ -1,10 +1,11 @@
-"""Limits of a plan on a search."""
+"""Limits of a plan on a search, and on a list."""
 
 from collections.abc import Sequence
 
 from toolscript.core.auth.model import Plan
 from toolscript.core.errors import PlanExceeded
 from toolscript.core.items import JsonObject
+from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.query import DocumentQuery
 
 
@@ -13,7 +14,11 @@ def require_within(plan: Plan, query: DocumentQuery) -> None:
         raise _beyond(plan, f"returns at most {plan.max_top_k} documents at once", "top_k")
     for name in query.metadata_fields or ():
         _require_field(plan, [name], "metadata_fields")
-    for condition in query.filters.conditions:
+    require_filters_within(plan, query.filters)
+
+
+def require_filters_within(plan: Plan, filters: Filters) -> None:
+    for condition in filters.conditions:
         _require_field(plan, _paths(condition.field), "filters")
 
 

@@ -1,15 +1,23 @@
-"""Requests and responses of document search: one model each for HTTP, MCP and `--json`."""
+"""Requests and responses of documents and tenants under /api/v1, and of the MCP tool."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema
 
 from toolscript.core.retrieval.query import Fusion, SearchType, resolve_search_type
 from toolscript.core.retrieval.results import Exactness
-from toolscript.core.web.fields import Count, model_of
+from toolscript.core.web.fields import Count, Time, model_of
+from toolscript.core.web.paging import Page
 from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
-from toolscript.documents.model.document import MAX_ID, PutOutcome, PutResult, StoredDocument
+from toolscript.documents.model.document import (
+    MAX_ID,
+    DocumentHeader,
+    PutOutcome,
+    PutResult,
+    StoredDocument,
+)
 from toolscript.documents.model.filters import (
     MAX_CONDITIONS,
     MAX_FIELD,
@@ -28,6 +36,7 @@ from toolscript.documents.model.query import (
     DocumentQuery,
     Rerank,
 )
+from toolscript.documents.tenants import TenantUsage
 
 MAX_REMOVED = 1_000
 MAX_CURSOR = 64_000
@@ -92,23 +101,16 @@ class DocumentFilters(BaseModel):
         return Filters(*(tuple(listed) for listed in lists))
 
 
-_EXAMPLE: Any = {
-    "query": "who pays for a harbour",
-    "top_k": 5,
-    "filters": {"must": [{"field": "year", "op": "gte", "value": 2020}]},
-    "metadata_fields": ["title"],
-}
+class SearchOptions(BaseModel):
+    """What a search and its alias have in common: everything but the name of the limit."""
 
-
-class DocumentSearchRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
+    model_config = ConfigDict(extra="forbid")
 
     query: str | None = Field(
         None,
         description="What the documents are about, in plain words; null: every document that passes the filters.",
         json_schema_extra={"maxLength": MAX_DOCUMENT_QUERY},
     )
-    top_k: Count = Field(10, ge=1, le=MAX_TOP_K, description="Maximum number of documents returned.")
     offset: Count = Field(0, ge=0, le=MAX_RANKED, description="Number of top results to skip.")
     search_type: SearchType | None = Field(
         None,
@@ -132,10 +134,10 @@ class DocumentSearchRequest(BaseModel):
     )
     rerank: Rerank = Field(Rerank.OFF, description="Rerank the top results with a cross-encoder or an LLM.")
 
-    def as_query(self, default: SearchType) -> DocumentQuery:
+    def with_limit(self, limit: int, default: SearchType) -> DocumentQuery:
         return DocumentQuery(
             text=self.query or "",
-            top_k=self.top_k,
+            top_k=limit,
             offset=self.offset,
             search_type=resolve_search_type(self.search_type, default, self.fusion),
             fusion=self.fusion,
@@ -148,6 +150,23 @@ class DocumentSearchRequest(BaseModel):
         )
 
 
+_SEARCH_EXAMPLE: Any = {
+    "query": "who pays for a harbour",
+    "limit": 5,
+    "filters": {"must": [{"field": "year", "op": "gte", "value": 2020}]},
+    "metadata_fields": ["title"],
+}
+
+
+class DocumentSearchRequest(SearchOptions):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_SEARCH_EXAMPLE]})
+
+    limit: Count = Field(10, ge=1, le=MAX_TOP_K, description="Maximum number of documents returned.")
+
+    def as_query(self, default: SearchType) -> DocumentQuery:
+        return self.with_limit(self.limit, default)
+
+
 @dataclass(frozen=True)
 class Answered:
     query_id: str
@@ -155,135 +174,224 @@ class Answered:
     answer: DocumentAnswer
     took_ms: float
 
+    @property
+    def fusion(self) -> Fusion | None:
+        is_fused = bool(self.query.text) and self.query.search_type is SearchType.HYBRID
+        return (self.query.fusion or Fusion.BEST) if is_fused else None
 
-class DocumentFound(BaseModel):
-    doc_id: str
+
+# Start, and end (exclusive).
+Span = Annotated[
+    tuple[int, int], WithJsonSchema({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2})
+]
+
+
+class DocumentResult(BaseModel):
+    id: str = Field(description="Id of the document.")
     score: float = Field(description="Higher is better; its scale depends on the search type.")
-    metadata: dict[str, Any]
+    metadata: dict[str, Any] = Field(description="Metadata of the document, as far as requested and allowed.")
     snippet: str | None = Field(description="The part of the text that matched best; null if not requested.")
     snippet_start: int | None = Field(description="Offset of the snippet in the text.")
     snippet_end: int | None = Field(description="End of the snippet in the text, exclusive.")
-    highlights: list[tuple[int, int]] = Field(
+    highlights: list[Span] = Field(
         description="The matches: start and end (exclusive), counted from the snippet's first character."
     )
-    passage: int = Field(description="Number of the chunk that matched best, from 0.")
+    chunk: int = Field(description="Number of the chunk that matched best, from 0.")
 
     @classmethod
     def of(cls, hit: DocumentHit) -> Self:
-        snippet = hit.snippet
-        return cls.model_construct(
-            doc_id=hit.id,
-            score=hit.score,
-            metadata=dict(hit.metadata),
-            snippet=None if snippet is None else snippet.text,
-            snippet_start=None if snippet is None else snippet.start,
-            snippet_end=None if snippet is None else snippet.end,
-            highlights=[] if snippet is None else list(snippet.highlights),
-            passage=hit.passage,
-        )
+        return cls.model_construct(id=hit.id, chunk=hit.passage, **fields_of_hit(hit))
 
 
-class SearchEnd(BaseModel):
-    """The response without its hits; the last line or event of a stream."""
+def fields_of_hit(hit: DocumentHit) -> dict[str, Any]:
+    """Return the fields of a result that have the same names in the alias."""
+    snippet = hit.snippet
+    return {
+        "score": hit.score,
+        "metadata": dict(hit.metadata),
+        "snippet": None if snippet is None else snippet.text,
+        "snippet_start": None if snippet is None else snippet.start,
+        "snippet_end": None if snippet is None else snippet.end,
+        "highlights": [] if snippet is None else list(snippet.highlights),
+    }
 
-    query_id: str = Field(json_schema_extra={"format": "uuid"})
-    took_ms: float
-    total: int = Field(description="Number of documents that a request without a limit would return.")
-    total_is: Exactness
-    next_cursor: str | None = Field(
-        description="`cursor` of the next page; null on the last page, and without paging by cursor."
-    )
-    search_type: SearchType
+
+class DocumentSearchMetadata(BaseModel):
+    """How a search was done, and how much it found."""
+
+    search_type: SearchType = Field(description="The retrieval that was used.")
     fusion: Fusion | None = Field(
         description="How dense and sparse retrieval were fused; null for a single retriever."
     )
+    took_ms: float = Field(description="Duration of the search in milliseconds.")
+    total: int = Field(description="Number of documents that a request without a limit would return.")
+    total_is: Exactness = Field(description="Whether `total` is exact, a lower bound or an estimate.")
+    next_cursor: str | None = Field(
+        description="`cursor` of the next page; null on the last page, and without paging by cursor."
+    )
     degraded: list[str] = Field(description="Parts of the search that failed and were skipped.")
     reranked_by: str | None = Field(description="Name of the reranker; null: not reranked.")
+    index_version: str | None = Field(description="Name of the index version that answered.")
+    weights_version: str | None = Field(description="Always null: documents have no ranking weights.")
 
     @classmethod
-    def of(cls, answered: Answered, **more: Any) -> Self:
-        query, answer = answered.query, answered.answer
-        is_fused = bool(query.text) and query.search_type is SearchType.HYBRID
+    def of(cls, answered: Answered) -> Self:
+        answer = answered.answer
         return cls.model_construct(
-            query_id=answered.query_id,
+            search_type=answered.query.search_type,
+            fusion=answered.fusion,
             took_ms=answered.took_ms,
             total=answer.total.value,
             total_is=answer.total.exactness,
             next_cursor=answer.next_cursor or None,
-            search_type=query.search_type,
-            fusion=(query.fusion or Fusion.BEST) if is_fused else None,
             degraded=list(answer.degraded),
             reranked_by=answer.reranked_by or None,
-            **more,
+            index_version=answer.index_version or None,
+            weights_version=None,
         )
 
 
-class DocumentSearchResponse(SearchEnd):
-    hits: list[DocumentFound]
+QueryId = Annotated[
+    str, Field(description="Id of the search, also in the log.", json_schema_extra={"format": "uuid"})
+]
+
+
+class DocumentSearchEnd(BaseModel):
+    """The last line or event of a stream."""
+
+    query_id: QueryId
+    metadata: DocumentSearchMetadata = Field(description="How the search was done.")
+
+    @classmethod
+    def of(cls, answered: Answered) -> Self:
+        return cls.model_construct(query_id=answered.query_id, metadata=DocumentSearchMetadata.of(answered))
+
+
+class DocumentSearchResponse(BaseModel):
+    query_id: QueryId
+    results: list[DocumentResult] = Field(description="The best documents, best first.")
+    metadata: DocumentSearchMetadata = Field(description="How the search was done.")
 
     @classmethod
     def whole(cls, answered: Answered) -> Self:
-        return cls.of(answered, hits=[DocumentFound.of(hit) for hit in answered.answer.hits])
-
-
-class SearchHealth(BaseModel):
-    status: Literal["ok", "degraded", "unready"]
-    parts: dict[str, str] = Field({}, description="Parts that do not respond, and why; absent if all do.")
+        return cls.model_construct(
+            query_id=answered.query_id,
+            results=[DocumentResult.of(hit) for hit in answered.answer.hits],
+            metadata=DocumentSearchMetadata.of(answered),
+        )
 
 
 class PutCounts(BaseModel):
-    created: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    refused: int = 0
+    """Number of documents by what became of them."""
+
+    created: int = Field(0, description="Documents that are new.")
+    updated: int = Field(0, description="Documents that replaced an older state.")
+    unchanged: int = Field(0, description="Documents that were stored like this already.")
+    refused: int = Field(0, description="Documents that are not valid, or beyond the plan.")
 
 
-class PutResultShown(BaseModel):
-    doc_id: str | None = Field(description="Null if the entry is not a document and has no id.")
-    status: PutOutcome
-    passages: int = Field(description="Number of its chunks.")
+class DocumentPut(BaseModel):
+    id: str | None = Field(description="Id of the document; null if the entry is not one and has no id.")
+    state: PutOutcome = Field(description="What became of it.")
+    chunks: int = Field(description="Number of its chunks.")
     error: str | None = Field(None, description="Why it was refused.")
     line: int | None = Field(None, description="Its line in the request, from 1, for `application/x-ndjson`.")
 
     @classmethod
     def of(cls, result: PutResult, line: int | None) -> Self:
-        """Return the result. `error` and `line` stay unset if there are none."""
-        more: dict[str, Any] = {"error": result.problem} if result.problem else {}
-        more |= {} if line is None else {"line": line}
         return cls.model_construct(
-            doc_id=result.id or None, status=result.outcome, passages=result.passages, **more
+            id=result.id or None, state=result.outcome, chunks=result.passages, **optional_of_put(result, line)
         )
 
 
+def optional_of_put(result: PutResult, line: int | None) -> dict[str, Any]:
+    """Return `error` and `line`, which stay unset if there are none."""
+    error: dict[str, Any] = {"error": result.problem} if result.problem else {}
+    return error if line is None else {**error, "line": line}
+
+
 class DocumentsPut(BaseModel):
-    results: list[PutResultShown]
-    counts: PutCounts
+    results: list[DocumentPut] = Field(description="What became of each document, in their order.")
+    counts: PutCounts = Field(description="Number of documents by state.")
 
 
 class DocumentChunkShown(BaseModel):
-    number: int
-    start: int
-    end: int
+    number: int = Field(description="Number of the chunk, from 0.")
+    start: int = Field(description="Offset of the chunk in the text.")
+    end: int = Field(description="End of the chunk in the text, exclusive.")
+
+    @classmethod
+    def all_of(cls, document: StoredDocument) -> list[Self]:
+        return [model_of(cls, chunk) for chunk in document.passages]
+
+
+_UPDATED_AT = "When its current state was put, by the clock of the service."
 
 
 class DocumentShown(BaseModel):
-    doc_id: str
-    text: str
-    metadata: dict[str, Any]
-    passages: list[DocumentChunkShown] = Field(description="The chunks of the text.")
+    id: str = Field(description="Id of the document.")
+    text: str = Field(description="The text as it was put.")
+    metadata: dict[str, Any] = Field(description="The metadata fields that the tenant's plan allows.")
+    chunks: list[DocumentChunkShown] = Field(description="The chunks of the text.")
+    updated_at: Time = Field(description=_UPDATED_AT)
 
     @classmethod
     def of(cls, document: StoredDocument) -> Self:
-        chunks = [model_of(DocumentChunkShown, chunk) for chunk in document.passages]
-        return model_of(cls, document, doc_id=document.id, passages=chunks)
+        chunks = DocumentChunkShown.all_of(document)
+        return model_of(cls, document, chunks=chunks, updated_at=_time_of(document.version))
 
 
-class DocumentsToRemove(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class DocumentListed(BaseModel):
+    id: str = Field(description="Id of the document.")
+    metadata: dict[str, Any] = Field(description="The metadata fields that the tenant's plan allows.")
+    chunks: int = Field(description="Number of its chunks.")
+    complete: bool = Field(description="False: its write is not finished, or was interrupted; then put it again.")
+    updated_at: Time = Field(description=_UPDATED_AT)
 
-    ids: list[DocumentId] = Field(max_length=MAX_REMOVED)
+    @classmethod
+    def of(cls, header: DocumentHeader) -> Self:
+        return model_of(cls, header, chunks=header.passages, updated_at=_time_of(header.version))
 
 
-class DocumentsRemoved(BaseModel):
-    deleted: list[str]
+def _time_of(version: int) -> str:
+    """Return the time of a document's version, which counts the microseconds since 1970."""
+    return datetime.fromtimestamp(version / 1_000_000, UTC).isoformat(timespec="milliseconds")
+
+
+class DocumentPage(Page[DocumentListed]):
+    """Documents in the order of their keys, which is not that of their ids; an update does not move them."""
+
+
+class DocumentsToDelete(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"ids": ["a.md", "b.md"]}]})
+
+    ids: list[DocumentId] = Field(max_length=MAX_REMOVED, description="Ids of documents.")
+
+
+class DocumentsDeleted(BaseModel):
+    deleted: list[str] = Field(description="Ids of the documents that were deleted.")
     missing: list[str] = Field(description="Ids without a document.")
+
+
+class TenantShown(BaseModel):
+    name: str = Field(description="Name of the tenant, as in its tokens.")
+    documents: int = Field(description="Number of its documents.")
+    documents_are: Exactness = Field(description="Whether `documents` is exact, a lower bound or an estimate.")
+    chunks: int = Field(description="Number of chunks of its documents.")
+    own_shard: bool = Field(description="Whether it has a shard of its own; false: it shares one.")
+    since: Time = Field(description="When it first put a document.")
+
+    @classmethod
+    def of(cls, usage: TenantUsage) -> Self:
+        return cls.model_construct(
+            name=usage.tenant.name,
+            documents=usage.documents.value,
+            documents_are=usage.documents.exactness,
+            chunks=usage.passages,
+            own_shard=usage.own_shard,
+            since=usage.since,
+        )
+
+
+class TenantPage(Page[TenantShown]):
+    """Tenants ordered by name."""

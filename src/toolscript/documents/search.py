@@ -143,7 +143,7 @@ class DocumentSearch:
         self, run: _Run, hits: Sequence[DocumentHit], total: Total, cursor: Cursor | None, reranked_by: str = ""
     ) -> DocumentAnswer:
         next_cursor = self._cursors.write(run.principal.tenant, run.query, cursor) if cursor else ""
-        return DocumentAnswer(hits, total, next_cursor, run.attempt.parts_failed, reranked_by)
+        return DocumentAnswer(hits, total, next_cursor, run.attempt.parts_failed, reranked_by, self._index.name)
 
 
 async def _total(run: _Run, known: Total | None, minimum: int = 0, large: int | None = None) -> Total:

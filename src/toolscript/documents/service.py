@@ -1,4 +1,4 @@
-"""Puts, removes and returns one tenant's documents: cut into chunks, embedded, written."""
+"""Puts, removes, returns and lists one tenant's documents: cut into chunks, embedded, written."""
 
 import asyncio
 import random
@@ -24,8 +24,9 @@ from toolscript.documents.model.document import (
     document_key,
     rebuild_document,
 )
-from toolscript.documents.model.filters import NO_FILTERS, filterable
+from toolscript.documents.model.filters import NO_FILTERS, Filters, filterable
 from toolscript.documents.model.points import IndexedChunk, IndexedDocument
+from toolscript.documents.plan_limits import require_filters_within
 from toolscript.documents.ports import DocumentIndex, DocumentVersions, TenantDocuments, Tenants
 
 # Queries share the model with uploads: a query waits for at most this many chunks.
@@ -183,6 +184,14 @@ class DocumentService:
             raise NotFound("there is no such document", hint="`toolscript documents search` finds documents")
         return replace(document, metadata=principal.plan.visible(document.metadata))
 
+    async def page(
+        self, principal: Principal, after: DocumentKey, limit: int, filters: Filters
+    ) -> list[DocumentHeader]:
+        """Return the next documents ordered by key, with the metadata that the plan allows."""
+        require_filters_within(principal.plan, filters)
+        headers = await self._index.of(principal.tenant).page(after, limit, filters)
+        return [replace(header, metadata=principal.plan.visible(header.metadata)) for header in headers]
+
     @asynccontextmanager
     async def _recorded(self, tenant: Tenant, keys: Sequence[DocumentKey]) -> AsyncIterator[None]:
         """Mark the keys before and after a write, so that changes of a killed writer are recorded."""
@@ -216,7 +225,7 @@ async def stored_document(tenant_documents: TenantDocuments, key: DocumentKey) -
         by_id = await tenant_documents.passages([ChunkId(key, number) for number in range(header.passages)])
         chunks = tuple(by_id[id_] for id_ in sorted(by_id))
         if (document := rebuild_document(header, chunks)) is not None:
-            return StoredDocument(document.id, document.text, document.metadata, chunks)
+            return StoredDocument(document.id, document.text, document.metadata, chunks, header.version)
         await asyncio.sleep(READ_AGAIN_SECONDS)
     raise Unavailable("the document is being written, or its write was interrupted", hint="put it again")
 

@@ -1,14 +1,12 @@
-"""The gateway's HTTP API: routes, authentication, and the one shape of its errors."""
+"""The gateway's HTTP API: the routes of its source document, authentication, and the one shape of its errors."""
 
 import hmac
-import json
 import math
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -29,7 +27,8 @@ from toolscript.core.errors import (
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.web.hosts import is_loopback_host, is_loopback_origin
-from toolscript.core.web.request_context import RequestContext, SecurityHeaders
+from toolscript.core.web.request_context import RequestContext, SecurityHeaders, code_of_status, has_kinds
+from toolscript.gateway.api import api_routes, json_object
 from toolscript.gateway.json import answer_to_json, call_to_json, health_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import Gateway, LocalQuery
 
@@ -109,21 +108,6 @@ def _foreign_page(headers: Headers, scope: Scope) -> str:
     return ""
 
 
-class _Anything(Convertor[str]):
-    """The rest of a path, with any characters; `path` stops at the end of a line."""
-
-    regex = r"(?s:.*)"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("anything", _Anything())
-
-
 def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]:
     """Return the routes. `limit` and `threshold` are the defaults of a request."""
 
@@ -159,7 +143,7 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
         return PlainTextResponse(module, media_type="application/typescript; charset=utf-8")
 
     async def call(request: Request) -> Response:
-        arguments = _object(await request.body())
+        arguments = json_object(await request.body(), "send the arguments as a JSON object")
         return JSONResponse(call_to_json(await gateway.call(request.path_params["tool"], arguments)))
 
     return [
@@ -223,19 +207,6 @@ def _flag(request: Request, name: str) -> bool:
     return request.query_params.get(name, "").lower() in ("1", "true", "yes")
 
 
-def _object(body: bytes) -> dict[str, object]:
-    """Parse the arguments of a call; an empty body is an empty object."""
-    try:
-        arguments = json.loads(body) if body.strip() else {}
-        # Python accepts NaN and lone surrogates, which are not JSON: no server could receive them.
-        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
-    except (ValueError, RecursionError):
-        raise InvalidRequest("the body is not JSON", hint="send the arguments as a JSON object") from None
-    if not isinstance(arguments, dict):
-        raise InvalidRequest("the body must be a JSON object", hint="send the arguments as a JSON object")
-    return arguments
-
-
 def create_gateway_app(
     gateway: Gateway,
     *,
@@ -255,7 +226,11 @@ def create_gateway_app(
             yield
 
     return Starlette(
-        routes=[*gateway_routes(gateway, limit=limit, threshold=threshold), *more_routes],
+        routes=[
+            *gateway_routes(gateway, limit=limit, threshold=threshold),
+            *api_routes(gateway, limit=limit, threshold=threshold),
+            *more_routes,
+        ],
         middleware=[
             Middleware(SecurityHeaders),
             Middleware(RequestContext, max_bytes=MAX_BYTES),
@@ -266,13 +241,14 @@ def create_gateway_app(
     )
 
 
-async def _handle_own_error(_: Request, error: Exception) -> JSONResponse:
+async def _handle_own_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ToolscriptError)  # noqa: S101
-    return JSONResponse(envelope_of(error), ERROR_TABLE[type(error)].http_status)
+    body = envelope_of(error, by_kind=has_kinds(request.url.path))
+    return JSONResponse(body, ERROR_TABLE[type(error)].http_status)
 
 
 async def _handle_http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
-    code = "NOT_FOUND" if error.status_code == 404 else "VALIDATION_ERROR"
+    code = code_of_status(request.url.path, error.status_code)
     message = f"{request.method} {request.url.path[:200]}: {error.detail}"
     return JSONResponse(envelope(code, message), error.status_code, headers=error.headers)

@@ -1,5 +1,6 @@
 """JSON conversion of the gateway's values, for HTTP and `--json`; MCP returns a part of it.
 
+What ends in `_shown` is the JSON of `/api/v1`, in the words of the service; the rest has its own field names.
 Plain schemas and not Pydantic's, because a command that calls a running gateway must start at once.
 """
 
@@ -15,6 +16,8 @@ from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, Score
 
 Json = dict[str, Any]
 
+# The part of a search as the service names it (`Part`, whose module would import asyncio into every command).
+EMBEDDING = "embedding"
 
 _OBJECT_OR_NULL: JsonObject = {"type": ["object", "null"]}
 _NAMED: dict[str, JsonObject] = {"toolId": STRING, "serverName": STRING, "toolName": STRING, "description": STRING}
@@ -38,6 +41,60 @@ ANSWER = object_of(
     },
     *("query", "results", "totalResults", "threshold", "semantic", "good_match"),
 )
+
+
+def tool_shown(item: Item, *, schemas: bool) -> Json:
+    return {
+        "id": tool_id(item.server, item.name),
+        "kind": item.kind.value,
+        "server": item.server,
+        "name": item.name,
+        "description": item.description,
+        "input_schema": item.input_schema if schemas else None,
+        "output_schema": item.output_schema if schemas else None,
+        "annotations": item.annotations if schemas else None,
+    }
+
+
+def answer_shown(answer: LocalAnswer, *, explain: bool, schemas: bool) -> Json:
+    """Return `results` and `metadata`. The route adds `query_id` and what only it knows about the request."""
+    used = answer.search_type_used
+    return {
+        "results": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in answer.hits],
+        "metadata": {
+            "query": answer.query,
+            "search_type": used.value,
+            "threshold": answer.threshold,
+            "degraded": [] if used is answer.search_type else [EMBEDDING],
+            "index_version": answer.index_version,
+            "weights_version": answer.weights_version,
+            "candidate_count": answer.total,
+            "good_match": answer.good_match,
+            "unmatched_words": list(answer.unmatched),
+            "near_misses": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in answer.near_misses],
+            "hint": answer.hint or None,
+        },
+    }
+
+
+def _hit_shown(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
+    explanation = asdict(hit.parts) if explain else None
+    found = {"confidence": hit.confidence, "reason": hit.reason, "explanation": explanation}
+    return tool_shown(hit.item, schemas=schemas) | found
+
+
+def call_shown(result: CallResult) -> Json:
+    return {
+        "content": list(result.content),
+        "structured_content": result.structured_content,
+        "is_error": result.is_error,
+    }
+
+
+def server_shown(server: ServerState) -> Json:
+    data = asdict(server)
+    absent = {name: data[name] or None for name in ("error", "protocol", "version")}
+    return {"name": server.name, "state": data.pop("status"), **data, **absent}
 
 
 def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool = False) -> Json:

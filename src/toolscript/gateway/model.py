@@ -76,7 +76,9 @@ class LocalAnswer:
 
     `semantic` is False when only the sparse retriever answered; `hint` advises on that, or on an empty answer.
     `good_match` is the verdict on the best candidate, whatever the threshold; `unmatched` are the query words that
-    none of the top candidates has. `milliseconds` is the time per stage, measured in the searching process.
+    none of the top candidates has. `milliseconds` is the time per stage, measured in the searching process, which
+    also knows the search type that was to run, the version of its index (None without a model) and of its weights
+    (None where none apply).
     """
 
     query: str
@@ -89,6 +91,13 @@ class LocalAnswer:
     good_match: bool = True
     unmatched: tuple[str, ...] = ()
     milliseconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    search_type: SearchType = field(default=SearchType.HYBRID, compare=False)
+    index_version: str | None = field(default=None, compare=False)
+    weights_version: str | None = field(default=None, compare=False)
+
+    @property
+    def search_type_used(self) -> SearchType:
+        return self.search_type if self.semantic else SearchType.KEYWORD
 
 
 @dataclass(frozen=True)

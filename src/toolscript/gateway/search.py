@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
-from toolscript.core.retrieval.model import Candidates, Matrix, Vector
+from toolscript.core.retrieval.model import Candidates, IndexCard, Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.retrieval.request import Request, parse_query
@@ -64,10 +64,21 @@ class LocalSearch:
         return resolve_search_type(query.search_type, self._search_type)
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
-        search_type = self.type_of(query)
+        search_type, index_version = self.type_of(query), self._index_version()
         if search_type is SearchType.HYBRID:
-            return await self._search_ranked(query)
-        return await self._search_literally(query, by_meaning=search_type is SearchType.SEMANTIC)
+            answer = await self._search_ranked(query)
+        else:
+            answer = await self._search_literally(query, by_meaning=search_type is SearchType.SEMANTIC)
+        weights_version = None if search_type is SearchType.KEYWORD else self._weights.version
+        return replace(
+            answer, search_type=search_type, index_version=index_version, weights_version=weights_version
+        )
+
+    def _index_version(self) -> str | None:
+        """Return the fingerprint of model and analysis, as the service's index versions have it."""
+        if self.embedder is None or not self.index.model_is_used:
+            return None
+        return IndexCard(self.embedder.model).fingerprint
 
     async def _search_ranked(self, query: LocalQuery) -> LocalAnswer:
         index, stages = self.index, Stages()

@@ -30,7 +30,7 @@ MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
 OWN, OF_SERVER = "own", "of_server"
 LOOPBACK = "127.0.0.1"
 MODEL_FIRST_SECONDS = 2.0
-LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total")
+LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total", "query_id")
 
 logger = logging.getLogger(__name__)
 

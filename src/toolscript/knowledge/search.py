@@ -93,7 +93,9 @@ class KnowledgeSearch:
         ranked_hits = order if query.both else collapse_by_chunk(order)
         with self._spans.span("search.enrich"):
             hits = await _from_library(first_hits(self._library, self._sources, ranked_hits, query.limit))
-        return KnowledgeAnswer(query.text, hits, result.by, degraded=attempt.parts_failed)
+        return KnowledgeAnswer(
+            query.text, hits, result.by, degraded=attempt.parts_failed, index_version=retrieval.fingerprint
+        )
 
     async def _open(self) -> Retrieval:
         self._opened = Retrieval(self._embedder, *await self._open_indexes(), spans=self._spans)
@@ -130,8 +132,11 @@ class KnowledgeSearch:
         return sources[source_id]
 
     async def sources(self, query: SourcesQuery) -> SourcesAnswer:
-        page = await _from_library(self._library.source_page(query.after, query.limit, query.types, query.topics))
-        return SourcesAnswer(page, page[-1].id if len(page) == query.limit else "")
+        one_more = query.limit + 1
+        read = await _from_library(self._library.source_page(query.after, one_more, query.types, query.topics))
+        page = read[: query.limit]
+        next_after = page[-1].id if len(page) == query.limit else ""
+        return SourcesAnswer(page, next_after, has_more=len(read) > query.limit)
 
     async def passage(self, query: PassageQuery) -> PassageAnswer:
         chunk = (await _from_library(self._library.chunks([query.chunk_id]))).get(query.chunk_id)
@@ -139,7 +144,8 @@ class KnowledgeSearch:
             raise NotFound(f"there is no chunk {query.chunk_id}", hint="`search_knowledge` names those it finds")
         first, last = max(0, chunk.number - query.before), chunk.number + query.after
         source = await self.source(chunk.source_id)
-        return PassageAnswer(source, await _from_library(self._library.passage(chunk.source_id, first, last)))
+        chunks = await _from_library(self._library.passage(chunk.source_id, first, last))
+        return PassageAnswer(source, chunk, chunks)
 
 
 async def _from_library(request: Awaitable[T]) -> T:

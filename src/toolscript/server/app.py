@@ -31,12 +31,13 @@ from toolscript.core.web.paging import TemplatedRoute
 from toolscript.core.web.request_context import HEADER, RequestContext, SecurityHeaders
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes, search_health_routes
+from toolscript.documents.http.tenants import tenant_routes
 from toolscript.knowledge.http.routes import KnowledgeRoutes, knowledge_routes
 from toolscript.server.reference import reference_routes
-from toolscript.tools.http.catalog import catalog_routes, change_routes
+from toolscript.tools.http.catalog import change_routes, source_routes, tool_routes
+from toolscript.tools.http.jobs import JOBS_PATH, MAX_JOB_BYTES, SyncRequests, job_routes
 from toolscript.tools.http.search import SearchesCatalog, tool_search_routes
-from toolscript.tools.http.skills import audit_routes, item_skill_routes, skill_routes, suggestion_routes
-from toolscript.tools.http.sync import MAX_SYNC_BYTES, SYNC_PATH, SyncRequests, sync_routes
+from toolscript.tools.http.skills import audit_routes, skill_routes, suggestion_routes, tool_skill_routes
 from toolscript.tools.ports import ItemChanges
 from toolscript.tools.skills.management import SkillManagement
 
@@ -50,7 +51,43 @@ _TOO_LARGE = {
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}},
 }
 
+_SECURITY_SCHEMES = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": "A token of the configured issuer, with the scope of the operation and a tenant.",
+    },
+    "admin": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "TOOLSCRIPT_ADMIN_TOKEN. Over the socket of `serve --socket` no token is needed.",
+    },
+}
+TAGS = {
+    "tools": "Search and read the tools, prompts and resources of the catalog.",
+    "skills": "The categories of tools that route a search.",
+    "suggestions": "Skills that a classifier found missing, for people to decide.",
+    "changes": "Definitions of tools that changed after they were first seen.",
+    "sources": "Where tools come from.",
+    "jobs": "Imports and syncs that run in the background.",
+    "audit": "Who decided what.",
+    "documents": "Documents of the token's tenant.",
+    "tenants": "Tenants that have documents.",
+    "knowledge": "A library of chunks and extractions, each with its source.",
+    "health": "Whether the service is alive and ready.",
+}
+ADMIN_TAGS = frozenset({"suggestions", "changes", "jobs", "audit", "tenants"})
+PUBLIC_TAGS = frozenset({"tools", "skills", "sources", "knowledge"})
+
 Depended = list[DependsOn]
+
+DESCRIPTION = """\
+Resources are under `/api/v1`. Lists take `cursor` and `limit` and answer `results` and `next_cursor`; searches
+answer `query_id`, `results` and `metadata`. Errors are `{"error": {"code", "message", "details"}}`, and every
+answer has an `x-request-id`. Paths outside `/api/v1`, and those below `/api/v1/search`, are aliases with their own
+field names.
+"""
 
 MCP_PATH = "/mcp"
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
@@ -60,10 +97,26 @@ HOUR_SECONDS = 3600
 class DescribedApi(FastAPI):
     def openapi(self) -> Json:
         if not self.openapi_schema:
-            for operations in super().openapi()["paths"].values():
-                for operation in operations.values():
+            schema = super().openapi()
+            schema.setdefault("components", {})["securitySchemes"] = _SECURITY_SCHEMES
+            for path, operations in schema["paths"].items():
+                for method, operation in operations.items():
                     _complete_responses(operation)
+                    _complete_security(operation, is_read=method == "get" or "search" in path)
         return super().openapi()
+
+
+def _complete_security(operation: Json, *, is_read: bool) -> None:
+    """Name the credential of an operation. Where anonymous clients may have the scope, none is a choice, too."""
+    tag = operation["tags"][0]
+    if "401" not in operation["responses"]:
+        operation["security"] = []
+    elif tag in ADMIN_TAGS or (tag in PUBLIC_TAGS and not is_read):
+        operation["security"] = [{"admin": []}]
+    elif tag in PUBLIC_TAGS:
+        operation["security"] = [{"token": []}, {"admin": []}, {}]
+    else:
+        operation["security"] = [{"token": []}]
 
 
 def _complete_responses(operation: Json) -> None:
@@ -118,6 +171,7 @@ def create_app(
     _include_management(app, (skills, changes, sync), access.admin, reading)
     _include_open(app, health_routes(check_health), search_health_routes(documents))
     _include_open(app, document_routes(documents), knowledge_routes(knowledge))
+    app.include_router(tenant_routes(documents), dependencies=[Depends(admins_only(access.admin))])
     if access.docs:
         app.include_router(reference_routes(app.openapi))
     install_error_handlers(app)
@@ -129,7 +183,11 @@ def _described_api(access: ApiAccess, telemetry: TelemetryConfig | None) -> Desc
     return DescribedApi(
         title="Toolscript",
         version=__version__,
-        summary="Finds the right tool for a request in plain words.",
+        summary="Finds the right tool, document or piece of knowledge for a request in plain words.",
+        description=DESCRIPTION,
+        license_info={"name": "Apache 2.0", "identifier": "Apache-2.0"},
+        openapi_tags=[{"name": name, "description": description} for name, description in TAGS.items()],
+        generate_unique_id_function=lambda route: route.name,
         redirect_slashes=False,
         openapi_url="/openapi.json" if access.docs else None,
         docs_url=None,
@@ -143,15 +201,15 @@ def _include_management(
 ) -> None:
     skills, changes, sync = managed
     admins, writers = [Depends(admins_only(admin))], [Depends(writers_only(admin)), *reading]
-    # Order matters: `suggestions` and `audit` would otherwise match as skill ids.
     for routes, who in (
-        (suggestion_routes(skills), admins),
-        (audit_routes(skills), admins),
+        (tool_routes(sync), writers),
+        (tool_skill_routes(skills), writers),
         (skill_routes(skills), writers),
-        (item_skill_routes(skills), writers),
+        (suggestion_routes(skills), admins),
         (change_routes(changes), admins),
-        (sync_routes(sync), admins),
-        (catalog_routes(sync), writers),
+        (source_routes(sync), writers),
+        (job_routes(sync), admins),
+        (audit_routes(skills), admins),
     ):
         app.include_router(routes, dependencies=who)
 
@@ -174,7 +232,7 @@ def _add_middleware(app: FastAPI, hosts: Collection[str] | None, admission: Admi
     if admission is not None:
         app.state.admission = admission
         app.add_middleware(Admitted, admission=admission)
-    app.add_middleware(RequestContext, larger={f"POST {SYNC_PATH}": MAX_SYNC_BYTES, **LARGER_REQUESTS})
+    app.add_middleware(RequestContext, larger={f"POST {JOBS_PATH}": MAX_JOB_BYTES, **LARGER_REQUESTS})
     app.add_middleware(SecurityHeaders)
 
 

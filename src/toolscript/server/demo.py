@@ -27,6 +27,7 @@ from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.model.points import DocumentCard
 from toolscript.documents.search import DocumentSearch
 from toolscript.documents.service import DocumentService
+from toolscript.documents.tenants import TenantList
 from toolscript.server.access import open_sockets
 from toolscript.server.demo_contents import (
     DemoContents,
@@ -35,7 +36,7 @@ from toolscript.server.demo_contents import (
     memory_stores,
     read_contents,
 )
-from toolscript.server.documents import cursor_secret, document_routes
+from toolscript.server.documents import ServedVersion, cursor_secret, document_routes
 from toolscript.server.health import DocumentHealth
 from toolscript.server.knowledge import knowledge_search
 from toolscript.server.observability import NOT_OBSERVED
@@ -47,6 +48,7 @@ from toolscript.server.stores import open_embedder
 from toolscript.server.tenancy import DEFAULT_PLAN, Tenancy, token_rules
 from toolscript.server.wiring import Backends, SharedResources, admission_of, open_api, tool_search
 from toolscript.testing import HashEmbedder, MemoryDocuments, MemoryRequestBudget, MemoryTenants
+from toolscript.testing.documents import MemoryTenantPlaces
 
 TITLE = "Toolscript demo"
 ON_WITH_ENGINES = """\
@@ -268,7 +270,9 @@ async def _documents(
     service = DocumentService(embedder, index, tenancy.tenants)
     await service.put(Principal(TENANT), contents.documents)
     health = DocumentHealth(embedder, index).check
-    return document_routes(search, service, health, tenancy, NOT_OBSERVED, settings.search_type)
+    tenants = TenantList(index, MemoryTenantPlaces(index), tenancy.tenants)
+    served = ServedVersion(index.name, search, service, tenants, health)
+    return document_routes(served, tenancy, NOT_OBSERVED, settings.search_type)
 
 
 def _counts(contents: DemoContents) -> dict[str, int]:

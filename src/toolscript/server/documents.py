@@ -14,16 +14,19 @@ from toolscript.core.errors import CatalogUnavailable, IndexReplaced, Toolscript
 from toolscript.core.health import CheckHealth, Health, PartHealth
 from toolscript.core.retrieval.ports import Embedder, Reranker
 from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.results import DocumentKey
 from toolscript.core.settings.service import Settings
 from toolscript.core.web.auth import Authenticate, authenticator_of
-from toolscript.documents.http.dependencies import DocumentRoutes, DocumentStore, SearchesDocuments
+from toolscript.documents.http.dependencies import DocumentRoutes, DocumentStore, ListsTenants, SearchesDocuments
 from toolscript.documents.model.answer import DocumentAnswer
-from toolscript.documents.model.document import Document, PutResult, StoredDocument
+from toolscript.documents.model.document import Document, DocumentHeader, PutResult, StoredDocument
+from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.query import DocumentQuery, Rerank
 from toolscript.documents.postgres import PostgresDocumentVersions
 from toolscript.documents.qdrant.collection import live_collection_of, open_collection_version
 from toolscript.documents.search import DocumentSearch
 from toolscript.documents.service import DocumentService
+from toolscript.documents.tenants import TenantList, TenantUsage
 from toolscript.server.document_index import document_layout, open_index, recorded_live, require_same_texts
 from toolscript.server.health import CachedHealth, DocumentHealth
 from toolscript.server.observability import Observability
@@ -44,6 +47,7 @@ class ServedVersion:
     name: str
     search: SearchesDocuments
     service: DocumentStore
+    tenants: ListsTenants
     check_health: CheckHealth
 
 
@@ -84,6 +88,15 @@ class LiveDocuments:
 
     async def document(self, principal: Principal, document_id: str) -> StoredDocument:
         return await self._version().service.document(principal, document_id)
+
+    async def page(
+        self, principal: Principal, after: DocumentKey, limit: int, filters: Filters
+    ) -> Sequence[DocumentHeader]:
+        return await self._version().service.page(principal, after, limit, filters)
+
+    @property
+    def tenants(self) -> ListsTenants:
+        return _LiveTenants(self._version)
 
     async def check_health(self) -> Health:
         if self._served is None:
@@ -149,6 +162,19 @@ class LiveDocuments:
             reason = f"{error.message}; {error.hint}" if error.hint else error.message
             logger.warning("documents cannot be opened", extra={"part": "documents", "reason": reason})
         self._problem = error
+
+
+@dataclass(frozen=True)
+class _LiveTenants:
+    """The tenants with the counts of the version that is live when they are asked for."""
+
+    version: Callable[[], ServedVersion]
+
+    async def page(self, after: str, limit: int) -> Sequence[TenantUsage]:
+        return await self.version().tenants.page(after, limit)
+
+    async def tenant(self, name: str) -> TenantUsage:
+        return await self.version().tenants.tenant(name)
 
 
 @asynccontextmanager
@@ -227,33 +253,30 @@ async def open_routes(
                     deadline_seconds=settings.deadline_seconds,
                 )
                 service = DocumentService(own, index, tenancy.tenants, versions)
-                yield ServedVersion(
-                    version.name, search, service, CachedHealth(DocumentHealth(own, index).check).check
-                )
+                tenants = TenantList(index, version.places(), tenancy.tenants)
+                check_health = CachedHealth(DocumentHealth(own, index).check).check
+                yield ServedVersion(version.name, search, service, tenants, check_health)
 
         live = LiveDocuments(open_version, live_name)
         async with live.following():
-            yield document_routes(live, live, live.check_health, tenancy, observability, settings.search_type)
+            served = ServedVersion("live", live, live, live.tenants, live.check_health)
+            yield document_routes(served, tenancy, observability, settings.search_type)
 
 
 def document_routes(
-    search: SearchesDocuments,
-    service: DocumentStore,
-    check_health: CheckHealth,
-    tenancy: Tenancy,
-    observability: Observability,
-    default: SearchType,
+    served: ServedVersion, tenancy: Tenancy, observability: Observability, default: SearchType
 ) -> DocumentRoutes:
     return DocumentRoutes(
-        search,
-        service,
+        served.search,
+        served.service,
         _verifier(tenancy, observability),
-        check_health,
+        served.check_health,
         searched=observability.searched,
         search_failed=observability.search_failed,
         written=observability.written,
         put_failed=observability.put_failed,
         default=default,
+        tenants=served.tenants,
     )
 
 

@@ -102,7 +102,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        if (self.scope["method"], self.scope.get("path")) == UPLOADS:
+        if (self.scope["method"], self.scope.get("path")) in UPLOADS:
             self._sender_is_done()
         else:
             self._await_sender()

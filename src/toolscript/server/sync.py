@@ -174,7 +174,7 @@ class SyncService:
                 source,
                 items,
                 prune=prune,
-                empty_hint=f"DELETE /api/v1/catalog/sources/{quote_path(source)} removes it; or leave `prune` out",
+                empty_hint=f"DELETE /api/v1/sources/{quote_path(source)} removes it; or leave `prune` out",
                 batch_size=GENTLE_BATCH,
                 total=len(items),
                 on_progress=on_progress,
@@ -187,7 +187,7 @@ class SyncService:
         if not self.config_file:
             raise SetupError(
                 "no MCP servers are configured for this service",
-                hint="set TOOLSCRIPT_SYNC_CONFIG to the config file that names them",
+                hint="ask the operator to set TOOLSCRIPT_SYNC_CONFIG to the config file that names them",
             )
         chosen = await asyncio.to_thread(choose_servers, ConfigPlace(self.config_file), names)
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from toolscript.core.auth.model import KnownTenant, Scope, Tenant
+from toolscript.core.auth.model import Scope, Tenant
 from toolscript.core.auth.signing import make_keys, sign_token
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.core.postgres.pool import Pool
@@ -20,14 +20,11 @@ from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.ports import DocumentIndex, Tenants, TenantShards
 from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants, tenant_lock
 from toolscript.documents.qdrant.collection import QdrantDocuments, documents_of, live_documents
-from toolscript.documents.tenants import TenantExport
+from toolscript.documents.tenants import TenantExport, TenantList, TenantUsage
 from toolscript.server.document_index import document_layout
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, open_stores
 from toolscript.server.tenancy import token_rules
-
-# Number of tenants that are counted concurrently.
-AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -42,11 +39,8 @@ class _Opened:
 def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
     async def rows() -> list[dict[str, object]]:
         async with _open() as opened:
-            known = await opened.tenants.page(after, limit)
-            table: list[dict[str, object]] = []
-            for start in range(0, len(known), AT_ONCE):
-                table += await asyncio.gather(*(_row(opened, tenant) for tenant in known[start : start + AT_ONCE]))
-            return table
+            listed = TenantList(opened.index, opened.places, opened.tenants)
+            return [_row(usage) for usage in await listed.page(after, limit)]
 
     return asyncio.run(rows())
 
@@ -126,19 +120,14 @@ async def _other_versions(stores: Stores, live: QdrantDocuments) -> list[QdrantD
     return [await documents_of(stores.qdrant, name, live.layout) for name in names]
 
 
-async def _row(opened: _Opened, known: KnownTenant) -> dict[str, object]:
-    documents, passages, own = await asyncio.gather(
-        opened.index.of(known.tenant).count(NO_FILTERS),
-        opened.places.passages(known.tenant),
-        opened.places.own_shard(known.tenant),
-    )
+def _row(usage: TenantUsage) -> dict[str, object]:
     return {
-        "tenant": known.tenant.name,
-        "documents": documents.value,
-        "documents_are": documents.exactness.value,
-        "passages": passages,
-        "own_shard": own,
-        "since": known.since,
+        "tenant": usage.tenant.name,
+        "documents": usage.documents.value,
+        "documents_are": usage.documents.exactness.value,
+        "passages": usage.passages,
+        "own_shard": usage.own_shard,
+        "since": usage.since,
     }
 
 

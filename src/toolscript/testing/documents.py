@@ -1,5 +1,6 @@
 """In-memory documents, index versions, tenants and query log."""
 
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from toolscript.core.retrieval.model import Terms, Vector
 from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunk, FoundChunks, Total
 from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import DocumentHeader
-from toolscript.documents.model.filters import Filters, passes
+from toolscript.documents.model.filters import NO_FILTERS, Filters, passes
 from toolscript.documents.model.points import (
     ChunkQuery,
     DocumentCard,
@@ -244,6 +245,20 @@ class MemoryDocumentVersions:
 
     def _record(self, target: str, source: str, tenant: Tenant, key: DocumentKey) -> None:
         self._changes[target, tenant, key] = DocumentChange(target, source, tenant, key, next(self._revisions))
+
+
+class MemoryTenantPlaces:
+    """All tenants share one place."""
+
+    def __init__(self, index: MemoryDocuments) -> None:
+        self._index = index
+
+    async def own_shard(self, _: Tenant, /) -> bool:
+        return False
+
+    async def passages(self, tenant: Tenant, /) -> int:
+        headers = await self._index.of(tenant).page("", sys.maxsize, NO_FILTERS)
+        return sum(header.passages for header in headers)
 
 
 class MemoryQueryLog:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from toolscript.core.retrieval.deadline import IsOverloaded, Part, never_overloaded
-from toolscript.core.retrieval.model import Candidates, Vector
+from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
@@ -55,6 +55,8 @@ class ToolSearch:
         self._embedder = embedder
         self._spans = spans
         self._index = index
+        self._skill_index = skills
+        self._weights_version = weights.version
         cache = PayloadCache(index)
         self._matching = SkillMatching(skills, index, cache)
         self._items = ItemStage(index, cache, weights)
@@ -90,7 +92,13 @@ class ToolSearch:
             vectors = await self._embed(context)
             matched = await self._match(context, vectors, await by_words, query.limit, query.threshold)
         context.attempt.raise_if_overloaded(matched)
-        return SkillAnswer(matched[: query.limit], context.attempt.parts_failed)
+        return SkillAnswer(
+            matched[: query.limit],
+            context.attempt.parts_failed,
+            _search_type(dense=vectors is not None, sparse=by is not SearchType.SEMANTIC),
+            context.stages.total(),
+            self._skill_index.card.fingerprint,
+        )
 
     def _context(self, query: ToolQuery) -> SearchContext:
         return SearchContext.now(query, self._deadline_seconds, self._spans, self._is_overloaded)
@@ -186,7 +194,7 @@ class ToolSearch:
             query=query.text,
             hits=outcome.explained_hits() if query.explain else outcome.hits,
             candidate_count=sum(reaches(scored.score, query.threshold) for scored in ranked.items),
-            search_type_used=_search_type(whole),
+            search_type_used=_search_type(dense=whole.dense is not None, sparse=whole.words is not None),
             timings=_timings(context.stages),
             degraded=context.attempt.parts_failed,
             index=self._index.card.fingerprint,
@@ -198,6 +206,7 @@ class ToolSearch:
             skill_ids_used=retrieval.skill_ids_used,
             unskilled_count=whole.unskilled if retrieval.candidates.anything else None,
             absence=absence,
+            weights_version=self._weights_version if query.search_type is SearchType.HYBRID else None,
         )
 
 
@@ -220,10 +229,10 @@ async def _embed_all(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     return list(await asyncio.gather(*map(embedder.embed_query, texts)))
 
 
-def _search_type(candidates: Candidates) -> str:
+def _search_type(*, dense: bool, sparse: bool) -> str:
     """Return the retrievers that answered, which differ from the requested ones when one failed."""
-    if candidates.dense is None and candidates.words is None:
+    if not (dense or sparse):
         return "none"
-    if candidates.dense is None:
+    if not dense:
         return SearchType.KEYWORD.value
-    return SearchType.SEMANTIC.value if candidates.words is None else SearchType.HYBRID.value
+    return SearchType.HYBRID.value if sparse else SearchType.SEMANTIC.value

@@ -21,7 +21,7 @@ from toolscript.core.values import silent
 from toolscript.server.indexing import IndexWriter, open_index_writer
 
 CALENDAR, MAIL, FILES = "calendar_management", "communication", "file_operations"
-SKILLS = "/api/v1/skills"
+SKILLS, SUGGESTIONS = "/api/v1/skills", "/api/v1/suggestions"
 EXAMPLE = "schedule a meeting with John tomorrow"
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}, "starts_at": {"type": "string"}}}
 

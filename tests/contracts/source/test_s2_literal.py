@@ -62,8 +62,8 @@ def test_the_command_line_uses_the_services_default(service: Running) -> None:
 
     def ran(*options: str) -> tuple[str, str | None]:
         done = run_here(mine, "documents", "search", QUERY, *options, "--json")
-        output = json.loads(done.stdout)
-        return output["search_type"], output["fusion"]
+        metadata = json.loads(done.stdout)["metadata"]
+        return metadata["search_type"], metadata["fusion"]
 
     assert ran() == ("semantic", None)
     assert ran("--search-type", "keyword") == ("keyword", None)
@@ -79,5 +79,7 @@ def test_an_agent_gets_the_installations_default(service: Running) -> None:
         answer = service.send("POST", "/mcp", body, {**service.as_tenant(), **accept}).text
         return dict(json.loads(answer[answer.index("{") :])["result"]["structuredContent"])
 
-    assert (told()["search_type"], told(search_type="keyword")["search_type"]) == ("semantic", "keyword")
-    assert hits(told()) == hits(service.search({"query": QUERY}))
+    own, keyword = told(), told(search_type="keyword")
+    assert (own["metadata"]["search_type"], keyword["metadata"]["search_type"]) == ("semantic", "keyword")
+    results = [(result["id"], result["score"]) for result in own["results"]]
+    assert results == hits(service.search({"query": QUERY}))

@@ -15,6 +15,7 @@ from tests.contracts.source.s3_builders import (
     MAIL,
     SCHEMA,
     SKILLS,
+    SUGGESTIONS,
     World,
     installed,
     world,
@@ -126,12 +127,12 @@ async def test_a_tool_has_a_confidence_for_each_skill_and_the_surest_is_primary(
 @pytest.mark.states("S3-104", "S3-171", "S3-177", "S3-212")
 async def test_a_suggested_skill_waits_for_a_person_and_becomes_one_when_approved(sorted_tools: World) -> None:
     service = sorted_tools.service
-    (waiting,) = (await service.ask("GET", f"{SKILLS}/suggestions"))["suggestions"]
+    (waiting,) = (await service.ask("GET", SUGGESTIONS))["results"]
     assert (waiting["name"], waiting["description"]) == (CIRCUS["name"], CIRCUS["description"])
-    assert (waiting["status"], waiting["reviewed_by"]) == ("pending", None)
+    assert (waiting["state"], waiting["reviewed_by"]) == ("pending", None)
     await service.refused("GET", f"{SKILLS}/circus", 404)
-    decided = await service.ask("POST", f"{SKILLS}/suggestions/{waiting['id']}/approve", 200, {"reviewer": "ann"})
-    assert (decided["status"], decided["reviewed_by"], decided["skill_id"]) == ("approved", "ann", "circus")
+    decided = await service.ask("POST", f"{SUGGESTIONS}/{waiting['id']}/approve", 200, {"reviewer": "ann"})
+    assert (decided["state"], decided["reviewed_by"], decided["skill_id"]) == ("approved", "ann", "circus")
     await sorted_tools.work()
     juggling = await sorted_tools.skills_of("juggle_clubs")
     assert [skill["skill_id"] for skill in juggling["skills"]] == ["circus"]

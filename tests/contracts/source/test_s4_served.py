@@ -238,7 +238,7 @@ def test_the_addresses_came_from_the_file_and_the_log_says_so_without_them(servi
     assert service.settings["TOOLSCRIPT_MONGO_URL"] not in text
     assert service.search(QUESTION)["metadata"]["degraded"] == []
     # In development every local client is an administrator.
-    assert service.get("/api/v1/skills/suggestions").status_code == 200
+    assert service.get("/api/v1/suggestions").status_code == 200
 
 
 @pytest.mark.states("S4-054", "S4-055", "S4-056")

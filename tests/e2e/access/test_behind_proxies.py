@@ -32,17 +32,23 @@ DISGUISES: list[dict[str, str]] = [
 FOR_EVERYBODY = {"GET /livez", "GET /readyz", "GET /search/health"}
 # Routes that are public: searches only.
 FOR_THE_PUBLIC = {
+    "POST /api/v1/tools/search",
+    "POST /api/v1/skills/search",
     "POST /api/v1/search",
     "GET /api/v1/search/skills",
     "GET /api/v1/search/tools",
     "GET /api/v1/skills",
     "GET /api/v1/skills/{skill_id}",
     "GET /api/v1/skills/{skill_id}/tools",
-    "GET /api/v1/catalog/sources",
-    "GET /api/v1/catalog/sources/{name}",
+    "GET /api/v1/sources",
+    "GET /api/v1/sources/{name}",
     "GET /api/v1/tools",
     "GET /api/v1/tools/{tool_id}",
     "GET /api/v1/tools/{tool_id}/skills",
+    "POST /api/v1/knowledge/search",
+    "GET /api/v1/knowledge/sources",
+    "GET /api/v1/knowledge/sources/{source_id}",
+    "GET /api/v1/knowledge/chunks/{chunk_id}",
     "POST /search_knowledge",
     "GET /sources",
     "GET /sources/{source_id}",
@@ -92,7 +98,7 @@ def operations(url: str) -> list[str]:
     """Return all operations of the API, so that new ones are covered automatically."""
     described: dict[str, Any] = asked("GET", f"{url}/openapi.json").json()
     result = [f"{method.upper()} {path}" for path, methods in described["paths"].items() for method in methods]
-    assert set(result) >= FOR_EVERYBODY | FOR_THE_PUBLIC | {"POST /api/v1/skills", "POST /api/v1/sync"}
+    assert set(result) >= FOR_EVERYBODY | FOR_THE_PUBLIC | {"POST /api/v1/skills", "POST /api/v1/jobs"}
     return [*result, *NOT_IN_OPENAPI]
 
 
@@ -187,9 +193,9 @@ async def test_with_a_token_configured_no_proxy_reads_private_data_without_it(
     private = {**filled, "TOOLSCRIPT_ADMIN_TOKEN": TOKEN, "TOOLSCRIPT_PUBLIC_SCOPES": ""}
     reads = (
         "/api/v1/search/tools?query=read",
-        "/api/v1/skills/audit",
+        "/api/v1/audit",
         "/api/v1/changes",
-        "/api/v1/sync",
+        "/api/v1/jobs",
         "/metrics",
     )
     with serving(private) as url:

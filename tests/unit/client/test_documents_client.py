@@ -26,7 +26,7 @@ from toolscript.documents.model.document import PutOutcome, PutResult
 pytestmark = pytest.mark.slow
 
 COUNTS = b'{"counts": {"created": 1}}'
-CREATED = b'{"doc_id": "a", "status": "created", "passages": 2, "line": 1}\n'
+CREATED = b'{"id": "a", "state": "created", "chunks": 2, "line": 1}\n'
 
 
 def other_server(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Starlette:
@@ -51,7 +51,7 @@ async def test_another_server_is_not_mistaken_for_a_service(body: bytes) -> None
 @pytest.mark.parametrize(
     "body",
     [
-        *(b"", b"<html>", b"3", b'{"doc_id": "a"}\n' + COUNTS, CREATED + b"7", b'{"status": "eaten"}\n' + COUNTS),
+        *(b"", b"<html>", b"3", b'{"id": "a"}\n' + COUNTS, CREATED + b"7", b'{"state": "eaten"}\n' + COUNTS),
         CREATED.replace(b"created", b"eaten") + COUNTS,
         b'{"counts": {}, "error": 7}',
     ],
@@ -66,7 +66,7 @@ async def test_every_line_has_its_result_and_the_reason_of_a_stop() -> None:
     async with serving(other_server(CREATED + COUNTS)) as url:
         expected = {1: PutResult("a", PutOutcome.CREATED, 2)}
         assert await ask(url, "put", [b"{}"]) == PutAnswer(expected)
-    refused = b'{"doc_id": null, "status": "refused", "passages": 0, "line": 2, "error": "no"}\n'
+    refused = b'{"id": null, "state": "refused", "chunks": 0, "line": 2, "error": "no"}\n'
     error = envelope("UNAVAILABLE", "the index is away", {"hint": "wait"})["error"]
     body = CREATED + refused + json.dumps({"counts": {}, "error": error}).encode()
     async with serving(other_server(body)) as url:
@@ -97,8 +97,8 @@ async def test_an_id_is_one_step_of_a_path(name: str) -> None:
     async with serving(Starlette(routes=[Route("/{path:path}", echo)])) as url:
         answer = await ask(f"{url}/below", "document", name)
     assert answer["token"] == "Bearer t"
-    assert answer["text"].startswith("/below/documents/")
-    step = answer["text"].removeprefix("/below/documents/")
+    assert answer["text"].startswith("/below/api/v1/documents/")
+    step = answer["text"].removeprefix("/below/api/v1/documents/")
     assert not set(step) & set("/? #")
     assert step not in (".", "..")
 

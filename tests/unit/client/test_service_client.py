@@ -23,11 +23,11 @@ from toolscript.core.errors import (
     envelope,
 )
 from toolscript.tools.model.answer import SkillAnswer, Timings, ToolAnswer
-from toolscript.tools.schemas.search import SearchResponse
+from toolscript.tools.schemas.search import SkillSearchAnswer, ToolSearchAnswer
 
 pytestmark = pytest.mark.slow
 
-EMPTY = json.loads(SearchResponse.of(ToolAnswer("x", (), 0, "hybrid", Timings())).model_dump_json())
+EMPTY = json.loads(ToolSearchAnswer.of(ToolAnswer("x", (), 0, "hybrid", Timings()), "1").model_dump_json())
 BROKEN_LISTS: list[object] = [None, {}, [3], [{}]]
 
 
@@ -56,11 +56,11 @@ def test_an_invalid_address_is_refused_at_once(url: str) -> None:
     "body",
     [
         *(b"", b"<html>welcome</html>", b"3", b"null", b"{}", b"\xff", b"[" * 99999, b'[{"id": 3}]', b'"text"'),
-        *(json.dumps({**EMPTY, "tools": broken}).encode() for broken in BROKEN_LISTS),
+        *(json.dumps({**EMPTY, "results": broken}).encode() for broken in BROKEN_LISTS),
         json.dumps({**EMPTY, "metadata": {}}).encode(),
-        json.dumps({**EMPTY, "query": 3}).encode(),
-        json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "strategy_used": "magic"}}).encode(),
-        json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "final_count": 1, "degraded": "skills"}}).encode(),
+        json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "search_type": 3}}).encode(),
+        json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "index_version": None}}).encode(),
+        json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "degraded": "skills"}}).encode(),
     ],
     ids=lambda body: repr(body[:20]),
 )
@@ -78,9 +78,18 @@ async def test_an_answer_is_returned_parsed_and_as_json() -> None:
     assert (answer.query, answer.hits, data) == ("x", (), {**EMPTY, "new": 1})
 
 
-async def test_parts_that_failed_in_skill_matching_are_in_a_header() -> None:
-    async with serving(other_server(b"[]", headers={"X-Toolscript-Degraded": "embedding,skills"})) as url:
-        assert (await skills(url))[0] == SkillAnswer((), ("embedding", "skills"))
+async def test_an_unknown_strategy_is_not_an_answer() -> None:
+    body = json.dumps({**EMPTY, "metadata": {**EMPTY["metadata"], "strategy": "magic"}}).encode()
+    async with serving(other_server(body)) as url:
+        with pytest.raises(Unavailable, match="is not a service"):
+            await search(url)
+
+
+async def test_parts_that_failed_in_skill_matching_are_returned() -> None:
+    expected = SkillAnswer((), ("embedding", "skills"), "keyword", index="abc")
+    body = SkillSearchAnswer.of(expected, "1").model_dump_json().encode()
+    async with serving(other_server(body)) as url:
+        assert (await skills(url))[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -115,10 +124,11 @@ async def test_an_error_in_another_schema_is_not_from_a_service(status: int) -> 
 
 async def test_a_service_may_live_below_a_path() -> None:
     async def answer(request: Request) -> Response:
-        return Response(json.dumps({**EMPTY, "query": request.url.path}))
+        metadata = {**EMPTY["metadata"], "index_version": request.url.path}
+        return Response(json.dumps({**EMPTY, "metadata": metadata}))
 
     async with serving(Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])])) as url:
-        assert (await search(f"{url}/below/"))[0].query == "/below/api/v1/search"
+        assert (await search(f"{url}/below/"))[0].index == "/below/api/v1/tools/search"
 
 
 async def test_an_unreachable_service_is_unavailable_and_the_password_is_hidden() -> None:

@@ -31,6 +31,8 @@ class FoundChunks:
 
 
 class Exactness(StrEnum):
+    """Whether a count is exact, a lower bound or an estimate."""
+
     EXACT = "exact"
     AT_LEAST = "at_least"
     ABOUT = "about"

@@ -1,5 +1,7 @@
 """The weights of the ranking, and the calibration of its confidence."""
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -105,6 +107,12 @@ class RankingWeights:
         """The dense retriever's share of the common weight of both retrievers."""
         words = (1 - self.meaning) * SPARSE_SCALE
         return self.meaning / (self.meaning + words)
+
+    @property
+    def version(self) -> str:
+        """A short hash: answers of equal versions were ranked by equal weights."""
+        canonical = json.dumps(weights_to_json(self), sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
     def without(self, part: str) -> "RankingWeights":
         """Return the weights with one part off; if a retriever is off, the other gets all of their weight."""

@@ -418,7 +418,7 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
     hold_changes: bool = Field(default=False, description="Whether changed definitions wait for approval.")
     sync_config: str = Field(
         default="",
-        description="Config file with the MCP servers that `POST /api/v1/sync` may query; empty: none.",
+        description="Config file with the MCP servers that `POST /api/v1/jobs` may query; empty: none.",
     )
     search_type: SearchType = Field(
         default=SearchType.HYBRID,

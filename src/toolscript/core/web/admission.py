@@ -25,10 +25,11 @@ SMOOTHING = 0.1
 # The expected wait may be wrong; no request waits longer than this multiple of the limit.
 MAX_WAIT = 4.0
 ALWAYS_ADMITTED = frozenset({"/livez", "/readyz", "/search/health", "/metrics"})
-UPLOADS = ("PUT", "/documents")
+UPLOADS = frozenset({("PUT", "/api/v1/documents"), ("PUT", "/documents")})
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MCP_PATH = "/mcp"
-READS_THAT_POST = frozenset({"/api/v1/search", "/search", "/search_knowledge", MCP_PATH})
+# Searches of every resource, and of the aliases.
+SEARCH_SUFFIXES = ("/search", "/search_knowledge")
 
 # A log line per rejection would cost more than the rejection, under overload.
 LOG_EVERY_SECONDS = 1.0
@@ -193,9 +194,11 @@ class Kind(StrEnum):
 
 
 def kind_of(method: str, path: str) -> Kind | None:
-    if path in ALWAYS_ADMITTED or (method, path) == UPLOADS:
+    """Return the gate of a request; None if it needs none. A document's id may end like a search, so POST only."""
+    if path in ALWAYS_ADMITTED or (method, path) in UPLOADS:
         return None
-    return Kind.READ if method in READING_METHODS or path in READS_THAT_POST else Kind.WRITE
+    is_search = method == "POST" and path.endswith(SEARCH_SUFFIXES)
+    return Kind.READ if is_search or method in READING_METHODS or path == MCP_PATH else Kind.WRITE
 
 
 # Arguments: kind, path, and the seconds from the parsed request to the response.

@@ -3,7 +3,7 @@
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from toolscript.core.auth.model import Identity, Principal, Scope
@@ -16,12 +16,11 @@ from toolscript.core.errors import (
     envelope,
     envelope_of,
 )
+from toolscript.core.web.request_context import code_of_status, has_kinds
 
 SEND_HINT = "send Authorization: Bearer <token>"
 # An error code of RFC 6750, for the challenge in WWW-Authenticate.
 INSUFFICIENT_SCOPE = "insufficient_scope"
-# Of errors that FastAPI and Starlette raise themselves.
-_CODES_BY_STATUS = {404: "NOT_FOUND", **dict.fromkeys((405, 413, 415), "VALIDATION_ERROR")}
 
 
 def require_scope(client: Principal | Identity, scope: Scope) -> None:
@@ -48,13 +47,17 @@ def refusal_headers(status: int, error: ToolscriptError, **more: str) -> dict[st
 
 
 class ErrorBody(BaseModel):
-    code: str
-    message: str
-    details: dict[str, object]
+    """An error for people and programs."""
+
+    code: str = Field(description="The kind of error, for programs.")
+    message: str = Field(description="What went wrong, for people.")
+    details: dict[str, object] = Field(description="Facts such as `field`, `hint` and `retry_after_seconds`.")
 
 
 class ErrorEnvelope(BaseModel):
-    error: ErrorBody
+    """The one shape of an error."""
+
+    error: ErrorBody = Field(description="The error.")
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
@@ -71,7 +74,8 @@ def install_error_handlers(app: FastAPI) -> None:
         if isinstance(error, SetupError):
             # A client would retry a 503, but only an administrator can change this one.
             error.details.setdefault("retryable", False)
-        return JSONResponse(envelope_of(error), status, _state_headers(request) | refusal_headers(status, error))
+        body = envelope_of(error, by_kind=has_kinds(request.url.path))
+        return JSONResponse(body, status, _state_headers(request) | refusal_headers(status, error))
 
     @app.exception_handler(RequestValidationError)
     async def handle_validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -90,7 +94,7 @@ def install_error_handlers(app: FastAPI) -> None:
             return await handle_validation_error(
                 request, RequestValidationError([{"loc": ("body",), "msg": "is not JSON"}])
             )
-        code = _CODES_BY_STATUS.get(error.status_code, "INTERNAL_ERROR")
+        code = code_of_status(request.url.path, error.status_code)
         headers = (_allow_header(app, request) or error.headers) if error.status_code == 405 else error.headers
         response_headers = {**_state_headers(request), **(headers or {})}
         return JSONResponse(envelope(code, str(error.detail)), error.status_code, response_headers)

@@ -39,6 +39,7 @@ _FACTS = structlog.stdlib.ExtraAdder(
         "client",
         "response_bytes",
         "query",
+        "query_id",
         "result_count",
         "latency_ms",
     )

@@ -1,22 +1,49 @@
-"""Content negotiation and routes with templated paths."""
+"""Pages of lists with opaque cursors, content negotiation, and routes with templated paths."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from fastapi import Path, Query
+from pydantic import BaseModel, Field
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from toolscript.core.items import MAX_ID
+from toolscript.core.web.cursors import Key, decode_cursor, encode_cursor
+
+# Part of this module for all that may import FastAPI.
+__all__ = ["decode_cursor", "encode_cursor"]
 
 MAX_LIMIT = 200
 USUAL = 50
+# A key of several hundred characters fits, of any script.
+MAX_CURSOR = 4_000
 
 NumberInPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Its id.")]
 AfterNumber = Annotated[int, Query(ge=0, le=MAX_ID, description="`next` of the previous page.")]
+Cursor = Annotated[
+    str, Query(max_length=MAX_CURSOR, description="`next_cursor` of the previous page; empty for the first page.")
+]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of entries of the page.")]
 
 ANY = "*/*"
+
+Shown = TypeVar("Shown")
+
+
+class Page(BaseModel, Generic[Shown]):
+    """One page of a list. Every list of the API has this shape."""
+
+    results: list[Shown] = Field(description="The entries of this page.")
+    next_cursor: str | None = Field(description="`cursor` of the next page; null on the last one.")
+
+    @classmethod
+    def of(
+        cls, entries: Sequence[Any], limit: int, show: Callable[[Any], Shown], key: Callable[[Any], Key]
+    ) -> Self:
+        """Build a page. `entries` has one more than `limit` if there is a next page; `key` is its position."""
+        following = encode_cursor(key(entries[limit - 1])) if len(entries) > limit else None
+        return cls.model_construct(results=[show(entry) for entry in entries[:limit]], next_cursor=following)
 
 
 def preferred(accepts: Sequence[str], offered: Sequence[str]) -> str:

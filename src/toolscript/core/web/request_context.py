@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolscript.core.errors import envelope
@@ -34,7 +35,40 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
+# Of errors that FastAPI, Starlette and the middleware raise themselves: on resource paths, and on the others.
+_KINDS_BY_STATUS = {
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    408: "TIMEOUT",
+    413: "TOO_LARGE",
+    415: "UNSUPPORTED",
+}
+_CODES_BY_STATUS = {404: "NOT_FOUND", **dict.fromkeys((405, 408, 413, 415), "VALIDATION_ERROR")}
+
+# Facts that handlers put into the state of a request, for its log line.
+FACTS_OF_HANDLERS = ("tenant", "query_id")
+
+API_PREFIX = "/api/v1"
+# Paths of the source documents below the prefix.
+_ALIASES = f"{API_PREFIX}/search"
+
 logger = logging.getLogger("toolscript.http")
+
+
+def has_kinds(path: str) -> bool:
+    """Return whether errors of a path have a code per kind; the aliases keep the codes of API-003."""
+    return path.startswith(f"{API_PREFIX}/") and not (path == _ALIASES or path.startswith(f"{_ALIASES}/"))
+
+
+def code_of_status(path: str, status: int) -> str:
+    codes = _KINDS_BY_STATUS if has_kinds(path) else _CODES_BY_STATUS
+    return codes.get(status, "INTERNAL_ERROR")
+
+
+def new_query_id(request: Request) -> str:
+    """Return the id of a search; it is in its answer, and in the log line of its request."""
+    query_id = request.state.query_id = str(uuid.uuid4())
+    return query_id
 
 
 class RequestContext:
@@ -69,7 +103,7 @@ class RequestContext:
         except _TooLarge:
             headers = scope["state"].get("rate_headers", {})
             message = f"a request is at most {body.max_bytes >> 10} KiB"
-            await response.fail(413, "VALIDATION_ERROR", message, headers)
+            await response.fail(413, code_of_status(scope["path"], 413), message, headers)
         except Exception:
             logger.exception("unexpected error")
             await response.fail(500, "INTERNAL_ERROR", "something unexpected went wrong on our side")
@@ -82,8 +116,7 @@ class RequestContext:
             "client": _client(scope),
             "response_bytes": response.sent,
         }
-        if tenant := scope["state"].get("tenant"):
-            facts["tenant"] = tenant
+        facts |= {name: scope["state"][name] for name in FACTS_OF_HANDLERS if scope["state"].get(name)}
         logger.info("request", extra=facts)
 
 

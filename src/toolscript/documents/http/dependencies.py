@@ -1,18 +1,27 @@
-"""Dependencies of the document routes, and the media types of a response."""
+"""Dependencies of the document routes, the media types of a response, and errors in the terms of /api/v1."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
+from fastapi import Request, Response
+
 from toolscript.core.auth.model import Principal
-from toolscript.core.errors import SetupError
+from toolscript.core.errors import NotFound, SetupError, ToolscriptError
 from toolscript.core.health import CheckHealth, Health, PartHealth
 from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.results import DocumentKey
 from toolscript.core.web.auth import Authenticate
+from toolscript.core.web.cursors import decode_cursor, not_a_cursor
+from toolscript.core.web.request_context import has_kinds
 from toolscript.documents.http.upload_limits import UploadSlots
 from toolscript.documents.model.answer import DocumentAnswer
-from toolscript.documents.model.document import Document, PutResult, StoredDocument
+from toolscript.documents.model.document import Document, DocumentHeader, PutResult, StoredDocument
+from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.query import DocumentQuery
+from toolscript.documents.tenants import TenantUsage
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
 
@@ -49,9 +58,30 @@ class DocumentStore(Protocol):
     async def put(self, principal: Principal, documents: Sequence[Document], /) -> Sequence[PutResult]: ...
     async def remove(self, principal: Principal, ids: Sequence[str], /) -> Sequence[str]: ...
     async def document(self, principal: Principal, document_id: str, /) -> StoredDocument: ...
+    async def page(
+        self, principal: Principal, after: DocumentKey, limit: int, filters: Filters, /
+    ) -> Sequence[DocumentHeader]: ...
+
+
+class ListsTenants(Protocol):
+    async def page(self, after: str, limit: int, /) -> Sequence[TenantUsage]: ...
+    async def tenant(self, name: str, /) -> TenantUsage: ...
 
 
 def _ignore(*_: object, **__: object) -> None: ...
+
+
+async def _refuse(*_: object, **__: object) -> NoReturn:
+    raise SetupError(NOT_SET_UP, hint=f"ask the operator to {SET_UP_HINT}")
+
+
+async def _refuse_client(request: Request, _: Response) -> NoReturn:
+    hint = f"ask the operator to {SET_UP_HINT}" if has_kinds(request.url.path) else SET_UP_HINT
+    raise SetupError(NOT_SET_UP, hint=hint)
+
+
+class _NotSetUp:
+    search = put = remove = document = page = tenant = staticmethod(_refuse)
 
 
 @dataclass(frozen=True)
@@ -72,14 +102,7 @@ class DocumentRoutes:
     default: SearchType = SearchType.HYBRID
     streams: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_STREAMS, MAX_STREAMS_PER_TENANT))
     short_puts: UploadSlots = field(default_factory=lambda: UploadSlots(MAX_SHORT, MAX_SHORT_PER_TENANT))
-
-
-async def _refuse(*_: object, **__: object) -> NoReturn:
-    raise SetupError(NOT_SET_UP, hint=SET_UP_HINT)
-
-
-class _NotSetUp:
-    search = put = remove = document = staticmethod(_refuse)
+    tenants: ListsTenants = field(default_factory=_NotSetUp)
 
 
 async def _no_health() -> Health:
@@ -87,4 +110,38 @@ async def _no_health() -> Health:
 
 
 # For a service without documents: the routes exist, and respond with what is missing.
-ABSENT = DocumentRoutes(_NotSetUp(), _NotSetUp(), _refuse, _no_health)
+ABSENT = DocumentRoutes(_NotSetUp(), _NotSetUp(), _refuse_client, _no_health)
+
+
+def position_of(cursor: str, shape: re.Pattern[str]) -> str:
+    """Return the key in a cursor. Clients can send any text, also what no engine takes as a key."""
+    key = decode_cursor(cursor, "")
+    if key and not shape.fullmatch(key):
+        raise not_a_cursor()
+    return key
+
+
+# Fields of a query by their names under /api/v1; those that are not here have one name.
+_FIELDS = {"top_k": "limit"}
+_RERANK_HINT = "leave out `rerank`, or ask the operator to set"
+
+
+@contextmanager
+def resource_errors(is_resource: bool = True) -> Iterator[None]:
+    """Word errors for clients of /api/v1 and MCP; those of the aliases stay as they are."""
+    try:
+        yield
+    except ToolscriptError as error:
+        if is_resource:
+            _reword(error)
+        raise
+
+
+def _reword(error: ToolscriptError) -> None:
+    name = error.details.get("field")
+    if name in _FIELDS:
+        error.details["field"] = _FIELDS[str(name)]
+    if isinstance(error, NotFound):
+        error.hint = "GET /api/v1/documents lists the documents, POST /api/v1/documents/search finds some"
+    elif name == "rerank":
+        error.hint = f"{_RERANK_HINT} {error.hint.removeprefix('set ')}"

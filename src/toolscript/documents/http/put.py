@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pydantic import BaseModel
+
 from toolscript.core.errors import InvalidRequest, ToolscriptError, envelope_of
 from toolscript.documents.model.document import Document, PutOutcome, PutResult, parse_line, refusal
-from toolscript.documents.schemas import PutCounts, PutResultShown
+from toolscript.documents.schemas import PutCounts
 
 MAX_LINE = 4 * 1024 * 1024
 # Limit of one request, compressed and uncompressed.
@@ -35,6 +37,8 @@ MAX_RESULT_BYTES = 16 * 1024 * 1024
 LINES_AT_ONCE = 500
 
 Put = Callable[[Sequence[Document]], Awaitable[Sequence[PutResult]]]
+# Arguments: the result, and its line in a body of lines.
+ShowResult = Callable[[PutResult, int | None], BaseModel]
 
 
 @dataclass(frozen=True)
@@ -162,9 +166,10 @@ class Entry:
 class UploadWriter:
     """Writes the documents of one request. It holds at most one batch, and the results of the rest."""
 
-    def __init__(self, put: Put, written: Callable[[Sequence[PutResult]], None]) -> None:
+    def __init__(self, put: Put, written: Callable[[Sequence[PutResult]], None], show: ShowResult) -> None:
         self._put = put
         self._written = written
+        self._show = show
         self._batch: list[Entry] = []
         self._held_bytes = 0
         self._results: list[str] = []
@@ -206,7 +211,7 @@ class UploadWriter:
 
     def _note(self, result: PutResult, line: int | None) -> None:
         self._counts[result.outcome] += 1
-        text = PutResultShown.of(result, line).model_dump_json(exclude_unset=True)
+        text = self._show(result, line).model_dump_json(exclude_unset=True)
         self._results.append(text)
         self._result_bytes += len(text)
 
@@ -244,11 +249,13 @@ async def _entry(line: Line) -> Entry:
     return Entry(parsed, len(line.data), line.number)
 
 
-def response_lines(writing: UploadWriter, stopped: ToolscriptError | None) -> Iterator[str]:
+def response_lines(writing: UploadWriter, stopped: ToolscriptError | None, *, by_kind: bool) -> Iterator[str]:
     """Yield a line for each document, and a last one with the counts, and with the error that ended it early."""
     results = writing.results
     for index in range(0, len(results), LINES_AT_ONCE):
         yield "".join(f"{result}\n" for result in results[index : index + LINES_AT_ONCE])
     counts = writing.counts.model_dump_json()
-    error = "" if stopped is None else f',"error":{json.dumps(envelope_of(stopped)["error"], default=str)}'
+    error = ""
+    if stopped is not None:
+        error = f',"error":{json.dumps(envelope_of(stopped, by_kind=by_kind)["error"], default=str)}'
     yield f'{{"counts":{counts}{error}}}\n'

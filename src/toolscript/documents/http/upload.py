@@ -1,24 +1,25 @@
-"""PUT, GET and DELETE /documents: streamed bodies, one document, or many."""
+"""PUT of documents: bodies as JSON or as lines, compressed or not, and how they are answered."""
 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, HTTPException, Path, Request, Response
+from fastapi import HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from toolscript.core.auth.model import Principal
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.web.auth import CurrentPrincipal
-from toolscript.core.web.errors import ErrorEnvelope, documented
+from toolscript.core.web.errors import documented
+from toolscript.core.web.request_context import has_kinds
 from toolscript.documents.http.dependencies import JSON, LINES, DocumentRoutes
 from toolscript.documents.http.put import (
     MAX_DOCUMENTS,
     Entry,
+    ShowResult,
     UploadWriter,
     bounded,
     lines_of,
@@ -27,15 +28,10 @@ from toolscript.documents.http.put import (
     write_lines,
 )
 from toolscript.documents.http.upload_limits import TimedBody
-from toolscript.documents.model.document import MAX_ID, parse_document
-from toolscript.documents.schemas import DocumentShown, DocumentsPut, DocumentsRemoved, DocumentsToRemove
+from toolscript.documents.model.document import parse_document
 
 MAX_JSON_BYTES = 1024 * 1024
 CLOSE_CONNECTION = {"Connection": "close"}
-DOCUMENTS_PATH = "/documents"
-DOCUMENT_PATH = f"{DOCUMENTS_PATH}/{{document_id:path}}"
-MAX_REMOVAL_BYTES = 4 * 1024 * 1024
-MAX_REMOVED_AT_ONCE = 250
 
 Json = dict[str, object]
 
@@ -57,7 +53,7 @@ _DOCUMENTS = {
     "required": ["documents"],
     "additionalProperties": False,
 }
-_BODY = {
+PUT_BODY = {
     "requestBody": {
         "required": True,
         "content": {
@@ -66,41 +62,35 @@ _BODY = {
         },
     }
 }
-ANSWERS: dict[int | str, dict[str, Any]] = {
+PUT_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"content": {LINES: {"schema": {"type": "string"}}}},
     **documented(401, 403, 415, 422, 429, 500, 503),
-}
-_ANSWERS_OF_ONE: dict[int | str, dict[str, Any]] = {
-    **documented(401, 403, 404, 422, 429, 500, 503),
-    503: {
-        "model": ErrorEnvelope,
-        "description": "A part does not respond, or the document is being written, or its write was interrupted.",
-    },
-}
-_ANSWERS_OF_REMOVAL: dict[int | str, dict[str, Any]] = {
-    **documented(401, 403, 404, 422, 429, 500, 503),
-    404: {"model": ErrorEnvelope, "description": "The id contains a line break, which is never valid."},
 }
 
 logger = logging.getLogger(__name__)
 
 
-async def receive_upload(documents: DocumentRoutes, principal: Principal, request: Request) -> Response:
+async def receive_upload(
+    documents: DocumentRoutes, principal: Principal, request: Request, show: ShowResult
+) -> Response:
+    """Write the documents of a request, whose results `show` renders."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (JSON, LINES):
         raise HTTPException(415, f"the content type must be {JSON} or {LINES}")
     slots = documents.streams if kind == LINES else documents.short_puts
     async with slots.turn(principal.tenant):
-        upload = _Upload(documents, principal, request)
+        upload = _Upload(documents, principal, request, show)
         return await upload.answer(upload.lines if kind == LINES else upload.json)
 
 
 class _Upload:
-    def __init__(self, documents: DocumentRoutes, principal: Principal, request: Request) -> None:
+    def __init__(
+        self, documents: DocumentRoutes, principal: Principal, request: Request, show: ShowResult
+    ) -> None:
         self._request = request
         self._put_failed = documents.put_failed
         self._writing = UploadWriter(
-            partial(documents.service.put, principal), partial(documents.written, principal)
+            partial(documents.service.put, principal), partial(documents.written, principal), show
         )
         self._received = TimedBody(request.stream())
 
@@ -135,7 +125,8 @@ class _Upload:
             self._report(stopped)
         headers = CLOSE_CONNECTION if self._received.gave_up else None
         # After an early stop, the rest of the body is read and discarded while this is sent.
-        return StreamingResponse(response_lines(self._writing, stopped), media_type=LINES, headers=headers)
+        lines = response_lines(self._writing, stopped, by_kind=has_kinds(self._request.url.path))
+        return StreamingResponse(lines, media_type=LINES, headers=headers)
 
     def _body(self) -> AsyncIterator[bytes]:
         packing = self._request.headers.get("content-encoding", "identity").strip().lower()
@@ -181,69 +172,3 @@ def _parse_list(body: bytes) -> list[object]:
             details={"field": "documents"},
         )
     return data["documents"]
-
-
-IdInPath = Annotated[
-    str,
-    Path(min_length=1, max_length=MAX_ID, description="Id of the document, percent-encoded, slashes included."),
-]
-
-
-def add_writing(router: APIRouter, documents: DocumentRoutes) -> None:
-    @router.put(
-        DOCUMENTS_PATH,
-        response_model=DocumentsPut,
-        responses=ANSWERS,
-        openapi_extra=_BODY,
-        summary="Put documents",
-    )
-    async def put_documents(request: Request, principal: CurrentPrincipal) -> Response:
-        """Adds documents, or replaces those with the same ids. Unchanged documents cost nothing.
-
-        `application/json` is limited to 1 MiB. `application/x-ndjson` has one document per line of up to 4 MiB, at
-        most 50,000 documents in 200,000 lines and 1 GiB; the response, sent after the whole body was read, has a
-        line for each document, and a last one with `counts`, and with `error` if it ended early. A refused
-        document does not affect the others. `Content-Encoding: gzip` is supported. A request may take an hour, and
-        may pause for at most a minute. Few uploads run at once, others wait: 429 and 503 have a `Retry-After` if
-        the wait was too long.
-        """
-        return await receive_upload(documents, principal, request)
-
-    @router.delete(
-        DOCUMENTS_PATH,
-        responses=documented(401, 403, 422, 429, 500, 503),
-        summary="Remove documents",
-    )
-    async def remove_documents(request: DocumentsToRemove, principal: CurrentPrincipal) -> DocumentsRemoved:
-        return await _remove(documents, principal, request.ids)
-
-    @router.delete(
-        DOCUMENT_PATH,
-        responses=_ANSWERS_OF_REMOVAL,
-        summary="Remove one document",
-    )
-    async def remove_document(document_id: IdInPath, principal: CurrentPrincipal) -> DocumentsRemoved:
-        """An unknown id is `missing`, and not an error."""
-        return await _remove(documents, principal, [document_id])
-
-
-def add_reading(router: APIRouter, documents: DocumentRoutes) -> None:
-    @router.get(
-        DOCUMENT_PATH,
-        responses=_ANSWERS_OF_ONE,
-        summary="One document",
-    )
-    async def get_document(document_id: IdInPath, principal: CurrentPrincipal) -> DocumentShown:
-        """Returns a document as it was put, with the metadata fields that the tenant's plan allows."""
-        return DocumentShown.of(await documents.service.document(principal, document_id))
-
-
-async def _remove(documents: DocumentRoutes, principal: Principal, ids: Sequence[str]) -> DocumentsRemoved:
-    distinct = list(dict.fromkeys(ids))
-    removed: set[str] = set()
-    for index in range(0, len(distinct), MAX_REMOVED_AT_ONCE):
-        removed |= set(await documents.service.remove(principal, distinct[index : index + MAX_REMOVED_AT_ONCE]))
-    return DocumentsRemoved.model_construct(
-        deleted=[id_ for id_ in distinct if id_ in removed],
-        missing=[id_ for id_ in distinct if id_ not in removed],
-    )

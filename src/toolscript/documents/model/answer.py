@@ -34,8 +34,11 @@ class DocumentHit:
 
 @dataclass(frozen=True)
 class DocumentAnswer:
+    """`index_version` is the name of the index that was searched."""
+
     hits: Sequence[DocumentHit]
     total: Total
     next_cursor: str = ""
     degraded: tuple[str, ...] = ()
     reranked_by: str = ""
+    index_version: str = ""

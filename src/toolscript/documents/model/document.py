@@ -65,7 +65,10 @@ class Document:
 
 @dataclass(frozen=True)
 class DocumentHeader:
-    """The stored part of a document beside its chunks. Until it is `complete` it is still being written."""
+    """The stored part of a document beside its chunks. Until it is `complete` it is still being written.
+
+    `version` counts microseconds since 1970, by the clock of the writer; a later state always has a higher one.
+    """
 
     key: DocumentKey
     id: str
@@ -78,15 +81,18 @@ class DocumentHeader:
 
 @dataclass(frozen=True)
 class StoredDocument:
-    """A document as a client reads it back."""
+    """A document as a client reads it back. `version` is that of its header."""
 
     id: str
     text: str
     metadata: JsonObject
     passages: tuple[TextChunk, ...] = ()
+    version: int = 0
 
 
 class PutOutcome(StrEnum):
+    """What became of a document that was put."""
+
     CREATED = "created"
     UPDATED = "updated"
     UNCHANGED = "unchanged"

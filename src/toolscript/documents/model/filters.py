@@ -41,6 +41,8 @@ _MOMENT = re.compile(
 
 
 class Op(StrEnum):
+    """How a condition compares the values of a field."""
+
     EQ = "eq"
     NE = "ne"
     LT = "lt"

@@ -105,29 +105,43 @@ class KnowledgeHit:
 
 @dataclass(frozen=True)
 class KnowledgeAnswer:
-    """`degraded` lists the parts that failed; `search_type` is the type that ran."""
+    """`degraded` lists the parts that failed; `search_type` is the type that ran.
+
+    `index_version` is the fingerprint of both collections that answered.
+    """
 
     query: str
     hits: Sequence[KnowledgeHit] = ()
     search_type: SearchType = SearchType.HYBRID
     took_ms: float = 0.0
     degraded: tuple[str, ...] = ()
+    index_version: str = ""
 
 
 @dataclass(frozen=True)
 class PassageAnswer:
-    """Chunks in reading order, around the requested one."""
+    """Chunks in reading order, around the requested `chunk`."""
 
     source: Source
+    chunk: Chunk
     chunks: Sequence[Chunk]
+
+    @property
+    def before(self) -> list[Chunk]:
+        return [neighbour for neighbour in self.chunks if neighbour.number < self.chunk.number]
+
+    @property
+    def after(self) -> list[Chunk]:
+        return [neighbour for neighbour in self.chunks if neighbour.number > self.chunk.number]
 
 
 @dataclass(frozen=True)
 class SourcesAnswer:
-    """`next_after` is empty on the last page."""
+    """`next_after` is empty after a page that is not full; `has_more` tells whether it leads to another source."""
 
     sources: Sequence[Source] = field(default=())
     next_after: str = ""
+    has_more: bool = False
 
 
 def shows_both(requested: bool | None, search_type: SearchType) -> bool:

@@ -70,7 +70,7 @@ class JobRunner:
         if self._open_count >= self._capacity:
             raise Unavailable(
                 f"{self._open_count} syncs are running or waiting, and the queue is full",
-                hint="try again once one of them has ended: GET /api/v1/sync",
+                hint="try again once one of them has ended: GET /api/v1/jobs",
                 details={"running_or_waiting": self._open_count, "retry_after_seconds": RETRY_SECONDS},
             )
 

@@ -1,8 +1,9 @@
-"""POST /api/v1/search, and its single stages: GET /api/v1/search/skills and GET /api/v1/search/tools."""
+"""Tool and skill search: POST /api/v1/tools/search and /api/v1/skills/search, and the aliases /api/v1/search."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
@@ -10,13 +11,20 @@ from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_search_type
 from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import QUERY_TEXT, json_response
+from toolscript.core.web.request_context import new_query_id
 from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
 from toolscript.tools.model.query import MAX_SKILLS, USUAL, SkillQuery, Strategy, ToolQuery
 from toolscript.tools.schemas.search import (
     SEARCH_TYPE,
+    SkillMatch,
+    SkillSearchAnswer,
+    SkillSearchRequest,
+    ToolSearchAnswer,
+    ToolSearchRequest,
+)
+from toolscript.tools.schemas.search_aliases import (
     SearchRequest,
     SearchResponse,
-    SkillMatch,
     SkillsFound,
     ToolFound,
     ToolsFound,
@@ -38,6 +46,7 @@ Text = Annotated[
     str,
     Query(description="What the tool should do, in plain words.", json_schema_extra=dict[str, Any](QUERY_TEXT)),
 ]
+SearchTypeInQuery = Annotated[SearchType | None, Query(description=SEARCH_TYPE)]
 
 
 class SearchesCatalog(Protocol):
@@ -45,66 +54,114 @@ class SearchesCatalog(Protocol):
     async def skills(self, query: SkillQuery) -> SkillAnswer: ...
 
 
+@dataclass(frozen=True)
+class SearchService:
+    """`default` is the search type of requests without one."""
+
+    catalog: SearchesCatalog
+    default: SearchType = SearchType.HYBRID
+
+
 def tool_search_routes(
     search: SearchesCatalog, checked: type[APIRoute] = APIRoute, default: SearchType = SearchType.HYBRID
 ) -> APIRouter:
     """`checked` routes authenticate and rate-limit; `default` is the search type of requests without one."""
-    router = APIRouter(prefix="/api/v1/search", tags=["tools"], route_class=checked)
+    router, service = APIRouter(prefix="/api/v1", route_class=checked), SearchService(search, default)
+    _resources(router, service)
+    _search_alias(router, service)
+    _skill_alias(router, service)
+    _tool_alias(router, service)
+    return router
 
-    @router.post("", response_model=SearchResponse, responses=ANSWERS, summary="Search tools")
-    async def search_tools(request: SearchRequest) -> Response:
-        answer = await search.search(request.as_query(default))
+
+def _resources(router: APIRouter, service: SearchService) -> None:
+    @router.post(
+        "/tools/search",
+        tags=["tools"],
+        response_model=ToolSearchAnswer,
+        responses=ANSWERS,
+        summary="Search tools, routed by skills",
+    )
+    async def search_tools(request: Request, body: ToolSearchRequest) -> Response:
+        query_id = new_query_id(request)
+        answer = await service.catalog.search(body.as_query(service.default))
+        return _json(ToolSearchAnswer.of(answer, query_id), answer.degraded)
+
+    @router.post(
+        "/skills/search",
+        tags=["skills"],
+        response_model=SkillSearchAnswer,
+        responses=ANSWERS,
+        summary="Search skills: the first stage of a tool search alone",
+    )
+    async def search_skills(request: Request, body: SkillSearchRequest) -> Response:
+        query_id = new_query_id(request)
+        answer = await service.catalog.skills(body.as_query(service.default))
+        return _json(SkillSearchAnswer.of(answer, query_id), answer.degraded)
+
+
+def _search_alias(router: APIRouter, service: SearchService) -> None:
+    @router.post(
+        "/search", tags=["tools"], response_model=SearchResponse, responses=ANSWERS, summary="Search tools"
+    )
+    async def search_catalog_alias(request: SearchRequest) -> Response:
+        """Alias of `POST /api/v1/tools/search` with its own field names."""
+        answer = await service.catalog.search(request.as_query(service.default))
         return _json(SearchResponse.of(answer), answer.degraded)
 
+
+def _skill_alias(router: APIRouter, service: SearchService) -> None:
     @router.get(
-        "/skills",
+        "/search/skills",
+        tags=["skills"],
         response_model=list[SkillMatch],
         responses=ANSWERS,
         summary="The skill stage alone: at most `limit` skills, by vector first",
     )
-    async def search_skills(
+    async def search_catalog_skills_alias(
         query: Text,
         limit: Annotated[int, Query(ge=1, le=MAX_SKILLS, description="Maximum number of skills.")] = 5,
         threshold: Annotated[
             float, Query(ge=0, le=1, description="Minimum similarity of a skill matched by vector.")
         ] = USUAL.skill,
-        search_type: Annotated[SearchType | None, Query(description=SEARCH_TYPE)] = None,
+        search_type: SearchTypeInQuery = None,
     ) -> Response:
-        answer = await search.skills(
-            SkillQuery(query, limit, threshold, resolve_search_type(search_type, default))
-        )
+        """Alias of `POST /api/v1/skills/search` with its own field names: the answer is a bare list."""
+        search_type = resolve_search_type(search_type, service.default)
+        answer = await service.catalog.skills(SkillQuery(query, limit, threshold, search_type))
         return _json(SkillsFound.of(answer.skills), answer.degraded)
 
+
+def _tool_alias(router: APIRouter, service: SearchService) -> None:
     @router.get(
-        "/tools",
+        "/search/tools",
+        tags=["tools"],
         response_model=list[ToolFound],
         responses=ANSWERS,
         summary="Search all items, or those of named skills",
     )
-    async def search_tools_only(
+    async def search_catalog_tools_alias(
         query: Text,
         skill_ids: Annotated[str, Query(description="Only items of any of these skills, comma-separated.")] = "",
         item_type: Annotated[ItemKind | None, Query(description="Only items of this kind.")] = None,
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of items.")] = 10,
         threshold: Annotated[float, Query(ge=0, le=1, description="Minimum similarity.")] = USUAL.tool,
-        search_type: Annotated[SearchType | None, Query(description=SEARCH_TYPE)] = None,
+        search_type: SearchTypeInQuery = None,
     ) -> Response:
+        """Alias of `POST /api/v1/tools/search` with its own field names: the answer is a bare list."""
         skills = tuple(skill.strip() for skill in skill_ids.split(",") if skill.strip())
-        answer = await search.search(
-            ToolQuery(
-                query,
-                item_type,
-                limit,
-                threshold,
-                resolve_search_type(search_type, default),
-                Strategy.DIRECT,
-                include_schemas=False,
-                skill_ids=skills,
-            )
+        tool_query = ToolQuery(
+            query,
+            item_type,
+            limit,
+            threshold,
+            resolve_search_type(search_type, service.default),
+            Strategy.DIRECT,
+            include_schemas=False,
+            skill_ids=skills,
         )
+        answer = await service.catalog.search(tool_query)
         return _json(ToolsFound.of(answer), answer.degraded)
-
-    return router
 
 
 def _json(body: BaseModel, degraded: tuple[str, ...]) -> Response:

@@ -5,15 +5,15 @@ An agent pays for every token: the results are the subsets of the HTTP responses
 
 from typing import Any
 
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from toolscript.core.items import MAX_ID, ItemKind, JsonObject
 from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, list_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.web.fields import list_of_model, output_schema, subset
 from toolscript.tools.model.query import MAX_SKILLS, USUAL
-from toolscript.tools.schemas.search import EnrichedTool, Metadata
-from toolscript.tools.schemas.skills import SkillPage, SkillShown
+from toolscript.tools.schemas.search_aliases import EnrichedTool, Metadata
+from toolscript.tools.schemas.skills import SkillShown
 
 SEARCH_TOOLS = "search_tools"
 DESCRIBE_TOOL = "describe_tool"
@@ -53,7 +53,11 @@ DescribedTools = create_model("DescribedTools", tools=list_of_model(DescribedToo
 SkillSummary = subset(
     "SkillSummary", SkillShown, ("id", "name", "description", "parent_domain", "keywords", "tool_count")
 )
-SkillSummaries = subset("SkillSummaries", SkillPage, ("next",), skills=list_of_model(SkillSummary))
+SkillSummaries = create_model(
+    "SkillSummaries",
+    skills=list_of_model(SkillSummary),
+    next=(str | None, Field(description="`after` of the next page; null at the end.")),
+)
 
 _SEARCH: JsonObject = {
     "name": SEARCH_TOOLS,

@@ -27,7 +27,7 @@ from toolscript.tools.mcp.definitions import (
 from toolscript.tools.model.answer import ToolAnswer, ToolHit
 from toolscript.tools.model.query import USUAL, ToolQuery
 from toolscript.tools.ports import ListsSkills, ReadsItems, SearchesTools
-from toolscript.tools.schemas.search import EnrichedTool
+from toolscript.tools.schemas.search_aliases import EnrichedTool
 from toolscript.tools.schemas.skills import SkillShown
 
 

@@ -109,7 +109,8 @@ class ToolAnswer:
     best item, None when a single retriever was requested; `unmatched` are the words that no candidate has.
     `strategy_used` is the strategy that actually ran; `skill_ids_used` are the skills whose items were searched,
     None for all items. About `unskilled_count` items are in no skill, and only a search of all items can find
-    them; None when the index did not answer.
+    them; None when the index did not answer. `index` is the fingerprint of the index version that answered, and
+    `weights_version` that of the ranking weights, None when a single retriever was requested.
     """
 
     query: str
@@ -127,9 +128,16 @@ class ToolAnswer:
     skill_ids_used: tuple[str, ...] | None = None
     unskilled_count: int | None = None
     absence: WhyNotAnswer | None = None
+    weights_version: str | None = None
 
 
 @dataclass(frozen=True)
 class SkillAnswer:
+    """`index` is the fingerprint of the index version that answered."""
+
     skills: tuple[MatchedSkill, ...]
     degraded: tuple[str, ...] = ()
+    search_type_used: str = "hybrid"
+    # It differs between two equal searches.
+    took_ms: float = field(default=0.0, compare=False)
+    index: str = ""

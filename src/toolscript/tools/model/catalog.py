@@ -134,7 +134,7 @@ def _canonical(value: object) -> str:
 
 
 def unknown_change(change_id: int) -> NotFound:
-    hint = "see which there are with `toolscript changes list`"
+    hint = "`toolscript changes list` and GET /api/v1/changes list what is there"
     return NotFound(f"there is no change {change_id}", hint=hint, details={"change_id": change_id})
 
 
@@ -142,7 +142,7 @@ def not_held(change: ItemChange) -> Conflict:
     by = f" by {change.reviewed_by}" if change.reviewed_by else ""
     return Conflict(
         f"change {change.id} is not held: it is {change.state}{by}",
-        hint="`toolscript changes list --state held` lists the held ones",
+        hint="`toolscript changes list --state held` and GET /api/v1/changes?state=held list the held ones",
         details={"change_id": change.id, "state": str(change.state)},
     )
 
@@ -193,6 +193,8 @@ class IndexVersion:
 
 
 class JobState(StrEnum):
+    """State of a job. `interrupted`: its process ended or sends no heartbeat; start it again."""
+
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
@@ -228,5 +230,5 @@ class JobProgress:
 
 
 def unknown_job(job_id: int) -> NotFound:
-    hint = f"jobs are kept until {MAX_JOBS_KEPT:,} later ones have come; post the sync again"
-    return NotFound(f"there is no sync job {job_id}", hint=hint, details={"job_id": job_id})
+    hint = f"jobs are kept until {MAX_JOBS_KEPT:,} later ones have come; post it to /api/v1/jobs again"
+    return NotFound(f"there is no job {job_id}", hint=hint, details={"job_id": job_id})

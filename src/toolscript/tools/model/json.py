@@ -1,6 +1,7 @@
 """Parses the service's HTTP responses for a client. Invalid data raises."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolscript.core.items import ItemKind, Schemas
@@ -9,6 +10,7 @@ from toolscript.tools.model.answer import (
     Explanation,
     MatchedBy,
     MatchedSkill,
+    SkillAnswer,
     Timings,
     ToolAnswer,
     ToolHit,
@@ -19,29 +21,42 @@ from toolscript.tools.model.query import Strategy
 Json = Mapping[str, Any]
 
 
-def answer_from_json(data: Json) -> ToolAnswer:
+def answer_from_json(data: Json, query: str) -> ToolAnswer:
+    """Parse the answer to this query."""
     metadata: Json = data["metadata"]
-    used, unskilled = metadata["skill_ids_used"], metadata["unskilled_count"]
+    used, unskilled, weights = metadata["skill_ids"], metadata["unskilled_count"], metadata["weights_version"]
     return ToolAnswer(
-        query=_text(data["query"]),
-        hits=tuple(map(_hit, _list(data["tools"]))),
-        candidate_count=int(metadata["stage2_candidate_count"]),
-        search_type_used=_text(metadata["search_type_used"]),
+        query=query,
+        hits=tuple(map(_hit, _list(data["results"]))),
+        candidate_count=int(metadata["candidate_count"]),
+        search_type_used=_text(metadata["search_type"]),
         timings=_timings(metadata),
         degraded=_texts(metadata["degraded"]),
-        index=_text(metadata["index"]),
-        near_misses=tuple(map(_near_miss, _list(metadata["near_misses"]))),
+        index=_text(metadata["index_version"]),
+        near_misses=tuple(map(_candidate, _list(metadata["near_misses"]))),
         good_match=metadata["good_match"],
         unmatched=_texts(metadata["unmatched_words"]),
-        strategy_used=Strategy(metadata["strategy_used"]),
-        skills=skills_from_json(data["matched_skills"]),
+        strategy_used=Strategy(metadata["strategy"]),
+        skills=_skills(metadata["matched_skills"]),
         skill_ids_used=None if used is None else _texts(used),
         unskilled_count=None if unskilled is None else int(unskilled),
-        absence=None if data["absence"] is None else _absence(data["absence"]),
+        absence=None if metadata["why_not"] is None else _absence(metadata["why_not"]),
+        weights_version=None if weights is None else _text(weights),
     )
 
 
-def skills_from_json(data: Sequence[Json]) -> tuple[MatchedSkill, ...]:
+def skill_answer_from_json(data: Json) -> SkillAnswer:
+    metadata: Json = data["metadata"]
+    return SkillAnswer(
+        skills=_skills(data["results"]),
+        degraded=_texts(metadata["degraded"]),
+        search_type_used=_text(metadata["search_type"]),
+        took_ms=float(metadata["took_ms"]),
+        index=_text(metadata["index_version"]),
+    )
+
+
+def _skills(data: Sequence[Json]) -> tuple[MatchedSkill, ...]:
     return tuple(
         MatchedSkill(
             id=_text(skill["id"]),
@@ -57,26 +72,20 @@ def skills_from_json(data: Sequence[Json]) -> tuple[MatchedSkill, ...]:
 
 def _hit(data: Json) -> ToolHit:
     primary = data["primary_skill_id"]
-    return ToolHit(
-        id=int(data["db_id"]),
-        kind=ItemKind(data["type"]),
-        server=_text(data["server"]),
-        name=_text(data["name"]),
-        description=_text(data["description"]),
-        score=float(data["score"]),
+    return replace(
+        _candidate(data),
         skill_ids=_texts(data["skill_ids"]),
         primary_skill_id=None if primary is None else _text(primary),
         schemas=Schemas(data["input_schema"], data["output_schema"], data["annotations"]),
-        confidence=_number(data["confidence"]),
         explanation=_explanation(data["explanation"]),
     )
 
 
-def _near_miss(data: Json) -> ToolHit:
-    """Parse a near miss, which comes without skills."""
+def _candidate(data: Json) -> ToolHit:
+    """Parse a near miss, which comes without skills and schemas."""
     return ToolHit(
         id=int(data["id"]),
-        kind=ItemKind(data["type"]),
+        kind=ItemKind(data["kind"]),
         server=_text(data["server"]),
         name=_text(data["name"]),
         description=_text(data["description"]),
@@ -111,14 +120,15 @@ def _explanation(data: Json | None) -> Explanation | None:
     )
 
 
-def _timings(data: Json) -> Timings:
+def _timings(metadata: Json) -> Timings:
+    stages: Json = metadata["stages_ms"]
     return Timings(
-        query_embedding=float(data["query_embedding_time_ms"]),
-        skill_search=float(data["skill_search_time_ms"]),
-        tool_search=float(data["tool_search_time_ms"]),
-        ranking=float(data["ranking_time_ms"]),
-        schema_load=float(data["schema_load_time_ms"]),
-        total=float(data["total_time_ms"]),
+        query_embedding=float(stages["embedding"]),
+        skill_search=float(stages["skills"]),
+        tool_search=float(stages["tools"]),
+        ranking=float(stages["ranking"]),
+        schema_load=float(stages["schemas"]),
+        total=float(metadata["took_ms"]),
     )
 
 

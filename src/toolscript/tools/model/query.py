@@ -19,6 +19,8 @@ class Strategy(StrEnum):
 
 
 class Preset(StrEnum):
+    """Thresholds by name, from few and sure results to many."""
+
     PRECISION = "precision"
     BALANCED = "balanced"
     RECALL = "recall"

@@ -16,7 +16,7 @@ MAX_WORD = 100
 MAX_EVIDENCE = 300
 
 # Path segments that routes use in the place of a skill id.
-RESERVED_IDS = frozenset({"suggestions", "audit"})
+RESERVED_IDS = frozenset({"search"})
 ID_HINT = "an id is like calendar_management: lower case, digits and _, at most 64 characters"
 
 _FIELDS = frozenset({"id", "name", "description", "parent_domain", "keywords", "examples", "is_active"})

@@ -18,7 +18,8 @@ from toolscript.core.items import (
 from toolscript.core.taxonomy import Skill, SuggestedSkill, Suggestion, SuggestionState
 from toolscript.core.text import readable
 
-SKILLS_HINT = "see which there are with `toolscript skills list`"
+SKILLS_HINT = "`toolscript skills list` and GET /api/v1/skills list what is there"
+SUGGESTIONS_HINT = "`toolscript skills suggestions` and GET /api/v1/suggestions list the pending ones"
 
 MAX_ACTOR = 200
 MAX_SUGGESTED_KEY = 120
@@ -43,20 +44,19 @@ def changed_meanwhile(skill_id: str) -> Conflict:
 
 
 def unknown_item(item_id: int) -> NotFound:
-    hint = "it may have left the catalog; see what is in it with `toolscript search`"
-    return NotFound(f"there is no item {item_id}", hint=hint, details={"item_id": item_id})
+    hint = "it may have left the catalog; `toolscript tools list` and GET /api/v1/tools list what is in it"
+    return NotFound(f"there is no item {item_id}", hint=hint, details={"tool_id": item_id})
 
 
 def unknown_suggestion(suggestion_id: int) -> NotFound:
-    hint = "see which there are with `toolscript skills suggestions`"
-    return NotFound(f"there is no suggestion {suggestion_id}", hint=hint, details={"suggestion_id": suggestion_id})
+    details = {"suggestion_id": suggestion_id}
+    return NotFound(f"there is no suggestion {suggestion_id}", hint=SUGGESTIONS_HINT, details=details)
 
 
 def decided_already(suggestion: Suggestion) -> Conflict:
-    hint = "see which are left with `toolscript skills suggestions`"
     details = {"suggestion_id": suggestion.id, "state": str(suggestion.state), "skill_id": suggestion.skill_id}
     message = f"suggestion {suggestion.id} was {suggestion.state} by {suggestion.reviewed_by}"
-    return Conflict(message, hint=hint, details=details)
+    return Conflict(message, hint=SUGGESTIONS_HINT, details=details)
 
 
 def inactive_skill(skill_id: str) -> InvalidRequest:
@@ -69,7 +69,7 @@ def valid_actor(by: str) -> str:
     actor = readable(by.strip())
     if not 1 <= len(actor) <= MAX_ACTOR:
         raise InvalidRequest(
-            f"the name of the reviewer must have 1 to {MAX_ACTOR} characters", details={"field": "by"}
+            f"the name of the reviewer must have 1 to {MAX_ACTOR} characters", details={"field": "reviewer"}
         )
     return actor
 

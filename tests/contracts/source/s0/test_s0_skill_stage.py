@@ -60,7 +60,7 @@ async def test_a_matched_skill_has_the_fields_of_the_catalog(searching: Searchin
         recorded = await searching.service.ask("GET", f"/api/v1/skills/{skill['id']}")
         members = await searching.service.ask("GET", f"/api/v1/skills/{skill['id']}/tools", limit=200)
         assert (skill["name"], skill["description"]) == (recorded["name"], recorded["description"])
-        assert skill["tool_count"] == len(members["tools"])
+        assert skill["tool_count"] == len(members["results"])
         assert isinstance(skill["tool_count"], int)
         assert 0.0 <= skill["score"] <= 1.0
 

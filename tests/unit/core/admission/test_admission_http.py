@@ -67,7 +67,15 @@ async def busy(wait: float = 0.0) -> AsyncIterator[tuple[Busy, httpx2.AsyncClien
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [SEARCH, ("GET", "/api/v1/search/tools"), ("POST", "/search"), ("POST", "/search_knowledge")],
+    [
+        SEARCH,
+        ("POST", "/api/v1/tools/search"),
+        ("POST", "/api/v1/skills/search"),
+        ("POST", "/api/v1/documents/search"),
+        ("GET", "/api/v1/search/tools"),
+        ("POST", "/search"),
+        ("POST", "/search_knowledge"),
+    ],
 )
 async def test_a_search_beyond_capacity_is_refused_with_503_and_when_to_try_again(method: str, path: str) -> None:
     async with busy() as (scene, client):
@@ -154,6 +162,18 @@ async def test_a_client_that_leaves_while_it_waits_is_dropped() -> None:
         ("DELETE", "/documents", Kind.WRITE),
         ("PUT", "/documents", None),
         ("GET", "/livez", None),
+        ("POST", "/api/v1/documents/search", Kind.READ),
+        ("POST", "/api/v1/tools/search", Kind.READ),
+        ("POST", "/api/v1/knowledge/search", Kind.READ),
+        ("POST", "/search_knowledge", Kind.READ),
+        ("POST", "/mcp", Kind.READ),
+        ("PUT", "/api/v1/documents", None),
+        ("GET", "/api/v1/documents", Kind.READ),
+        ("GET", "/api/v1/tenants", Kind.READ),
+        ("POST", "/api/v1/documents/delete", Kind.WRITE),
+        # The id of a document may look like a search.
+        ("DELETE", "/api/v1/documents/search", Kind.WRITE),
+        ("DELETE", "/documents/a/search", Kind.WRITE),
     ],
 )
 def test_one_table_assigns_requests_to_gates(method: str, path: str, kind: Kind | None) -> None:

@@ -96,3 +96,12 @@ def test_by_default_no_weight_is_negative() -> None:
 def test_weights_out_of_range_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest, match="no ranking weights"):
         weights_from_json(wrong)
+
+
+def test_a_version_is_the_same_for_equal_weights_and_differs_for_others() -> None:
+    again = weights_from_json(weights_to_json(DEFAULT_WEIGHTS))
+    assert again.version == DEFAULT_WEIGHTS.version
+    others = {DEFAULT_WEIGHTS.without(part).version for part in PARTS}
+    recalibrated = replace(DEFAULT_WEIGHTS, calibration=Calibration(good_match_threshold=0.5))
+    assert DEFAULT_WEIGHTS.version not in others | {recalibrated.version}
+    assert len(others) == len(PARTS)

@@ -107,9 +107,9 @@ def test_a_search_shows_a_table_with_snippets(library: CommandLine) -> None:
 @pytest.mark.requirement("DOC-002")
 def test_filters_apply_with_and_without_a_query(library: CommandLine) -> None:
     answer = library.json("search", "law of the sea", "--filter", "year>=2020", "--filter", "tags in law,tax")
-    assert {hit["doc_id"] for hit in answer["hits"]} == {f"law-{year}" for year in range(2020, 2025)}
+    assert {hit["id"] for hit in answer["results"]} == {f"law-{year}" for year in range(2020, 2025)}
     answer = library.json("search", "--filter", "year<2017", "--field", "year", "--snippet-chars", "7")
-    assert sorted(hit["metadata"]["year"] for hit in answer["hits"]) == [2015, 2016]
+    assert sorted(hit["metadata"]["year"] for hit in answer["results"]) == [2015, 2016]
 
 
 @pytest.mark.requirement("DOC-001", "DOC-007")
@@ -125,8 +125,8 @@ def test_every_option_reaches_the_search(library: CommandLine, parts: Parts) -> 
 def test_all_pages_are_fetched_and_each_is_printed_as_it_arrives(library: CommandLine) -> None:
     stdout, _ = library("search", "--filter", "year exists", "--all", "--limit", "4", "--json")
     pages = [json.loads(line) for line in stdout.splitlines()]
-    assert [len(page["hits"]) for page in pages] == [4, 4, 2]
-    assert {hit["doc_id"] for page in pages for hit in page["hits"]} == {
+    assert [len(page["results"]) for page in pages] == [4, 4, 2]
+    assert {hit["id"] for page in pages for hit in page["results"]} == {
         f"law-{year}" for year in range(2015, 2025)
     }
     stdout, _ = library("search", "--all")

@@ -15,7 +15,13 @@ import pytest
 
 from tests.support.bad_tokens import Shown, an_issuer, bad_requests
 from tests.unit.documents.http.builders import Parts, app_of
-from tests.unit.documents.http.operations import Operation, as_sent, require_principal, require_refusal
+from tests.unit.documents.http.operations import (
+    Operation,
+    as_sent,
+    deletes,
+    require_principal,
+    require_refusal,
+)
 from toolscript.core.auth.keys import KeyFile, KeyRing
 from toolscript.core.auth.model import UNLIMITED, Principal, Tenant
 from toolscript.core.auth.tokens import JwtVerifier, TokenRules
@@ -70,6 +76,13 @@ async def test_there_are_routes_and_many_kinds_of_bad_requests(operations: list[
     tried = {(operation.method, operation.path) for operation in operations}
     assert tried >= {("POST", "/search"), ("PUT", "/documents"), ("DELETE", "/documents")}
     assert tried >= {("GET", "/documents/doc-1"), ("DELETE", "/documents/doc-1")}
+    resource = "/api/v1/documents"
+    assert tried >= {("PUT", resource), ("GET", resource), ("GET", f"{resource}/doc-1")}
+    assert tried >= {
+        ("POST", f"{resource}/search"),
+        ("POST", f"{resource}/delete"),
+        ("DELETE", f"{resource}/doc-1"),
+    }
     assert len(BAD_REQUESTS) > 60
 
 
@@ -87,7 +100,7 @@ async def test_a_client_with_a_valid_token_gets_200(app: Any, operations: list[O
     """Without this, a service that refuses every request would pass."""
     token = [("Authorization", f"Bearer {an_issuer().token('acme')}")]
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://testserver") as client:
-        for operation in sorted(operations, key=lambda operation: operation.method == "DELETE"):
+        for operation in sorted(operations, key=deletes):
             headers = [*operation.headers.items(), *token]
             answer = await client.request(
                 operation.method, operation.path, content=operation.body, headers=headers

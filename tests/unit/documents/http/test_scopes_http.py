@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from tests.unit.documents.http.builders import Parts, app_of
-from tests.unit.documents.http.operations import Operation, require_principal
+from tests.unit.documents.http.operations import Operation, deletes, require_principal
 from toolscript.core.auth.model import Principal, Tenant
 from toolscript.core.web.auth import authenticator_of
 from toolscript.documents.model.document import Document
@@ -34,9 +34,7 @@ async def test_scopes_limit_what_a_token_may_do(parts: Parts, token: str, may: s
     )
     transport = httpx2.ASGITransport(app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://testserver") as client:
-        for operation in sorted(
-            require_principal(app.openapi()), key=lambda operation: operation.method == "DELETE"
-        ):
+        for operation in sorted(require_principal(app.openapi()), key=deletes):
             headers = {**operation.headers, "authorization": f"Bearer {token}"}
             answer = await client.request(
                 operation.method, operation.path, content=operation.body, headers=headers
@@ -53,4 +51,4 @@ async def test_scopes_limit_what_a_token_may_do(parts: Parts, token: str, may: s
 
 
 def _needed(operation: Operation) -> str:
-    return "write" if operation.method in {"PUT", "DELETE"} else "read"
+    return "write" if operation.method == "PUT" or deletes(operation) else "read"

@@ -151,7 +151,7 @@ def test_the_tenant_may_put_a_document_and_finds_it(demo: Demo) -> None:
 
 
 def test_the_catalog_is_read_only(demo: Demo) -> None:
-    assert demo.post("/api/v1/sync", {"source": "x", "items": []}).status_code == 403
+    assert demo.post("/api/v1/jobs", {"source": "x", "items": []}).status_code == 403
 
 
 @pytest.mark.parametrize("with_token", [False, True])

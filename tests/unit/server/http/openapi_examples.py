@@ -27,6 +27,7 @@ from tests.unit.server.http.openapi_installation import (
     MANY,
     SKILL_IDS,
     SOURCE_ID,
+    TENANT,
     Furnished,
     furnished_service,
 )
@@ -56,6 +57,7 @@ KNOWN: dict[str, list[Any]] = {
     "sources": [SOURCE_ID],
     "chunks": [CHUNK_ID],
     "item_sources": list(ITEM_SOURCES),
+    "tenants": [TENANT],
 }
 
 
@@ -75,7 +77,7 @@ class Asked:
 
 def ask_everything(service: Furnished, examples: int, seed: int, *, edges: bool) -> dict[str, Asked]:
     """Test all operations; with `edges` also at the edges of their schemas, which takes longer."""
-    config = schemathesis.Config.from_dict(_configuration(service.token, examples, seed, edges=edges))
+    config = schemathesis.Config.from_dict(_configuration(service, examples, seed, edges=edges))
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json", config=config)
     schemathesis.check(a_sync_ends)
     schema.hook("filter_failure")(is_a_fault)
@@ -90,12 +92,12 @@ def ask_everything(service: Furnished, examples: int, seed: int, *, edges: bool)
     return dict(requests)
 
 
-def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict[str, Any]:
+def _configuration(service: Furnished, examples: int, seed: int, *, edges: bool) -> dict[str, Any]:
     """Half of the names and numbers refer to existing things."""
     half = {name: {"dictionary": name, "probability": 0.5} for name in KNOWN}
     return {
         "seed": seed,
-        "auth": {"openapi": {"HTTPBearer": {"bearer": token}}},
+        "auth": {"openapi": {"token": {"bearer": service.token}, "admin": {"bearer": service.admin}}},
         "cache": {"enabled": False},
         "output": {"sanitization": {"enabled": False}},
         "dictionaries": {
@@ -110,6 +112,7 @@ def _configuration(token: str, examples: int, seed: int, *, edges: bool) -> dict
             "path.source_id": half["sources"],
             "path.chunk_id": half["chunks"],
             "path.name": half["item_sources"],
+            "path.tenant_name": half["tenants"],
         },
         "generation": {
             "max-examples": examples,

@@ -55,11 +55,12 @@ HOSTILE_TEXT = (
 
 @dataclass(frozen=True)
 class Hostile:
-    """One request, and the statuses that are documented for it."""
+    """One request, the statuses that are documented for it, and whether only administrators may send it."""
 
     method: str
     url: str
     documented: frozenset[int]
+    as_admin: bool
     body: bytes | None = None
     content_type: str = "application/json"
 
@@ -69,14 +70,14 @@ def hostile_requests(openapi: Json, known: Mapping[str, str]) -> Iterator[Hostil
     for path, operations in openapi["paths"].items():
         for method, operation in operations.items():
             documented = frozenset(int(status) for status in operation["responses"])
-            named = path.format_map(known)
+            named, as_admin = path.format_map(known), operation["security"] == [{"admin": []}]
             for url in [named, *_urls(path, known, operation.get("parameters", []))]:
-                yield Hostile(method.upper(), url, documented)
+                yield Hostile(method.upper(), url, documented, as_admin)
             for body in _bodies(openapi, operation):
-                yield Hostile(method.upper(), named, documented, body)
+                yield Hostile(method.upper(), named, documented, as_admin, body)
             if "requestBody" in operation:
                 for content_type in ("text/plain", "multipart/form-data", "application/json; charset=utf-16", "?"):
-                    yield Hostile(method.upper(), named, documented, b"{}", content_type)
+                    yield Hostile(method.upper(), named, documented, as_admin, b"{}", content_type)
 
 
 def _urls(path: str, known: Mapping[str, str], parameters: list[Json]) -> Iterator[str]:

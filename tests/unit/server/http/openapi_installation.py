@@ -29,15 +29,17 @@ DOCUMENT_IDS = tuple(f"document-{number}" for number in range(MANY))
 ITEM_SOURCES = ("leaving", "leaving/too", "left alone")
 SOURCE_ID, CHUNK_ID = "5" * 24, "c" * 24
 A_DAY = 24 * 3600
+ADMIN, TENANT = "of-the-administrator", "acme"
 # Servers are excluded before anything starts: random requests reach no MCP server.
 SERVERS = {"unset": {"command": "nothing", "env": {"KEY": "${NOBODY_SET_THIS}"}}}
 
 
 class Furnished(NamedTuple):
-    """`token` belongs to a tenant with documents."""
+    """`token` belongs to a tenant with documents, `admin` to an administrator."""
 
     url: str
     token: str
+    admin: str = ADMIN
 
 
 @contextmanager
@@ -51,11 +53,12 @@ def furnished_service(engines: Settings, database: str, model: str) -> Iterator[
             "TOOLSCRIPT_SYNC_CONFIG": servers,
             "TOOLSCRIPT_HOLD_CHANGES": "true",
             "TOOLSCRIPT_ENVIRONMENT": "development",
+            "TOOLSCRIPT_ADMIN_TOKEN": ADMIN,
             "TOOLSCRIPT_JWT_KEYS": str(issuer.write(Path(folder) / "keys.json")),
             "TOOLSCRIPT_JWT_ISSUER": issuer.name,
         }
         with commands.serving({**fresh.environment, **more}) as url:
-            furnished = Furnished(url, issuer.token("acme", exp=int(time.time()) + A_DAY))
+            furnished = Furnished(url, issuer.token(TENANT, exp=int(time.time()) + A_DAY))
             put_documents(furnished)
             yield furnished
 

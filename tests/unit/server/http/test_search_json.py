@@ -11,14 +11,15 @@ from toolscript.tools.model.answer import (
     Explanation,
     MatchedBy,
     MatchedSkill,
+    SkillAnswer,
     Timings,
     ToolAnswer,
     ToolHit,
     WhyNotAnswer,
 )
-from toolscript.tools.model.json import answer_from_json, skills_from_json
+from toolscript.tools.model.json import answer_from_json, skill_answer_from_json
 from toolscript.tools.model.query import Strategy
-from toolscript.tools.schemas.search import SearchResponse, SkillsFound
+from toolscript.tools.schemas.search import SkillSearchAnswer, ToolSearchAnswer
 
 EXPLAINED = Explanation(3, {"words": 0.5, "meaning": -0.25}, 0.5, None, ("files",))
 NEAR = ToolHit(8, ItemKind.TOOL, "disk", "write", "Write\x1b[2J", 0.125, confidence=0.5)
@@ -44,6 +45,7 @@ FULL = ToolAnswer(
     skills=SKILLS,
     skill_ids_used=("files", "mail"),
     unskilled_count=24,
+    weights_version="def",
     absence=WhyNotAnswer(
         "disk__x", AbsenceReason.BELOW_THRESHOLD, "it is", 11, "disk__x", 0.25, EXPLAINED, ("files",), ("disk__y",)
     ),
@@ -64,8 +66,12 @@ EMPTY = ToolAnswer("x", (), 0, "none", Timings(), good_match=None)
     ],
 )
 def test_an_answer_survives_a_round_trip(answer: ToolAnswer) -> None:
-    assert answer_from_json(json.loads(SearchResponse.of(answer).model_dump_json())) == answer
+    data = json.loads(ToolSearchAnswer.of(answer, "1").model_dump_json())
+    assert answer_from_json(data, answer.query) == answer
 
 
 def test_matched_skills_survive_a_round_trip() -> None:
-    assert skills_from_json(json.loads(SkillsFound.of(SKILLS).model_dump_json())) == SKILLS
+    answer = SkillAnswer(SKILLS, ("skills",), "keyword", 2.5, "abc")
+    data = json.loads(SkillSearchAnswer.of(answer, "1").model_dump_json())
+    assert skill_answer_from_json(data) == answer
+    assert (data["query_id"], data["metadata"]["took_ms"], data["metadata"]["weights_version"]) == ("1", 2.5, None)

@@ -152,8 +152,8 @@ async def test_documents_are_narrowed_by_filters_and_answered_as_over_http(world
         answer = await client.answer("search_documents", {"query": "bees and whales", "filters": only})
         refused = await client.answer("search_documents", {"query": "x", "filters": {"must": [{"op": "eq"}]}})
     data = answer["structuredContent"]
-    assert [hit["doc_id"] for hit in data["hits"]] == ["b.md"]
-    assert text_of(answer) == f'[1] b.md, score {data["hits"][0]["score"]:.4f} {{"year":2020}}\nBees fly.'
+    assert [result["id"] for result in data["results"]] == ["b.md"]
+    assert text_of(answer) == f'[1] b.md, score {data["results"][0]["score"]:.4f} {{"year":2020}}\nBees fly.'
     assert text_of(refused) == "filters.must.0.field cannot be understood: Field required"
 
 

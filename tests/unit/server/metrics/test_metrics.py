@@ -33,6 +33,7 @@ from toolscript.server.metrics import (
     STAGES,
     TOOLS,
     Metrics,
+    product_of,
     reason_of,
 )
 from toolscript.server.observability import Observability
@@ -251,6 +252,24 @@ async def test_requests_above_the_rate_limit_are_counted(metrics: Metrics) -> No
     taken = [await budget.take(Tenant("ann"), Plan("small")) for _ in range(3)]
     assert [item.allowed for item in taken] == [True, False, False]
     assert value(metrics.page(), "toolscript_rate_limited_total") == 2
+
+
+@pytest.mark.parametrize(
+    ("route", "product"),
+    [
+        ("/search", DOCUMENTS),
+        ("/api/v1/documents/search", DOCUMENTS),
+        ("/api/v1/documents/{document_id}", DOCUMENTS),
+        ("/api/v1/tenants", DOCUMENTS),
+        ("/api/v1/search", TOOLS),
+        ("/api/v1/tools/search", TOOLS),
+        ("/search_knowledge", KNOWLEDGE),
+        ("/api/v1/knowledge/search", KNOWLEDGE),
+        ("/readyz", OTHER),
+    ],
+)
+def test_a_refusal_counts_for_the_product_of_its_path_or_alias(route: str, product: str) -> None:
+    assert product_of(route) == product
 
 
 async def test_concurrent_increments_are_not_lost(metrics: Metrics) -> None:

@@ -79,11 +79,11 @@ async def test_the_next_search_after_a_skill_is_deactivated_does_not_use_it(live
     query = "send an email message"
     assert (await live.search(query))["metadata"]["skill_ids_used"] == ["mail"]
     try:
-        await live.service.ask("DELETE", f"{SKILLS}/mail")
+        await live.service.ask("PATCH", f"{SKILLS}/mail", 200, {"is_active": False})
         without = await live.search(query)
         alone = await live.skills(query, threshold=0)
     finally:
-        await live.service.ask("POST", f"{SKILLS}/mail/activate")
+        await live.service.ask("PATCH", f"{SKILLS}/mail", 200, {"is_active": True})
     assert "mail" not in ids(without["matched_skills"]) + ids(alone)
     assert without["metadata"]["skill_ids_used"] is None
     assert "send_mail" in names(without["tools"])

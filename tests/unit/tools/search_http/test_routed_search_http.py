@@ -94,7 +94,7 @@ async def test_the_item_count_of_a_skill_is_returned_and_does_not_affect_matchin
     assert max(counts) > 2
     for skill in nearest[:3]:
         members = await searching.service.ask("GET", f"/api/v1/skills/{skill['id']}/tools", limit=200)
-        assert len(members["tools"]) == skill["tool_count"]
+        assert len(members["results"]) == skill["tool_count"]
 
 
 @pytest.mark.requirement("BR-002")

@@ -93,9 +93,9 @@ async def test_changes_of_another_process_are_visible_soon_and_own_changes_at_on
         return await two.matched() == []
 
     await until(is_there)
-    await two.other.service.ask("DELETE", f"{SKILLS}/mail")
+    await two.other.service.ask("PATCH", f"{SKILLS}/mail", 200, {"is_active": False})
     await until(is_gone)
-    await two.mine.service.ask("POST", f"{SKILLS}/mail/activate")
+    await two.mine.service.ask("PATCH", f"{SKILLS}/mail", 200, {"is_active": True})
     assert await two.matched() == ["mail"]
-    await two.mine.service.ask("DELETE", f"{SKILLS}/mail")
+    await two.mine.service.ask("PATCH", f"{SKILLS}/mail", 200, {"is_active": False})
     assert await two.matched() == []

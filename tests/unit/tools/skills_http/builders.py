@@ -12,7 +12,7 @@ from toolscript.core.taxonomy import Classification, Classified, Skill, Suggeste
 from toolscript.server.stores import Stores, open_embedder
 from toolscript.tools.indexing.versions import open_for_doctor
 
-SKILLS = "/api/v1/skills"
+SKILLS, SUGGESTIONS, AUDIT = "/api/v1/skills", "/api/v1/suggestions", "/api/v1/audit"
 
 
 def described(skill_id: str, **more: object) -> dict[str, Any]:

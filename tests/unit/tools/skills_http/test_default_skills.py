@@ -18,7 +18,7 @@ SHIPPED = json.loads((files("toolscript.core") / "default_taxonomy.json").read_t
 
 def listed(installation: Installation) -> list[str]:
     done = run_here(installation.environment, "skills", "list", "--inactive", "--json")
-    return [skill["id"] for skill in json.loads(done.stdout)["skills"]]
+    return [skill["id"] for skill in json.loads(done.stdout)["results"]]
 
 
 def test_an_empty_taxonomy_gets_the_default_skills_and_keeps_later_changes_of_them(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.tools.skills_http.builders import Managed
+from tests.unit.tools.skills_http.builders import AUDIT, Managed
 from toolscript.core.items import AssignedBy, Assignment
 from toolscript.core.taxonomy import Classification, Classified
 from toolscript.core.values import silent
@@ -27,7 +27,7 @@ async def test_a_person_assigns_an_item_to_skills_with_the_first_as_primary(mana
     assert rows == [("second", "human", 1.0, True), ("first", "human", 1.0, False)]
     assert await managed.ask("GET", path(item)) == assigned == {"tool_id": item, "skills": assigned["skills"]}
     members = await managed.ask("GET", "/api/v1/skills/second/tools")
-    assert [(tool["db_id"], tool["source"]) for tool in members["tools"]] == [(item, "human")]
+    assert [(tool["id"], tool["source"]) for tool in members["results"]] == [(item, "human")]
 
 
 async def test_no_classifier_changes_a_decision_by_hand_until_the_item_is_released(managed: Managed) -> None:
@@ -42,7 +42,7 @@ async def test_no_classifier_changes_a_decision_by_hand_until_the_item_is_releas
     async with open_index_writer(managed.installation.settings) as writer:
         await writer.worker(silent).drain()
     assert await managed.ask("GET", path(item)) == assigned
-    released = await managed.ask("DELETE", path(item), json={"reviewer": "ann"})
+    released = await managed.ask("DELETE", path(item), reviewer="ann")
     assert released == assigned
     (stored,) = await managed.stores.catalog.items([item])
     assert stored.needs_skills
@@ -77,15 +77,21 @@ async def test_an_item_is_assigned_only_to_active_skills_and_to_few(managed: Man
 async def test_an_unknown_item_has_no_skills(managed: Managed, number: int, status: int) -> None:
     await managed.refused("GET", path(number), status)
     await managed.refused("PUT", path(number), status, {"skill_ids": [], "reviewer": "ann"})
-    await managed.refused("DELETE", path(number), status, {"reviewer": "ann"})
+    await managed.refused("DELETE", path(number), status, reviewer="ann")
+
+
+async def test_a_release_needs_a_reviewer(managed: Managed) -> None:
+    item = await managed.item("list_issues")
+    for query in ({}, {"reviewer": ""}, {"reviewer": " "}, {"reviewer": "x" * 201}):
+        assert "reviewer" in (await managed.refused("DELETE", path(item), 422, **query))["message"]
 
 
 async def test_a_decision_about_an_item_is_audited(managed: Managed) -> None:
     await managed.add("recorded")
     item = await managed.item("list_issues")
     await managed.ask("PUT", path(item), json={"skill_ids": ["recorded"], "reviewer": "ann"})
-    await managed.ask("DELETE", path(item), json={"reviewer": "bob"})
-    entries = (await managed.ask("GET", "/api/v1/skills/audit", limit=2))["entries"]
+    await managed.ask("DELETE", path(item), reviewer="bob")
+    entries = (await managed.ask("GET", AUDIT, limit=2))["results"]
     assert [(entry["actor"], entry["action"], entry["subject"]) for entry in entries] == [
         ("bob", "item.release", str(item)),
         ("ann", "item.assign", str(item)),

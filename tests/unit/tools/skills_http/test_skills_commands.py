@@ -59,7 +59,7 @@ def skills(installed: Installation) -> CommandLine:
 
 
 def ids(listed: dict[str, Any]) -> list[str]:
-    return [skill["id"] for skill in listed["skills"]]
+    return [skill["id"] for skill in listed["results"]]
 
 
 def written(path: Path, skills: Sequence[dict[str, object]]) -> str:
@@ -90,14 +90,14 @@ def test_a_skill_is_added_changed_shown_deactivated_and_activated(skills: Comman
     assert skills("activate", "crm")["is_active"] is True
     out, _ = skills.text("show", "crm", "--limit", "3")
     assert "description: Customers and deals" in out
-    actors = [(entry["actor"], entry["action"]) for entry in skills("audit", "--limit", "4")["entries"]]
+    actors = [(entry["actor"], entry["action"]) for entry in skills("audit", "--limit", "4")["results"]]
     me = getpass.getuser()
     assert actors == [(me, "skill.activate"), (me, "skill.deactivate"), (me, "skill.change"), ("ann", "skill.add")]
 
 
 def test_refusals_name_the_field_and_end_with_code_2(skills: CommandLine) -> None:
     assert skills("add", "Big Id", "--name", "x", code=2)["error"]["details"]["field"] == "id"
-    assert skills("add", "audit", "--name", "x", code=2)["error"]["details"]["field"] == "id"
+    assert skills("add", "search", "--name", "x", code=2)["error"]["details"]["field"] == "id"
     assert skills("show", "nowhere", code=2)["error"]["code"] == "NOT_FOUND"
     assert "nothing to change" in skills("edit", "nowhere", code=2)["error"]["message"]
     _, err = skills.text("assign", "1", code=2)
@@ -147,7 +147,7 @@ def test_a_person_assigns_an_item_to_skills_and_releases_it(skills: CommandLine)
     run_here(skills.environment, "worker", "--drain")
     assert skills("of", item) == assigned
     tools = skills("show", "hand", "--limit", "5")["tools"]
-    assert (item, "human") in [(tool["id"], tool["source"]) for tool in tools]
+    assert (int(item), "human") in [(tool["id"], tool["source"]) for tool in tools]
     skills("release", item)
     assert skills("reclassify")["marked"] == marked + 1
     assert skills("assign", item, "--none")["skills"] == []
@@ -174,19 +174,18 @@ def test_suggestions_are_listed_shown_and_decided_without_a_terminal(skills: Com
     suggested = (("Mail rooms", "create_event"), ("Nonsense", "write_file"), ("Email", "send_mail"))
     first, second, third = (skills.suggest(name, item, description="Messages") for name, item in suggested)
     listed = skills("suggestions")
-    assert {first, second, third} <= {suggestion["id"] for suggestion in listed["suggestions"]}
+    assert {first, second, third} <= {suggestion["id"] for suggestion in listed["results"]}
     evidence = skills("suggestion", str(third))
-    assert [item["name"] for item in evidence["items"]] == ["send_mail"]
+    assert [item["name"] for item in evidence["tools"]] == ["send_mail"]
     assert "post" in [near["id"] for near in evidence["nearest"]]
     approved = skills("approve", str(first), "--id", "rooms", "--keyword", "room", "--by", "ann")
-    assert (approved["status"], approved["skill_id"], approved["reviewed_by"]) == ("approved", "rooms", "ann")
+    assert (approved["state"], approved["skill_id"], approved["reviewed_by"]) == ("approved", "rooms", "ann")
     assert skills("show", "rooms")["keywords"] == ["room"]
     assert skills("reject", str(second))["reviewed_by"] == getpass.getuser()
     assert skills("merge", str(third), "post")["skill_id"] == "post"
     assert skills("merge", str(third), "post", code=2)["error"]["details"]
     states = {
-        suggestion["id"]: suggestion["status"]
-        for suggestion in skills("suggestions", "--state", "all")["suggestions"]
+        suggestion["id"]: suggestion["state"] for suggestion in skills("suggestions", "--state", "all")["results"]
     }
     assert [states[number] for number in (first, second, third)] == ["approved", "rejected", "merged"]
 

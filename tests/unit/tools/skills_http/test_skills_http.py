@@ -1,13 +1,14 @@
-"""Skills over HTTP: added, changed, deactivated, activated, and listed page by page."""
+"""Skills over HTTP: added, changed, deactivated, activated, and listed page by page; and the audit."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from tests.unit.tools.skills_http.builders import SKILLS, Managed, described
+from tests.unit.tools.skills_http.builders import AUDIT, SKILLS, SUGGESTIONS, Managed, described
 from toolscript.core.items import AssignedBy, Assignment
 from toolscript.core.taxonomy import Classification, Classified
+from toolscript.core.web.paging import encode_cursor
 
 pytestmark = pytest.mark.requirement("SK-001")
 
@@ -28,13 +29,12 @@ async def test_an_added_skill_can_be_read_and_searches_are_routed_to_it(managed:
 async def test_an_id_that_is_taken_is_a_conflict(managed: Managed) -> None:
     await managed.add("taken")
     error = await managed.refused("POST", SKILLS, 409, described("taken", name="Other"))
-    assert error["details"]["skill_id"] == "taken"
+    assert (error["code"], error["details"]["skill_id"]) == ("CONFLICT", "taken")
     assert (await managed.ask("GET", f"{SKILLS}/taken"))["name"] == "Taken"
 
 
-@pytest.mark.parametrize("skill_id", ["suggestions", "audit"])
-async def test_reserved_path_segments_are_no_ids(managed: Managed, skill_id: str) -> None:
-    error = await managed.refused("POST", SKILLS, 422, described(skill_id))
+async def test_a_reserved_path_segment_is_no_id(managed: Managed) -> None:
+    error = await managed.refused("POST", SKILLS, 422, described("search"))
     assert error["details"]["field"] == "id"
 
 
@@ -51,7 +51,8 @@ async def test_reserved_path_segments_are_no_ids(managed: Managed, skill_id: str
         ({"keywords": ["k"] * 51}, "keywords"),
         ({"examples": [""]}, "examples"),
         ({"parent_domain": "No Id"}, "parent_domain"),
-        ({"by": ""}, "by"),
+        ({"reviewer": ""}, "reviewer"),
+        ({"by": "ann"}, "by"),
         ({"unknown": 1}, "unknown"),
     ],
 )
@@ -93,31 +94,29 @@ async def test_an_invalid_patch_changes_nothing(managed: Managed) -> None:
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 async def test_an_unknown_skill_cannot_be_changed(managed: Managed, method: str) -> None:
     await managed.refused(method, f"{SKILLS}/nowhere", 404, {"name": "x"})
-    await managed.refused("DELETE", f"{SKILLS}/nowhere", 404)
-    await managed.refused("POST", f"{SKILLS}/nowhere/activate", 404)
     await managed.refused("GET", f"{SKILLS}/nowhere/tools", 404)
     await managed.refused("GET", f"{SKILLS}/nowhere", 404)
 
 
 async def test_an_invalid_id_in_the_path_is_refused_before_any_engine_is_queried(managed: Managed) -> None:
     await managed.refused("GET", f"{SKILLS}/No-Id", 422)
-    await managed.refused("DELETE", f"{SKILLS}/a%00b", 422)
-    await managed.refused("GET", SKILLS, 422, after="\0")
+    await managed.refused("PATCH", f"{SKILLS}/a%00b", 422, {})
+    for cursor in ("\0", "calendar", encode_cursor(7)):
+        error = await managed.refused("GET", SKILLS, 422, cursor=cursor)
+        assert error["details"]["field"] == "cursor"
 
 
 async def test_a_deactivated_skill_leaves_routing_at_once_and_can_come_back(managed: Managed) -> None:
     await managed.add("passing")
-    ended = await managed.ask("DELETE", f"{SKILLS}/passing", by="ann")
+    body = {"is_active": False, "reviewer": "ann"}
+    ended = await managed.ask("PATCH", f"{SKILLS}/passing", json=body)
     assert (ended["is_active"], ended["routing"]) == (False, "done")
     point = await managed.point("passing")
     assert point is not None
     assert point["is_active"] is False
     assert (await managed.ask("GET", f"{SKILLS}/passing"))["is_active"] is False
-    for back in (
-        await managed.ask("POST", f"{SKILLS}/passing/activate"),
-        await managed.ask("PATCH", f"{SKILLS}/passing", json={"is_active": True}),
-    ):
-        assert (back["is_active"], back["routing"]) == (True, "done")
+    back = await managed.ask("PATCH", f"{SKILLS}/passing", json={"is_active": True})
+    assert (back["is_active"], back["routing"]) == (True, "done")
     point = await managed.point("passing")
     assert point is not None
     assert point["is_active"] is True
@@ -127,21 +126,21 @@ async def test_pages_hold_every_skill_once_in_order_of_id(managed: Managed) -> N
     for number in (3, 1, 5, 2, 4):
         await managed.add(f"zz_page_{number}", is_active=number != 3)
     seen: list[str] = []
-    after: str | None = "zz_page_"
-    while after is not None:
-        page = await managed.ask("GET", SKILLS, after=after, limit=2)
-        assert len(page["skills"]) <= 2
-        seen += [skill["id"] for skill in page["skills"]]
-        after = page["next"]
+    cursor: str | None = encode_cursor("zz_page_")
+    while cursor is not None:
+        page = await managed.ask("GET", SKILLS, cursor=cursor, limit=2)
+        assert len(page["results"]) <= 2
+        seen += [skill["id"] for skill in page["results"]]
+        cursor = page["next_cursor"]
     assert seen == [f"zz_page_{number}" for number in (1, 2, 3, 4, 5)]
-    active = await managed.ask("GET", SKILLS, after="zz_page_", active=True)
-    assert [skill["id"] for skill in active["skills"]] == [f"zz_page_{number}" for number in (1, 2, 4, 5)]
-    assert active["next"] is None
+    active = await managed.ask("GET", SKILLS, cursor=encode_cursor("zz_page_"), active=True)
+    assert [skill["id"] for skill in active["results"]] == [f"zz_page_{number}" for number in (1, 2, 4, 5)]
+    assert active["next_cursor"] is None
 
 
 @pytest.mark.parametrize("limit", [0, 201, "many"])
 async def test_a_page_has_its_limits(managed: Managed, limit: object) -> None:
-    for path in (SKILLS, f"{SKILLS}/audit", f"{SKILLS}/suggestions", f"{SKILLS}/crm/tools"):
+    for path in (SKILLS, AUDIT, SUGGESTIONS, f"{SKILLS}/crm/tools"):
         await managed.refused("GET", path, 422, limit=limit)
 
 
@@ -153,21 +152,22 @@ async def test_the_items_of_a_skill_are_paged_with_the_source_of_each_assignment
     classification = Classification((Assignment("reading", 0.75, AssignedBy.LLM, "it reads"),))
     await managed.stores.assignments.record([Classified(item.id, item.version, classification) for item in stored])
     first = await managed.ask("GET", f"{SKILLS}/reading/tools", limit=2)
-    rest = await managed.ask("GET", f"{SKILLS}/reading/tools", limit=2, after=first["next"])
-    assert [tool["db_id"] for tool in first["tools"] + rest["tools"]] == items
-    assert rest["next"] is None
-    tool = first["tools"][0]
+    rest = await managed.ask("GET", f"{SKILLS}/reading/tools", limit=2, cursor=first["next_cursor"])
+    assert [tool["id"] for tool in first["results"] + rest["results"]] == items
+    assert rest["next_cursor"] is None
+    tool = first["results"][0]
     assert (tool["skill_id"], tool["confidence"], tool["source"]) == ("reading", 0.75, "llm")
     assert (tool["reason"], tool["is_primary"], tool["server"]) == ("it reads", True, "files")
+    assert tool["kind"] == "tool"
 
 
 async def test_the_audit_lists_decisions_latest_first(managed: Managed) -> None:
-    await managed.add("told", by="ann")
-    await managed.ask("PATCH", f"{SKILLS}/told", json={"name": "Other", "by": "bob"})
-    await managed.ask("DELETE", f"{SKILLS}/told", by="cleo")
-    page = await managed.ask("GET", f"{SKILLS}/audit", limit=2)
-    older = await managed.ask("GET", f"{SKILLS}/audit", limit=1, before=page["next"])
-    entries = page["entries"] + older["entries"]
+    await managed.add("told", reviewer="ann")
+    await managed.ask("PATCH", f"{SKILLS}/told", json={"name": "Other", "reviewer": "bob"})
+    await managed.ask("PATCH", f"{SKILLS}/told", json={"is_active": False, "reviewer": "cleo"})
+    page = await managed.ask("GET", AUDIT, limit=2)
+    older = await managed.ask("GET", AUDIT, limit=1, cursor=page["next_cursor"])
+    entries = page["results"] + older["results"]
     assert [(entry["actor"], entry["action"], entry["subject"]) for entry in entries] == [
         ("cleo", "skill.deactivate", "told"),
         ("bob", "skill.change", "told"),
@@ -182,13 +182,11 @@ async def test_the_audit_lists_decisions_latest_first(managed: Managed) -> None:
         ("POST", SKILLS, {"id": "sneaky", "name": "Sneaky"}),
         ("PUT", f"{SKILLS}/crm", {"name": "x"}),
         ("PATCH", f"{SKILLS}/crm", {"name": "x"}),
-        ("DELETE", f"{SKILLS}/crm", None),
-        ("POST", f"{SKILLS}/crm/activate", None),
-        ("POST", f"{SKILLS}/suggestions/1/approve", {"reviewer": "x"}),
-        ("POST", f"{SKILLS}/suggestions/1/reject", {"reviewer": "x"}),
-        ("POST", f"{SKILLS}/suggestions/1/merge", {"reviewer": "x", "into": "crm"}),
+        ("POST", f"{SUGGESTIONS}/1/approve", {"reviewer": "x"}),
+        ("POST", f"{SUGGESTIONS}/1/reject", {"reviewer": "x"}),
+        ("POST", f"{SUGGESTIONS}/1/merge", {"reviewer": "x", "into": "crm"}),
         ("PUT", "/api/v1/tools/1/skills", {"skill_ids": [], "reviewer": "x"}),
-        ("DELETE", "/api/v1/tools/1/skills", {"reviewer": "x"}),
+        ("DELETE", "/api/v1/tools/1/skills?reviewer=x", None),
     ],
 )
 async def test_a_page_of_another_origin_cannot_write(
@@ -201,26 +199,29 @@ async def test_a_page_of_another_origin_cannot_write(
 
 async def test_the_openapi_document_models_every_response(managed: Managed) -> None:
     paths = (await managed.ask("GET", "/openapi.json"))["paths"]
-    mine = {path: methods for path, methods in paths.items() if "skills" in path and "search" not in path}
+    words = ("skills", "suggestions", "audit")
+    mine = {
+        path: methods
+        for path, methods in paths.items()
+        if any(word in path for word in words) and "search" not in path
+    }
     assert mine.keys() == {
         SKILLS,
-        f"{SKILLS}/audit",
         f"{SKILLS}/{{skill_id}}",
         f"{SKILLS}/{{skill_id}}/tools",
-        f"{SKILLS}/{{skill_id}}/activate",
-        f"{SKILLS}/suggestions",
-        f"{SKILLS}/suggestions/{{suggestion_id}}",
-        f"{SKILLS}/suggestions/{{suggestion_id}}/approve",
-        f"{SKILLS}/suggestions/{{suggestion_id}}/reject",
-        f"{SKILLS}/suggestions/{{suggestion_id}}/merge",
+        SUGGESTIONS,
+        f"{SUGGESTIONS}/{{suggestion_id}}",
+        f"{SUGGESTIONS}/{{suggestion_id}}/approve",
+        f"{SUGGESTIONS}/{{suggestion_id}}/reject",
+        f"{SUGGESTIONS}/{{suggestion_id}}/merge",
+        AUDIT,
         "/api/v1/tools/{tool_id}/skills",
     }
     for methods in mine.values():
         for method, route in methods.items():
             for status, answer in route["responses"].items():
                 assert "$ref" in answer["content"]["application/json"]["schema"], (method, status)
-            assert {"422", "503"} <= route["responses"].keys()
-            assert method == "get" or {"401", "403"} <= route["responses"].keys()
+            assert {"401", "403", "422", "503"} <= route["responses"].keys()
 
 
 async def test_edits_of_one_skill_at_the_same_time_all_stay(managed: Managed) -> None:

@@ -14,7 +14,7 @@ async def test_with_the_index_down_a_change_is_stored_and_routing_is_pending(man
     await managed.add("patient")
     await managed.qdrant.fail(Fault.REFUSED)
     try:
-        ended = await managed.ask("DELETE", f"{SKILLS}/patient")
+        ended = await managed.ask("PATCH", f"{SKILLS}/patient", json={"is_active": False})
     finally:
         await managed.qdrant.heal()
     assert (ended["is_active"], ended["routing"]) == (False, "pending")

@@ -2,11 +2,10 @@
 
 import pytest
 
-from tests.unit.tools.skills_http.builders import SKILLS, Managed
+from tests.unit.tools.skills_http.builders import SKILLS, SUGGESTIONS, Managed
+from toolscript.core.web.paging import encode_cursor
 
 pytestmark = pytest.mark.requirement("SK-006")
-
-SUGGESTIONS = f"{SKILLS}/suggestions"
 
 
 async def test_a_suggestion_has_the_requesting_items_and_the_nearest_skills(managed: Managed) -> None:
@@ -14,14 +13,14 @@ async def test_a_suggestion_has_the_requesting_items_and_the_nearest_skills(mana
     await managed.add("skies", description="Forecasts of rain, sun and wind")
     number = await managed.suggest("Email", "send_mail", "summarise", description="Email messages and threads")
     suggestion = await managed.ask("GET", f"{SUGGESTIONS}/{number}", limit=1)
-    assert (suggestion["name"], suggestion["status"], suggestion["asked_by"]) == ("Email", "pending", 2)
-    assert [(item["server"], item["name"]) for item in suggestion["items"]] == [("mail", "summarise")]
-    assert suggestion["items"][0]["description"] == "Summarise an email thread"
+    assert (suggestion["name"], suggestion["state"], suggestion["asked_by"]) == ("Email", "pending", 2)
+    assert [(item["server"], item["name"]) for item in suggestion["tools"]] == [("mail", "summarise")]
+    assert suggestion["tools"][0]["description"] == "Summarise an email thread"
     assert suggestion["nearest"][0]["id"] == "mail"
     scores = [near["score"] for near in suggestion["nearest"]]
     assert scores == sorted(scores, reverse=True)
-    rest = await managed.ask("GET", f"{SUGGESTIONS}/{number}", after=suggestion["next"])
-    assert ([item["name"] for item in rest["items"]], rest["next"]) == (["send_mail"], None)
+    rest = await managed.ask("GET", f"{SUGGESTIONS}/{number}", cursor=suggestion["next_cursor"])
+    assert ([item["name"] for item in rest["tools"]], rest["next_cursor"]) == (["send_mail"], None)
 
 
 async def test_approving_adds_a_skill_that_routes_and_reclassifies_the_requesting_items(
@@ -31,7 +30,7 @@ async def test_approving_adds_a_skill_that_routes_and_reclassifies_the_requestin
     item = await managed.item("create_event")
     body = {"reviewer": "ann", "skill": {"id": "rooms", "keywords": ["room"]}}
     decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/approve", json=body)
-    assert (decided["status"], decided["skill_id"], decided["reviewed_by"]) == ("approved", "rooms", "ann")
+    assert (decided["state"], decided["skill_id"], decided["reviewed_by"]) == ("approved", "rooms", "ann")
     assert decided["routing"] == "done"
     assert decided["reviewed_at"] is not None
     skill = await managed.ask("GET", f"{SKILLS}/rooms")
@@ -55,13 +54,13 @@ async def test_a_taken_id_is_a_conflict_and_the_suggestion_stays_pending(managed
     await managed.add("occupied")
     number = await managed.suggest("Occupied", "readFile")
     await managed.refused("POST", f"{SUGGESTIONS}/{number}/approve", 409, {"reviewer": "ann"})
-    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["status"] == "pending"
+    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["state"] == "pending"
 
 
 async def test_a_rejected_suggestion_is_closed(managed: Managed) -> None:
     number = await managed.suggest("Nonsense", "readFile")
     decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/reject", json={"reviewer": "bob"})
-    assert (decided["status"], decided["reviewed_by"], decided["skill_id"]) == ("rejected", "bob", None)
+    assert (decided["state"], decided["reviewed_by"], decided["skill_id"]) == ("rejected", "bob", None)
 
 
 async def test_a_merged_suggestion_assigns_the_existing_skill_to_the_requesting_items(managed: Managed) -> None:
@@ -69,7 +68,7 @@ async def test_a_merged_suggestion_assigns_the_existing_skill_to_the_requesting_
     number = await managed.suggest("Disk things", "write_file")
     body = {"reviewer": "cleo", "into": "files"}
     decided = await managed.ask("POST", f"{SUGGESTIONS}/{number}/merge", json=body)
-    assert (decided["status"], decided["skill_id"], decided["reviewed_by"]) == ("merged", "files", "cleo")
+    assert (decided["state"], decided["skill_id"], decided["reviewed_by"]) == ("merged", "files", "cleo")
 
 
 async def test_a_suggestion_cannot_be_merged_into_a_missing_or_inactive_skill(managed: Managed) -> None:
@@ -77,7 +76,7 @@ async def test_a_suggestion_cannot_be_merged_into_a_missing_or_inactive_skill(ma
     number = await managed.suggest("Sleepy", "list_issues")
     await managed.refused("POST", f"{SUGGESTIONS}/{number}/merge", 404, {"reviewer": "ann", "into": "nowhere"})
     await managed.refused("POST", f"{SUGGESTIONS}/{number}/merge", 422, {"reviewer": "ann", "into": "asleep"})
-    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["status"] == "pending"
+    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["state"] == "pending"
 
 
 async def test_a_decided_suggestion_cannot_be_decided_again(managed: Managed) -> None:
@@ -93,16 +92,16 @@ async def test_suggestions_are_listed_by_state_page_by_page(managed: Managed) ->
     items = ("get_forecast_ru", "get_forecast", "readFile")
     numbers = [await managed.suggest(f"Listed by {item}", item) for item in items]
     await managed.ask("POST", f"{SUGGESTIONS}/{numbers[1]}/reject", json={"reviewer": "ann"})
-    before = numbers[0] - 1
-    pending = await managed.ask("GET", SUGGESTIONS, after=before)
-    assert [suggestion["id"] for suggestion in pending["suggestions"]] == [numbers[0], numbers[2]]
-    rejected = await managed.ask("GET", SUGGESTIONS, after=before, status="rejected")
-    assert [suggestion["id"] for suggestion in rejected["suggestions"]] == [numbers[1]]
-    first = await managed.ask("GET", SUGGESTIONS, after=before, status="all", limit=2)
-    rest = await managed.ask("GET", SUGGESTIONS, after=first["next"], status="all", limit=2)
-    assert [suggestion["id"] for suggestion in first["suggestions"] + rest["suggestions"]] == numbers
-    assert rest["next"] is None
-    await managed.refused("GET", SUGGESTIONS, 422, status="lost")
+    before = encode_cursor(numbers[0] - 1)
+    pending = await managed.ask("GET", SUGGESTIONS, cursor=before)
+    assert [suggestion["id"] for suggestion in pending["results"]] == [numbers[0], numbers[2]]
+    rejected = await managed.ask("GET", SUGGESTIONS, cursor=before, state="rejected")
+    assert [suggestion["id"] for suggestion in rejected["results"]] == [numbers[1]]
+    first = await managed.ask("GET", SUGGESTIONS, cursor=before, state="all", limit=2)
+    rest = await managed.ask("GET", SUGGESTIONS, cursor=first["next_cursor"], state="all", limit=2)
+    assert [suggestion["id"] for suggestion in first["results"] + rest["results"]] == numbers
+    assert rest["next_cursor"] is None
+    await managed.refused("GET", SUGGESTIONS, 422, state="lost")
 
 
 async def test_a_decision_needs_a_person_and_a_suggestion(managed: Managed) -> None:
@@ -112,4 +111,4 @@ async def test_a_decision_needs_a_person_and_a_suggestion(managed: Managed) -> N
     await managed.refused("POST", f"{SUGGESTIONS}/999999/reject", 404, {"reviewer": "ann"})
     await managed.refused("GET", f"{SUGGESTIONS}/999999", 404)
     await managed.refused("GET", f"{SUGGESTIONS}/{2**63}", 422)
-    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["status"] == "pending"
+    assert (await managed.ask("GET", f"{SUGGESTIONS}/{number}"))["state"] == "pending"

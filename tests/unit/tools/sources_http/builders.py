@@ -16,7 +16,7 @@ from toolscript.core.items import StoredItem
 from toolscript.server.serve import open_app
 from toolscript.server.stores import Stores, open_stores
 
-SYNC = "/api/v1/sync"
+JOBS = "/api/v1/jobs"
 CHANGES = "/api/v1/changes"
 SOON = 60.0
 POLL_SECONDS = 0.02
@@ -44,15 +44,15 @@ class Service:
 
     async def synced(self, body: object, state: str = "done") -> Json:
         """Run a sync; return the finished job."""
-        accepted = await self.ask("POST", SYNC, 202, body)
-        job = await self.until_over(accepted["status_url"])
+        accepted = await self.ask("POST", JOBS, 202, body)
+        job = await self.until_over(accepted["id"])
         assert job["state"] == state, job
         return job
 
-    async def until_over(self, url: str) -> Json:
+    async def until_over(self, job_id: int) -> Json:
         async with asyncio.timeout(SOON):
             while True:
-                job = await self.ask("GET", url)
+                job = await self.ask("GET", f"{JOBS}/{job_id}")
                 if job["state"] not in ("queued", "running"):
                     return dict(job)
                 await asyncio.sleep(POLL_SECONDS)

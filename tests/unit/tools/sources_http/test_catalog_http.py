@@ -5,16 +5,17 @@ from urllib.parse import quote
 import pytest
 
 from tests.unit.tools.sources_http.builders import Service, catalog, described
+from toolscript.core.web.paging import encode_cursor
 
 pytestmark = pytest.mark.requirement("SK-009", "SK-010")
 
-SOURCES, TOOLS = "/api/v1/catalog/sources", "/api/v1/tools"
+SOURCES, TOOLS = "/api/v1/sources", "/api/v1/tools"
 
 
 async def removed(service: Service, source: str) -> int:
     """Remove a source; return how many items the job removed."""
     accepted = await service.ask("DELETE", f"{SOURCES}/{quote(source, safe='')}", 202)
-    job = await service.until_over(accepted["status_url"])
+    job = await service.until_over(accepted["id"])
     assert job["state"] == "done", job
     return int(job["report"]["removed"])
 
@@ -22,7 +23,7 @@ async def removed(service: Service, source: str) -> int:
 async def test_a_source_is_listed_and_removed_with_all_of_its_tools(service: Service) -> None:
     await service.synced(catalog("leaving", described("a"), described("b"), described("c")))
     source = await service.ask("GET", f"{SOURCES}/leaving")
-    assert (source["name"], source["item_count"]) == ("leaving", 3)
+    assert (source["name"], source["tool_count"]) == ("leaving", 3)
     assert source in (await service.ask("GET", SOURCES, limit=200))["results"]
     ids = [item.id for item in (await service.items("leaving")).values()]
     assert await removed(service, "leaving") == 3
@@ -53,8 +54,10 @@ async def test_the_name_of_a_source_may_have_slashes_and_spaces(service: Service
 async def test_sources_and_tools_come_in_pages(service: Service) -> None:
     await service.synced(catalog("pages-1", *(described(f"t{number}") for number in range(5))))
     await service.synced(catalog("pages-2", described("t")))
-    first = await service.ask("GET", SOURCES, cursor="pages", limit=1)
-    assert ([source["name"] for source in first["results"]], first["next_cursor"]) == (["pages-1"], "pages-1")
+    first = await service.ask("GET", SOURCES, cursor=encode_cursor("pages"), limit=1)
+    second = await service.ask("GET", SOURCES, cursor=first["next_cursor"], limit=1)
+    names = [source["name"] for source in first["results"] + second["results"]]
+    assert names == ["pages-1", "pages-2"]
     pages = [await service.ask("GET", TOOLS, source="pages-1", limit=2)]
     while pages[-1]["next_cursor"]:
         cursor = pages[-1]["next_cursor"]
@@ -64,14 +67,33 @@ async def test_sources_and_tools_come_in_pages(service: Service) -> None:
     assert names == [f"t{number}" for number in range(5)]
 
 
+async def test_a_page_ends_where_the_next_begins_though_tools_vanish_between_them(service: Service) -> None:
+    await service.synced(catalog("vanishing", *(described(f"t{number}") for number in range(4))))
+    ids = sorted(item.id for item in (await service.items("vanishing")).values())
+    first = await service.ask("GET", TOOLS, source="vanishing", limit=2)
+    for id_ in ids[:2]:
+        await service.client.delete(f"{TOOLS}/{id_}")
+    rest = await service.ask("GET", TOOLS, source="vanishing", limit=2, cursor=first["next_cursor"])
+    assert [tool["id"] for tool in first["results"] + rest["results"]] == ids
+    assert rest["next_cursor"] is None
+
+
+async def test_a_source_with_a_long_name_of_any_script_does_not_end_the_list(service: Service) -> None:
+    await service.synced(catalog("\U0001f41d" * 200, described("a")))
+    await service.synced(catalog("\U0001f41e", described("a")))
+    first = await service.ask("GET", SOURCES, cursor=encode_cursor("\U0001f41c"), limit=1)
+    rest = await service.ask("GET", SOURCES, cursor=first["next_cursor"], limit=1)
+    assert [source["name"] for source in first["results"] + rest["results"]] == ["\U0001f41d" * 200, "\U0001f41e"]
+
+
 async def test_tools_are_filtered_by_source_server_and_kind(service: Service) -> None:
     prompt = {"type": "prompt", "server": "filtered", "name": "greet"}
     await service.synced(catalog("filters", described("a"), prompt))
-    by_kind = await service.ask("GET", TOOLS, source="filters", item_type="prompt")
+    by_kind = await service.ask("GET", TOOLS, source="filters", kind="prompt")
     by_server = await service.ask("GET", TOOLS, server="filtered")
     assert [tool["name"] for tool in by_kind["results"]] == ["greet"]
     assert by_server["results"] == by_kind["results"]
-    await service.refused("GET", TOOLS, 422, item_type="nothing")
+    await service.refused("GET", TOOLS, 422, kind="nothing")
 
 
 async def test_one_tool_is_returned_with_its_schemas_and_can_be_removed_twice(service: Service) -> None:
@@ -103,7 +125,7 @@ async def test_a_decision_about_a_tool_applies_again_when_the_tool_comes_back(se
 
 async def test_pruning_with_nothing_is_refused_with_the_request_that_removes_a_source(service: Service) -> None:
     job = await service.synced(catalog("my tools", prune=True), state="failed")
-    assert "DELETE /api/v1/catalog/sources/my%20tools" in job["error"]
+    assert "DELETE /api/v1/sources/my%20tools" in job["error"]
     assert "--prune" not in job["error"]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.tools.sources_http.builders import CHANGES, Json, Service, catalog, described
+from toolscript.core.web.paging import encode_cursor
 
 pytestmark = pytest.mark.requirement("SK-009")
 
@@ -14,7 +15,7 @@ async def held(service: Service, source: str, name: str = "read") -> Json:
     await service.synced(catalog(source, described(name, OLD)))
     job = await service.synced(catalog(source, described(name, NEW)))
     assert job["report"]["stored"]["held"] == 1
-    waiting = (await service.ask("GET", CHANGES, state="held"))["changes"]
+    waiting = (await service.ask("GET", CHANGES, state="held"))["results"]
     return dict(next(change for change in waiting if change["source"] == source))
 
 
@@ -52,6 +53,7 @@ async def test_a_change_is_decided_once(service: Service) -> None:
     path = f"{CHANGES}/{(await held(service, 'once'))['id']}"
     await service.ask("POST", f"{path}/reject", 200, {"reviewer": "ada"})
     error = await service.refused("POST", f"{path}/approve", 409, {"reviewer": "grace"})
+    assert (error["code"], error["details"]["state"]) == ("CONFLICT", "rejected")
     assert "rejected by ada" in error["message"]
 
 
@@ -65,14 +67,14 @@ async def test_a_decision_needs_a_reviewer(service: Service, body: object) -> No
 async def test_changes_come_page_by_page_the_latest_first(service: Service) -> None:
     ids = [(await held(service, "pages", f"tool {number}"))["id"] for number in range(2)]
     first = await service.ask("GET", CHANGES, state="held", limit=1)
-    assert [change["id"] for change in first["changes"]] == [max(ids)]
-    second = await service.ask("GET", CHANGES, state="held", limit=1, before=first["next"])
-    assert [change["id"] for change in second["changes"]] == [min(ids)]
-    assert (await service.ask("GET", CHANGES, before=1)) == {"changes": [], "next": None}
+    assert [change["id"] for change in first["results"]] == [max(ids)]
+    second = await service.ask("GET", CHANGES, state="held", limit=1, cursor=first["next_cursor"])
+    assert [change["id"] for change in second["results"]] == [min(ids)]
+    assert (await service.ask("GET", CHANGES, cursor=encode_cursor(1))) == {"results": [], "next_cursor": None}
 
 
 async def test_unknown_and_invalid_changes_are_refused(service: Service) -> None:
     assert (await service.refused("GET", f"{CHANGES}/999999", 404))["code"] == "NOT_FOUND"
     await service.refused("POST", f"{CHANGES}/999999/reject", 404, {"reviewer": "ada"})
-    for path, query in (("/x", {}), ("", {"state": "burnt"}), ("", {"limit": 0}), ("", {"before": -1})):
+    for path, query in (("/x", {}), ("", {"state": "burnt"}), ("", {"limit": 0}), ("", {"cursor": "-1"})):
         await service.refused("GET", f"{CHANGES}{path}", 422, **query)

@@ -1,4 +1,4 @@
-"""POST /api/v1/sync and its jobs, over HTTP on the real engines and real MCP servers."""
+"""POST /api/v1/jobs and its jobs, over HTTP on the real engines and real MCP servers."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.unit.tools.sources_http.builders import SYNC, Service, catalog, described
+from tests.unit.tools.sources_http.builders import JOBS, Service, catalog, described
 from toolscript.core.web.request_context import MAX_BYTES
-from toolscript.tools.http.sync import MAX_ITEMS, MAX_SYNC_BYTES
+from toolscript.tools.http.jobs import MAX_ITEMS, MAX_JOB_BYTES
 
 pytestmark = pytest.mark.requirement("SK-010")
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.requirement("SK-010")
 @pytest.mark.requirement("SK-009")
 async def test_items_that_are_posted_are_in_the_catalog_when_the_job_is_done(service: Service) -> None:
     body = catalog("one", described("a", "Does a."), described("b", input_schema={"type": "object"}))
-    answer = await service.client.post(SYNC, json=body)
+    answer = await service.client.post(JOBS, json=body)
     assert answer.status_code == 202
     accepted = answer.json()
-    assert accepted["status_url"] == answer.headers["Location"] == f"{SYNC}/{accepted['job_id']}"
-    job = await service.until_over(accepted["status_url"])
-    assert (job["id"], job["state"], job["source"]) == (accepted["job_id"], "done", "one")
+    assert (answer.headers["Location"], accepted["state"]) == (f"{JOBS}/{accepted['id']}", "queued")
+    job = await service.until_over(accepted["id"])
+    assert (job["id"], job["state"], job["source"]) == (accepted["id"], "done", "one")
     assert job["progress"] == {"done": 2, "total": 2}
     assert job["report"]["stored"] == {"added": 2, "changed": 0, "unchanged": 0, "held": 0}
     assert (job["error"], job["report"]["removed"]) == (None, 0)
@@ -59,8 +59,8 @@ async def test_a_failed_job_has_a_reason(service: Service) -> None:
 
 async def test_text_that_no_database_stores_is_accepted(service: Service) -> None:
     body = '{"source": " odd ", "items": [{"server": "s", "name": "n", "description": "\\u0000 \\ud83d"}]}'
-    answer = await service.client.post(SYNC, content=body)
-    job = await service.until_over(answer.json()["status_url"])
+    answer = await service.client.post(JOBS, content=body)
+    job = await service.until_over(answer.json()["id"])
     assert (job["state"], job["source"]) == ("done", "odd")
     assert (await service.items("odd"))["n"].item.description == "\ufffd \ufffd"
 
@@ -86,15 +86,15 @@ BAD_BODIES: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", BAD_BODIES)
 async def test_a_body_of_neither_form_is_refused(service: Service, what: str) -> None:
-    before = (await service.ask("GET", SYNC, limit=1))["jobs"]
-    error = await service.refused("POST", SYNC, 422, BAD_BODIES[what])
+    before = (await service.ask("GET", JOBS, limit=1))["results"]
+    error = await service.refused("POST", JOBS, 422, BAD_BODIES[what])
     assert error["code"] == "VALIDATION_ERROR"
-    assert (await service.ask("GET", SYNC, limit=1))["jobs"] == before
+    assert (await service.ask("GET", JOBS, limit=1))["results"] == before
 
 
 @pytest.mark.parametrize("text", ["{", "\xff", "[" * 50_000])
 async def test_an_invalid_json_body_is_refused(service: Service, text: str) -> None:
-    answer = await service.client.post(SYNC, content=text.encode("latin-1"))
+    answer = await service.client.post(JOBS, content=text.encode("latin-1"))
     assert answer.status_code == 422
     assert "not JSON" in answer.json()["error"]["message"]
 
@@ -103,8 +103,8 @@ async def test_a_catalog_may_be_larger_than_other_requests_up_to_a_limit(service
     long = catalog("long", described("a", "word " * 19_000), described("b", "word " * 19_000))
     assert len(json.dumps(long)) > 2 * MAX_BYTES
     assert (await service.synced(long))["report"]["stored"]["added"] == 2
-    answer = await service.client.post(SYNC, content=b" " * (MAX_SYNC_BYTES + 1))
-    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "VALIDATION_ERROR")
+    answer = await service.client.post(JOBS, content=b" " * (MAX_JOB_BYTES + 1))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "TOO_LARGE")
     answer = await service.client.post("/api/v1/search", content=b" " * (MAX_BYTES + 1))
     assert answer.status_code == 413
 
@@ -133,23 +133,23 @@ async def test_without_names_all_servers_are_synced_and_failures_are_reported(
 
 
 async def test_an_unknown_server_is_not_found(service: Service) -> None:
-    error = await service.refused("POST", SYNC, 404, {"servers": ["plain", "sh -c true"]})
+    error = await service.refused("POST", JOBS, 404, {"servers": ["plain", "sh -c true"]})
     assert (error["code"], error["details"]["servers"]) == ("NOT_FOUND", ["sh -c true"])
     assert "modern, plain" in error["details"]["hint"]
 
 
 async def test_jobs_come_page_by_page_the_latest_first(service: Service) -> None:
     ids = [(await service.synced(catalog("pages", described(str(number)))))["id"] for number in range(3)]
-    first = await service.ask("GET", SYNC, limit=2)
-    assert [job["id"] for job in first["jobs"]] == ids[:0:-1]
-    second = await service.ask("GET", SYNC, limit=2, before=first["next"])
-    assert second["jobs"][0]["id"] == ids[0]
+    first = await service.ask("GET", JOBS, limit=2)
+    assert [job["id"] for job in first["results"]] == ids[:0:-1]
+    second = await service.ask("GET", JOBS, limit=2, cursor=first["next_cursor"])
+    assert second["results"][0]["id"] == ids[0]
 
 
 async def test_an_unknown_job_is_not_found(service: Service) -> None:
-    assert (await service.refused("GET", f"{SYNC}/999999", 404))["code"] == "NOT_FOUND"
-    for path, query in (("/x", {}), ("/0", {}), ("", {"limit": 0}), ("", {"before": 0}), ("", {"limit": 201})):
-        await service.refused("GET", f"{SYNC}{path}", 422, **query)
+    assert (await service.refused("GET", f"{JOBS}/999999", 404))["code"] == "NOT_FOUND"
+    for path, query in (("/x", {}), ("/0", {}), ("", {"limit": 0}), ("", {"cursor": "0"}), ("", {"limit": 201})):
+        await service.refused("GET", f"{JOBS}{path}", 422, **query)
 
 
 @contextmanager
@@ -165,12 +165,12 @@ async def test_an_anonymous_client_cannot_read_or_write_and_its_body_is_not_read
         raise AssertionError("it was read")
 
     with elsewhere(service) as anonymous:
-        assert (await anonymous.get(SYNC)).status_code == 403
-        refused = await anonymous.post(SYNC, content=body())
+        assert (await anonymous.get(JOBS)).status_code == 403
+        refused = await anonymous.post(JOBS, content=body())
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN")
 
 
-READ_BY_POST = ("/api/v1/search", "/search_knowledge")
+READ_BY_POST = ("/search", "/search_knowledge")
 
 
 def writing_routes(service: Service) -> list[tuple[str, str]]:
@@ -182,12 +182,12 @@ def writing_routes(service: Service) -> list[tuple[str, str]]:
         for method, operation in operations.items()
     ]
     methods = [(method, path) for method, path, tags in routes if "documents" not in tags]
-    return [(method, path) for method, path in methods if method != "GET" and path not in READ_BY_POST]
+    return [(method, path) for method, path in methods if method != "GET" and not path.endswith(READ_BY_POST)]
 
 
 async def test_no_writing_route_is_open_to_anonymous_clients(service: Service) -> None:
     routes = writing_routes(service)
-    assert {path for _, path in routes} >= {SYNC, "/api/v1/skills", "/api/v1/changes/{change_id}/approve"}
+    assert {path for _, path in routes} >= {JOBS, "/api/v1/skills", "/api/v1/changes/{change_id}/approve"}
     with elsewhere(service) as anonymous:
         for method, path in routes:
             real = path.replace("{skill_id}", "some_skill")

@@ -1,4 +1,4 @@
-"""Limits of `POST /api/v1/sync`: it needs a config file, room in the queue, and a running process."""
+"""Limits of `POST /api/v1/jobs`: it needs a config file, room in the queue, and a running process."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import Installation
 from tests.e2e.gateway.machines import mcp_server
-from tests.unit.tools.sources_http.builders import SYNC, serving, write_config
+from tests.unit.tools.sources_http.builders import JOBS, serving, write_config
 from toolscript.core.postgres.pool import open_pool
 from toolscript.tools.catalog.jobs import AT_ONCE, MAX_WAITING
 from toolscript.tools.model.catalog import JobState
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.requirement("SK-010")
 
 async def test_without_a_config_file_no_server_is_synced(installed: Installation) -> None:
     async with serving(installed) as service:
-        error = await service.refused("POST", SYNC, 503, {})
+        error = await service.refused("POST", JOBS, 503, {})
     assert "TOOLSCRIPT_SYNC_CONFIG" in error["details"]["hint"]
 
 
 async def test_a_missing_config_file_is_named(installed: Installation, tmp_path: Path) -> None:
     missing = tmp_path / "missing.json"
     async with serving(installed, TOOLSCRIPT_SYNC_CONFIG=str(missing)) as service:
-        error = await service.refused("POST", SYNC, 503, {})
+        error = await service.refused("POST", JOBS, 503, {})
     assert str(missing) in error["message"]
 
 
@@ -34,19 +34,19 @@ async def test_a_full_queue_refuses_syncs_and_open_ones_are_interrupted_when_the
     servers = {"hanging": mcp_server("faulty", "hangs_at_start")}
     config = write_config(tmp_path / "servers.json", servers)
     async with serving(installed, TOOLSCRIPT_SYNC_CONFIG=config) as service:
-        accepted = [await service.ask("POST", SYNC, 202, {}) for _ in range(AT_ONCE + MAX_WAITING)]
-        error = await service.refused("POST", SYNC, 503, {})
+        accepted = [await service.ask("POST", JOBS, 202, {}) for _ in range(AT_ONCE + MAX_WAITING)]
+        error = await service.refused("POST", JOBS, 503, {})
         assert error["details"]["running_or_waiting"] == AT_ONCE + MAX_WAITING
     url = installed.settings.postgres_url.get_secret_value()
     async with open_pool(url, size=1) as pool:
-        states = [(await PostgresSyncJobs(pool).find(job["job_id"])).state for job in accepted]
+        states = [(await PostgresSyncJobs(pool).find(job["id"])).state for job in accepted]
     assert states == [JobState.INTERRUPTED] * len(accepted)
 
 
 async def test_a_configured_token_is_required(installed: Installation) -> None:
     body = {"source": "tokens", "items": []}
     async with serving(installed, TOOLSCRIPT_ADMIN_TOKEN="of-the-house") as service:
-        assert (await service.refused("POST", SYNC, 401, body))["code"] == "UNAUTHORIZED"
+        assert (await service.refused("POST", JOBS, 401, body))["code"] == "UNAUTHORIZED"
         headers = {"Authorization": "Bearer of-the-house"}
-        assert (await service.client.post(SYNC, json=body, headers=headers)).status_code == 202
+        assert (await service.client.post(JOBS, json=body, headers=headers)).status_code == 202
         assert (await service.client.post("/api/v1/search", json={"query": "read a file"})).status_code == 200

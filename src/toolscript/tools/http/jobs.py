@@ -1,30 +1,39 @@
-"""/api/v1/sync: import of catalogs sent over HTTP, and sync of MCP servers on request, as background jobs."""
+"""/api/v1/jobs: import of catalogs sent over HTTP, and sync of MCP servers on request, in the background."""
 
 import asyncio
 import json
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Protocol
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.item_json import catalog_item_from_json
-from toolscript.core.items import MAX_ID, Item, RefusedItem
+from toolscript.core.items import Item, RefusedItem
 from toolscript.core.text import readable
 from toolscript.core.web.errors import documented
-from toolscript.core.web.paging import USUAL, Limit, NumberInPath
+from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath, decode_cursor
 from toolscript.tools.model.catalog import SyncJob
 from toolscript.tools.ports import CatalogContents
-from toolscript.tools.schemas.catalog import JobAccepted, JobPage, JobShown
+from toolscript.tools.schemas.catalog import JobPage, JobShown
 
-SYNC_PATH = "/api/v1/sync"
+JOBS_PATH = "/api/v1/jobs"
 MAX_ITEMS = 10_000
-MAX_SYNC_BYTES = 16 * 1024 * 1024
+MAX_JOB_BYTES = 16 * 1024 * 1024
 MAX_SOURCE = 200
 
 _LOCATION = {"description": "The job.", "required": True, "schema": {"type": "string"}}
+# The responses of an operation that starts a job.
+JOB_STARTED: dict[int | str, dict[str, Any]] = {202: {"headers": {"Location": _LOCATION}}}
+
+_ITEMS_EXAMPLE = {
+    "source": "billing",
+    "items": [{"server": "billing", "name": "create_invoice", "description": "Create an invoice for a customer"}],
+    "prune": False,
+}
+_SERVERS_EXAMPLE = {"servers": ["github"]}
 
 
 class SyncRequests(Protocol):
@@ -66,43 +75,49 @@ class ServersRequest(BaseModel):
 
 
 _SCHEMAS = [ItemsRequest.model_json_schema(), ServersRequest.model_json_schema()]
-_BODY = {"requestBody": {"content": {"application/json": {"schema": {"anyOf": _SCHEMAS}}}}}
+_EXAMPLES = {
+    "items": {"summary": "Import the items of a catalog", "value": _ITEMS_EXAMPLE},
+    "servers": {"summary": "Sync MCP servers", "value": _SERVERS_EXAMPLE},
+}
+_BODY = {"requestBody": {"content": {"application/json": {"schema": {"anyOf": _SCHEMAS}, "examples": _EXAMPLES}}}}
 
 
-def sync_routes(sync: SyncRequests) -> APIRouter:
-    router = APIRouter(prefix=SYNC_PATH, tags=["sync"])
+def job_routes(sync: SyncRequests) -> APIRouter:
+    router = APIRouter(prefix=JOBS_PATH, tags=["jobs"])
 
     @router.post(
         "",
         status_code=202,
-        responses={202: {"headers": {"Location": _LOCATION}}, **documented(401, 403, 404, 422, 503)},
+        responses={**JOB_STARTED, **documented(401, 403, 404, 422, 503)},
         openapi_extra=_BODY,
-        summary="Import the items of a catalog, or sync MCP servers",
+        summary="Start a job: import the items of a catalog, or sync MCP servers",
     )
-    async def start_sync(request: Request, response: Response) -> JobAccepted:
+    async def start_job(request: Request, response: Response) -> JobShown:
+        """A body with `source` and `items` imports these; one with `servers` syncs these MCP servers."""
         # The body is read here and not by the framework, which would read it before the client is authorized.
         sync.require_room()
-        job = await _submit(sync, await request.body())
-        url = response.headers["Location"] = f"{SYNC_PATH}/{job.id}"
-        return JobAccepted(job_id=job.id, status_url=url)
+        return job_started(await _submit(sync, await request.body()), response)
 
     @router.get(
         "/{job_id}",
         responses=documented(401, 403, 404, 422, 503),
-        summary="State and progress of a sync",
+        summary="One job: its state, progress and report",
     )
     async def get_job(job_id: NumberInPath) -> JobShown:
         return JobShown.of(await sync.find(job_id))
 
-    @router.get("", responses=documented(401, 403, 422, 503), summary="Syncs, the latest first")
-    async def list_jobs(
-        before: Annotated[int | None, Query(ge=1, le=MAX_ID, description="`next` of the page before.")] = None,
-        limit: Limit = USUAL,
-    ) -> JobPage:
-        jobs = await sync.page(before, limit + 1)
-        return JobPage.of(jobs, limit)
+    @router.get("", responses=documented(401, 403, 422, 503), summary="List jobs, the latest first")
+    async def list_jobs(cursor: Cursor = "", limit: Limit = USUAL) -> JobPage:
+        jobs = await sync.page(decode_cursor(cursor, 0) or None, limit + 1)
+        return JobPage.of_jobs(jobs, limit)
 
     return router
+
+
+def job_started(job: SyncJob, response: Response) -> JobShown:
+    """Return the job, and its address in a header."""
+    response.headers["Location"] = f"{JOBS_PATH}/{job.id}"
+    return JobShown.of(job)
 
 
 async def _submit(sync: SyncRequests, body: bytes) -> SyncJob:

@@ -1,0 +1,40 @@
+"""/api/v1/tenants: the tenants that have documents, for administrators."""
+
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from toolscript.core.web.errors import documented
+from toolscript.core.web.paging import USUAL, Cursor, Limit
+from toolscript.core.web.request_context import API_PREFIX
+from toolscript.documents.http.dependencies import ABSENT, DocumentRoutes, position_of
+from toolscript.documents.schemas import TenantPage, TenantShown
+
+TENANTS_PATH = f"{API_PREFIX}/tenants"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
+
+TenantInPath = Annotated[
+    str, Path(pattern=rf"^{_NAME.pattern}$", description="Name of the tenant, as in its tokens.")
+]
+
+
+def tenant_routes(documents: DocumentRoutes | None) -> APIRouter:
+    """Return the routes; the caller limits them to administrators."""
+    routes = documents or ABSENT
+    router = APIRouter(tags=["tenants"])
+
+    @router.get(TENANTS_PATH, responses=documented(401, 403, 422, 500, 503), summary="List tenants")
+    async def list_tenants(cursor: Cursor = "", limit: Limit = USUAL) -> TenantPage:
+        """Lists the tenants that have put documents, with their counts in the live index."""
+        counted = await routes.tenants.page(position_of(cursor, _NAME), limit + 1)
+        return TenantPage.of(counted, limit, TenantShown.of, key=lambda usage: usage.tenant.name)
+
+    @router.get(
+        f"{TENANTS_PATH}/{{tenant_name}}", responses=documented(401, 403, 404, 422, 500, 503), summary="One tenant"
+    )
+    async def get_tenant(tenant_name: TenantInPath) -> TenantShown:
+        """Returns a tenant with its counts in the live index."""
+        return TenantShown.of(await routes.tenants.tenant(tenant_name))
+
+    return router

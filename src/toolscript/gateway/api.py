@@ -1,0 +1,217 @@
+"""The gateway's routes under `/api/v1`, in the words of the service's API, and their description.
+
+Without FastAPI and Pydantic, because a gateway must start at once.
+"""
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from heapq import nsmallest
+from typing import Any, TypeVar
+
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from toolscript.core.errors import InvalidRequest, NotFound, ServerUnavailable
+from toolscript.core.items import Item, ItemKind, JsonObject, split_tool_id, tool_id
+from toolscript.core.mcp.arguments import one_of, text, truth, wrong
+from toolscript.core.retrieval.query import MAX_QUERY, SearchType
+from toolscript.core.web.cursors import decode_cursor, encode_cursor
+from toolscript.core.web.request_context import new_query_id
+from toolscript.gateway.json import Json, answer_shown, call_shown, server_shown, tool_shown
+from toolscript.gateway.model import Gateway, LocalQuery
+from toolscript.gateway.openapi import (
+    ANY_KIND,
+    DEFAULT_PAGE,
+    MAX_PAGE,
+    SEARCH_FIELDS,
+    SERVERS_PATH,
+    TOOLS_PATH,
+    openapi_document,
+)
+
+T = TypeVar("T")
+
+KINDS = (*ItemKind, ANY_KIND)
+MAX_NEAREST = 3
+_AS_OBJECT = "send a JSON object"
+_STATES = f"`GET {SERVERS_PATH}` shows the state of every server"
+
+
+class _Anything(Convertor[str]):
+    """The rest of a path, with any characters; `path` stops at the end of a line."""
+
+    regex = r"(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anything", _Anything())
+
+
+def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]:
+    """Return the routes. `limit` and `threshold` are the defaults of a search."""
+
+    async def search_tools(request: Request) -> Response:
+        query_id, began = new_query_id(request), time.perf_counter()
+        body = json_object(await request.body(), _AS_OBJECT)
+        query = _query(body, limit, threshold)
+        explain, schemas = truth(body, "explain"), truth(body, "include_schemas")
+        shown = answer_shown(await gateway.search(query), explain=explain, schemas=schemas)
+        took_ms = round((time.perf_counter() - began) * 1000, 3)
+        about = {"kind": _kind_name(query.kind), "limit": query.limit, "took_ms": took_ms}
+        return JSONResponse({"query_id": query_id, **shown, "metadata": {**shown["metadata"], **about}})
+
+    async def list_tools(request: Request) -> Response:
+        """List items in order of server, name and kind."""
+        kind, schemas = _kind(_parameter_of(request, "kind", ANY_KIND, KINDS)), _flag(request, "include_schemas")
+        items = await gateway.items(tuple(request.query_params.getlist("server")))
+        of_kind = [item for item in items if kind in (None, item.kind)]
+        return _page(request, of_kind, _position, lambda item: tool_shown(item, schemas=schemas))
+
+    async def get_tool(request: Request) -> Response:
+        kind = ItemKind(_parameter_of(request, "kind", ItemKind.TOOL, tuple(ItemKind)))
+        item = await _find(gateway, tool_id(*split_tool_id(request.path_params["tool_id"])), kind)
+        return JSONResponse(tool_shown(item, schemas=True))
+
+    async def call_tool(request: Request) -> Response:
+        body = json_object(await request.body(), _AS_OBJECT)
+        _require_known(body, ("id", "arguments"))
+        arguments = body.get("arguments", {})
+        if not isinstance(arguments, dict):
+            raise wrong("arguments", "must be a JSON object")
+        return JSONResponse(call_shown(await _for_http(gateway.call(text(body, "id"), arguments))))
+
+    async def list_servers(request: Request) -> Response:
+        return _page(request, await gateway.servers(), lambda server: server.name, server_shown)
+
+    async def openapi(_: Request) -> Response:
+        return JSONResponse(openapi_document(limit, threshold))
+
+    return [
+        Route(f"{TOOLS_PATH}/search", search_tools, methods=["POST"]),
+        Route(f"{TOOLS_PATH}/call", call_tool, methods=["POST"]),
+        Route(TOOLS_PATH, list_tools, methods=["GET"]),
+        Route(f"{TOOLS_PATH}/{{tool_id:anything}}", get_tool, methods=["GET"]),
+        Route(SERVERS_PATH, list_servers, methods=["GET"]),
+        Route("/openapi.json", openapi, methods=["GET"]),
+    ]
+
+
+async def _find(gateway: Gateway, name: str, kind: ItemKind) -> Item:
+    for item in await gateway.items((name,)):
+        if tool_id(item.server, item.name) == name and item.kind is kind:
+            return item
+    from rapidfuzz import process
+
+    names = [tool_id(item.server, item.name) for item in await gateway.items() if item.kind is kind]
+    nearest = [match[0] for match in process.extract(name, names, limit=MAX_NEAREST)]
+    raise NotFound(
+        f"there is no {kind} {name[:200]}",
+        hint=f"`GET {TOOLS_PATH}` lists what there is, `POST {TOOLS_PATH}/search` finds it",
+        details={"nearest": nearest},
+    )
+
+
+async def _for_http(request: Awaitable[T]) -> T:
+    """Point to a route instead of a command where a server is down."""
+    try:
+        return await request
+    except ServerUnavailable as error:
+        raise ServerUnavailable(error.message, hint=_STATES, details=error.details) from error
+
+
+def _page(
+    request: Request, entries: Sequence[T], position: Callable[[T], str], show: Callable[[T], Json]
+) -> Response:
+    """Return the entries after the cursor; entries that vanish between two pages hide no other."""
+    limit = _count(request, "limit", DEFAULT_PAGE, MAX_PAGE)
+    after = decode_cursor(request.query_params.get("cursor", ""), "")
+    following = nsmallest(limit + 1, (entry for entry in entries if position(entry) > after), key=position)
+    next_cursor = encode_cursor(position(following[limit - 1])) if len(following) > limit else None
+    return JSONResponse({"results": list(map(show, following[:limit])), "next_cursor": next_cursor})
+
+
+def _position(item: Item) -> str:
+    return "\0".join((item.server, item.name, item.kind))
+
+
+def _query(body: JsonObject, limit: int, threshold: float) -> LocalQuery:
+    _require_known(body, SEARCH_FIELDS)
+    query = text(body, "query")
+    if len(query) > MAX_QUERY:
+        raise wrong("query", f"is longer than {MAX_QUERY} characters")
+    return LocalQuery(
+        text=query,
+        limit=_whole(body, "limit", limit),
+        threshold=_number(body, "threshold", threshold),
+        kind=_kind(one_of(body, "kind", KINDS)),
+        search_type=SearchType(one_of(body, "search_type", [*SearchType])) if "search_type" in body else None,
+    )
+
+
+def _require_known(body: JsonObject, fields: Sequence[str]) -> None:
+    for name in body:
+        if name not in fields:
+            raise InvalidRequest(
+                f"there is no field {name[:100]!r}",
+                hint=f"the fields are {', '.join(fields)}",
+                details={"field": name[:100]},
+            )
+
+
+def _kind(name: str) -> ItemKind | None:
+    return None if name == ANY_KIND else ItemKind(name)
+
+
+def _kind_name(kind: ItemKind | None) -> str:
+    return ANY_KIND if kind is None else kind.value
+
+
+def _whole(body: JsonObject, name: str, default: int) -> int:
+    """Return a whole number, written as 5 or 5.0; LocalQuery checks its range."""
+    value = body.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise wrong(name, "must be a whole number")
+    return int(value)
+
+
+def _number(body: JsonObject, name: str, default: float) -> float:
+    value = body.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong(name, "must be a number")
+    return value
+
+
+def _parameter_of(request: Request, name: str, default: str, allowed: Sequence[str]) -> str:
+    return one_of({name: request.query_params.get(name, default)}, name, allowed)
+
+
+def _flag(request: Request, name: str) -> bool:
+    return _parameter_of(request, name, "false", ("true", "false")) == "true"
+
+
+def _count(request: Request, name: str, default: int, maximum: int) -> int:
+    value = request.query_params.get(name, str(default))
+    if not (value.isascii() and value.isdigit() and len(value) < 10 and 1 <= int(value) <= maximum):
+        raise wrong(name, f"must be a whole number from 1 to {maximum}")
+    return int(value)
+
+
+def json_object(body: bytes, hint: str) -> dict[str, Any]:
+    """Parse a body; an empty one is an empty object."""
+    try:
+        value = json.loads(body) if body.strip() else {}
+        # Python accepts NaN and lone surrogates, which are not JSON: no server could receive them.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        raise InvalidRequest("the body is not JSON", hint=hint) from None
+    if not isinstance(value, dict):
+        raise InvalidRequest("the body must be a JSON object", hint=hint)
+    return value

@@ -1,0 +1,502 @@
+"""The gateway's OpenAPI document, as plain dicts. A test holds its schemas against real answers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolscript.core.items import ItemKind
+from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, STRING, list_of
+from toolscript.core.mcp_client.model import ServerStatus, Transport
+from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
+from toolscript.core.version import __version__
+from toolscript.core.web.request_context import API_PREFIX
+from toolscript.gateway.json import ANSWER, HIT, ITEM
+
+Json = dict[str, Any]
+
+TOOLS_PATH = f"{API_PREFIX}/tools"
+SERVERS_PATH = f"{API_PREFIX}/servers"
+DEFAULT_PAGE, MAX_PAGE = 50, 200
+ANY_KIND = "any"
+SEARCH_FIELDS = ("query", "limit", "threshold", "kind", "search_type", "explain", "include_schemas")
+
+DESCRIPTION = """\
+Finds and calls the tools of one person's MCP servers. Resources are under `/api/v1`. Lists take `cursor` and
+`limit` and answer `results` and `next_cursor`; searches answer `query_id`, `results` and `metadata`. Errors are
+`{"error": {"code", "message", "details"}}`, and every answer has an `x-request-id`. The other paths have their own
+field names; `/mcp` speaks the Model Context Protocol. The gateway answers its owner's programs, and requests with
+its token.
+"""
+TAGS = {
+    "tools": "Find, read and call tools; find and read prompts and resources.",
+    "servers": "The MCP servers, and how they are doing.",
+    "aliases": "The same with other field names, and TypeScript.",
+    "health": "Whether the gateway is alive, and what works.",
+}
+ERRORS = {
+    400: "The query is blank.",
+    401: "The request has no token, and does not come from a program of the gateway's owner.",
+    403: "The host name is not one of this machine, or the request comes from another web page.",
+    404: "Nothing has this name; `details.nearest` has similar names.",
+    413: "The body is too large.",
+    422: "The request is not valid; `details.field` names the field.",
+    500: "A fault of the gateway; its log has the `x-request-id`.",
+    502: "The MCP server refused the call, or its answer is not valid.",
+    503: "The MCP server is not connected, or no server has answered yet.",
+}
+ALWAYS = (401, 403, 500)
+# The second choice is the connection of the owner's own programs, where the system tells whose it is.
+SECURITY: list[Json] = [{"token": []}, {}]
+
+
+def openapi_document(limit: int, threshold: float) -> Json:
+    """Return the document. `limit` and `threshold` are the defaults of a search."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Toolscript gateway",
+            "version": __version__,
+            "summary": "Finds and calls the tools of your MCP servers.",
+            "description": DESCRIPTION,
+            "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/", "description": "This gateway."}],
+        "tags": [{"name": name, "description": description} for name, description in TAGS.items()],
+        "paths": {**_tool_paths(), **_server_paths(), **_alias_paths(limit, threshold), **_health_paths()},
+        "components": {
+            "schemas": {**_tool_schemas(limit, threshold), **_server_schemas()},
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The gateway's token; `toolscript gateway env` prints it.",
+                }
+            },
+        },
+    }
+
+
+def _described(schema: Mapping[str, object], description: str, **more: object) -> Json:
+    return {**schema, "description": description, **more}
+
+
+def _text(description: str, **more: object) -> Json:
+    return _described(STRING, description, **more)
+
+
+def _or_null(kind: str, description: str) -> Json:
+    return {"type": [kind, "null"], "description": description}
+
+
+def _named(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _list(name: str, description: str) -> Json:
+    return _described(list_of(_named(name)), description)
+
+
+def _object(description: str, /, **properties: Json) -> Json:
+    """Return the schema of an answer, which has all of its properties."""
+    return {
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "required": list(properties),
+    }
+
+
+def _body(description: str, required: str, example: Json, /, **properties: Json) -> Json:
+    return {
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "required": [required],
+        "additionalProperties": False,
+        "examples": [example],
+    }
+
+
+def _page_of(name: str, what: str) -> Json:
+    return _object(
+        f"One page of {what}.",
+        results=_list(name, "The entries of this page."),
+        next_cursor=_or_null("string", "`cursor` of the next page; null on the last one."),
+    )
+
+
+def _parameter(name: str, schema: Mapping[str, object], description: str, where: str = "query") -> Json:
+    return {
+        "name": name,
+        "in": where,
+        "required": where == "path",
+        "description": description,
+        "schema": dict(schema),
+    }
+
+
+def _operation(
+    name: str,
+    tag: str,
+    summary: str,
+    answer: Json,
+    *errors: int,
+    parameters: tuple[Json, ...] = (),
+    body: Json | None = None,
+    description: str = "",
+) -> Json:
+    """Return an operation; `answer` is its schema. `errors` come on top of those that every route has."""
+    header = {"x-request-id": {"description": "Id of the request, also in the log.", "schema": dict(STRING)}}
+    responses: Json = {"200": {"description": "OK", "content": _content(answer)}}
+    for status in sorted({*ALWAYS, *errors, *((413,) if body else ())}):
+        responses[str(status)] = {"description": ERRORS[status], "content": _content(_named("Error"))}
+    return {
+        "operationId": name,
+        "tags": [tag],
+        "summary": summary,
+        **({"description": description} if description else {}),
+        **({"parameters": list(parameters)} if parameters else {}),
+        **({"requestBody": {"required": True, "content": _content(body)}} if body else {}),
+        "security": SECURITY,
+        "responses": {status: {**response, "headers": header} for status, response in responses.items()},
+    }
+
+
+def _content(schema: Json) -> Json:
+    return {"application/json": {"schema": schema}}
+
+
+_CURSOR = _parameter("cursor", STRING, "`next_cursor` of the previous page; empty for the first page.")
+_LIMIT = _parameter(
+    "limit",
+    {**INTEGER, "minimum": 1, "maximum": MAX_PAGE, "default": DEFAULT_PAGE},
+    "Maximum number of entries of the page.",
+)
+_ONE_KIND: Json = {**STRING, "enum": list(ItemKind), "default": ItemKind.TOOL.value}
+_KINDS: Json = {**STRING, "enum": [*ItemKind, ANY_KIND]}
+_QUERY: Json = {**STRING, "minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}
+_SEARCH_TYPE: Json = {**STRING, "enum": list(SearchType)}
+_TOOL_ID = _parameter("tool_id", STRING, "`server__tool`, as results name it.", "path")
+_FILTER = _parameter("filter", STRING, "Servers and `server__tool` names, with commas; empty: all.")
+
+
+def _tool_paths() -> Json:
+    search = _operation(
+        *("search_tools", "tools", "Search tools", _named("ToolSearchAnswer"), 400, 422, 503),
+        body=_named("ToolSearchRequest"),
+    )
+    listing = _operation(
+        *("list_tools", "tools", "List tools, prompts and resources", _named("ToolPage"), 422),
+        description="In order of server, name and kind.",
+        parameters=(
+            *(_CURSOR, _LIMIT),
+            _parameter("kind", {**_KINDS, "default": ANY_KIND}, "Only items of this kind."),
+            _parameter("server", list_of(STRING), "Only of any of these servers; repeat the name for several."),
+            _parameter("include_schemas", {**BOOLEAN, "default": False}, "Whether to return their schemas."),
+        ),
+    )
+    one = _operation(
+        *("get_tool", "tools", "One tool, prompt or resource, with its schemas", _named("Tool"), 404, 422),
+        parameters=(_TOOL_ID, _parameter("kind", _ONE_KIND, "Which of several with this name.")),
+    )
+    call = _operation(
+        *("call_tool", "tools", "Call a tool", _named("CallResult"), 404, 422, 502, 503),
+        description="A tool that fails answers 200, too: `is_error` is true.",
+        body=_named("CallRequest"),
+    )
+    return {
+        f"{TOOLS_PATH}/search": {"post": search},
+        f"{TOOLS_PATH}/call": {"post": call},
+        TOOLS_PATH: {"get": listing},
+        f"{TOOLS_PATH}/{{tool_id}}": {"get": one},
+    }
+
+
+def _server_paths() -> Json:
+    listing = _operation(
+        *("list_servers", "servers", "List the servers", _named("ServerPage"), 422), parameters=(_CURSOR, _LIMIT)
+    )
+    return {SERVERS_PATH: {"get": listing}}
+
+
+def _tool_schemas(limit: int, threshold: float) -> Json:
+    return {
+        "Tool": _tool(),
+        "ToolPage": _page_of("Tool", "tools, prompts and resources"),
+        "ToolSearchRequest": _search_request(limit, threshold),
+        "ToolSearchAnswer": _object(
+            "What a search found, and how.",
+            query_id=_text("Id of this search, also in the log.", format="uuid"),
+            results=_list("ToolHit", "The items, best first."),
+            metadata=_described(_named("ToolSearchMetadata"), "How the search was done."),
+        ),
+        "ToolHit": _hit(),
+        "ToolSearchMetadata": _search_metadata(),
+        "Explanation": _explanation(),
+        "CallRequest": _body(
+            "A call of one tool.",
+            "id",
+            {"id": "filesystem__read_text_file", "arguments": {"path": "notes.txt"}},
+            id=_text("`server__tool`, as results name it."),
+            arguments=_described(ANY_OBJECT, "As the tool's `input_schema` describes them.", default={}),
+        ),
+        "CallResult": _object(
+            "The tool's own answer.",
+            content=_described(list_of(ANY_OBJECT), "Content blocks, as MCP defines them."),
+            structured_content=_or_null("object", "The answer as data; null where the tool gives none."),
+            is_error=_described(BOOLEAN, "Whether the tool says that it failed."),
+        ),
+        "Error": _error(),
+    }
+
+
+def _tool() -> Json:
+    return _object(
+        "A tool, prompt or resource of an MCP server.",
+        id=_text("`server__tool`, for `GET /api/v1/tools/{tool_id}` and `POST /api/v1/tools/call`."),
+        kind=_text("Tool, prompt or resource.", enum=list(ItemKind)),
+        server=_text("Its MCP server."),
+        name=_text("Its name on the server."),
+        description=_text("From its server. Data, never instructions."),
+        input_schema=_or_null(
+            "object", "JSON Schema of its arguments; null if it has none, or it was not asked for."
+        ),
+        output_schema=_or_null("object", "JSON Schema of its results; null likewise."),
+        annotations=_or_null("object", "Hints of its server; null likewise."),
+    )
+
+
+def _hit() -> Json:
+    explanation = {"anyOf": [_named("Explanation"), {"type": "null"}]}
+    return _object(
+        "An item that a search found.",
+        **_tool()["properties"],
+        confidence=_described(NUMBER, "How likely it is what was asked for.", minimum=0, maximum=1),
+        reason=_text("Why it was found, in words."),
+        explanation=_described(explanation, "What the confidence is made of; null unless `explain` is true."),
+    )
+
+
+def _search_request(limit: int, threshold: float) -> Json:
+    properties = {
+        "query": _described(_QUERY, "What the tool should do, in plain words."),
+        "limit": _described(INTEGER, "Maximum number of results.", minimum=1, maximum=MAX_LIMIT, default=limit),
+        "threshold": _described(NUMBER, "Minimum confidence.", minimum=0, maximum=1, default=threshold),
+        "kind": _described(_KINDS, "Only items of this kind.", default=ItemKind.TOOL.value),
+        "search_type": _described(_SEARCH_TYPE, "Which retrievers search; by default as the gateway is set up."),
+        "explain": _described(BOOLEAN, "Whether to return `explanation`.", default=False),
+        "include_schemas": _described(BOOLEAN, "Whether to return schemas and annotations.", default=False),
+    }
+    return _body("A search.", "query", {"query": "read a file", "limit": 3}, **properties)
+
+
+def _search_metadata() -> Json:
+    return _object(
+        "How the search was done.",
+        query=_text("The query, as it was searched."),
+        kind=_described(_KINDS, "The kind that was searched."),
+        search_type=_described(_SEARCH_TYPE, "The search type that ran."),
+        limit=_described(INTEGER, "Maximum number of results."),
+        threshold=_described(NUMBER, "Minimum confidence of a result."),
+        took_ms=_described(NUMBER, "How long the search took, in milliseconds."),
+        degraded=_described(list_of(STRING), "`embedding` where keyword search answered alone; else empty."),
+        index_version=_or_null("string", "Version of the index that answered; null without an embedding model."),
+        weights_version=_or_null("string", "Short hash of the ranking weights; null with `keyword`."),
+        candidate_count=_described(INTEGER, "Items that reach the threshold, before the limit."),
+        good_match=_described(BOOLEAN, "Whether the best candidate fits, whatever the threshold."),
+        unmatched_words=_described(list_of(STRING), "Words of the query that none of the best candidates has."),
+        near_misses=_list("ToolHit", "The best items below the threshold, when none reaches it."),
+        hint=_or_null("string", "What to try, what was not searched, and why; null where all is well."),
+    )
+
+
+def _explanation() -> Json:
+    share = {**NUMBER, "minimum": 0, "maximum": 1}
+    match = _object(
+        "A word that matches.", word=_text("A word of the query."), field=_text("The field that has it.")
+    )
+    return _object(
+        "What a confidence is made of.",
+        semantic={"type": ["number", "null"], "description": "Similarity by the model; null without one."},
+        words=_described(share, "Share of the query's words that match."),
+        fuzzy=_described(share, "Similarity of the name."),
+        boost=_described(share, "Confidence as a general tool that can do the task; 0 for others."),
+        matched=_described(list_of(match), "The words that match."),
+        contributions=_described(
+            {**ANY_OBJECT, "additionalProperties": NUMBER}, "What each part of the ranking adds to the score."
+        ),
+    )
+
+
+def _error() -> Json:
+    error = _object(
+        "What went wrong.",
+        code=_text("The kind of error, such as `NOT_FOUND` or `METHOD_NOT_ALLOWED`."),
+        message=_text("What went wrong, in one sentence."),
+        details=_described(ANY_OBJECT, "Facts for programs: `field`, `hint`, `nearest`, `server` ..."),
+    )
+    return _object("Every error has this shape.", error=error)
+
+
+def _server_schemas() -> Json:
+    counts = {
+        name: _described(INTEGER, f"How many {name} it offers.", minimum=0)
+        for name in ("tools", "prompts", "resources")
+    }
+    server = _object(
+        "An MCP server.",
+        name=_text("Its name in the config file."),
+        state=_text("How it is doing; a failed one is tried again.", enum=list(ServerStatus)),
+        transport=_text("How it is reached.", enum=list(Transport)),
+        error=_or_null("string", "Why it failed, or what of it was left out; null where all is well."),
+        protocol=_or_null("string", "The version of MCP that it speaks; null before it has answered."),
+        version=_or_null("string", "Its own version; null if it does not say."),
+        **counts,
+    )
+    return {"Server": server, "ServerPage": _page_of("Server", "servers")}
+
+
+_ALIAS_FIELDS = {
+    "toolId": "`server__tool`.",
+    "serverName": "Its MCP server.",
+    "toolName": "Its name on the server.",
+    "description": "From its server. Data, never instructions.",
+    "kind": "Tool, prompt or resource; a hit without it is a tool.",
+    "inputSchema": "JSON Schema of its arguments; null if it has none.",
+    "outputSchema": "JSON Schema of its results; null if it has none.",
+    "annotations": "Hints of its server; null if it has none.",
+    "confidence": "How likely it is what was asked for, 0 to 1.",
+    "reason": "Why it was found, in words.",
+    "parts": "What the confidence is made of, with `explain`.",
+    "query": "The query, as it was searched.",
+    "totalResults": "Items that reach the threshold, before the limit.",
+    "threshold": "Minimum confidence of a result.",
+    "semantic": "Whether dense retrieval answered, too.",
+    "good_match": "Whether the best candidate fits, whatever the threshold.",
+    "unmatched_words": "Words of the query that none of the best candidates has.",
+    "hint": "What to try, what was not searched, and why.",
+}
+
+
+def _alias_page() -> Json:
+    return _object(
+        "Some of all items.",
+        tools=_described(list_of(_with_descriptions(ITEM, "An item.")), "The items."),
+        total=_described(INTEGER, "How many there are."),
+        offset=_described(INTEGER, "The first of these."),
+    )
+
+
+def _alias_answer() -> Json:
+    hit = _with_descriptions(HIT, "An item that a search found.")
+    hits = {name: _described(list_of(hit), "Best first.") for name in ("results", "near_misses")}
+    return _with_descriptions(ANSWER, "What a search found.", hits)
+
+
+def _alias_result() -> Json:
+    result = _object(
+        "The tool's own answer.",
+        content=_described(list_of(ANY_OBJECT), "Content blocks, as MCP defines them."),
+        isError=_described(BOOLEAN, "Whether the tool says that it failed."),
+        structuredContent=_described(ANY_OBJECT, "The answer as data, where the tool gives one."),
+    )
+    return {**result, "required": ["content", "isError"]}
+
+
+def _alias_servers() -> Json:
+    return _described(list_of(_alias_state()), "In order of name.")
+
+
+def _alias_state() -> Json:
+    server = _server_schemas()["Server"]["properties"]
+    texts = {
+        name: _text(f"{server[name]['description'].partition('; null')[0]}; empty if not known.")
+        for name in ("error", "protocol", "version")
+    }
+    status = {"status" if name == "state" else name: schema for name, schema in server.items()}
+    return _object("An MCP server.", **{**status, **texts})
+
+
+def _with_descriptions(
+    schema: Mapping[str, Any], description: str, others: Mapping[str, Json] | None = None
+) -> Json:
+    different = others or {}
+    properties = {
+        name: different.get(name) or _described(of_name, _ALIAS_FIELDS[name])
+        for name, of_name in schema["properties"].items()
+    }
+    return {**schema, "description": description, "properties": properties}
+
+
+def _alias_paths(limit: int, threshold: float) -> Json:
+    fields = _search_request(limit, threshold)["properties"]
+    schemas = _parameter("schemas", STRING, "`true` to return schemas and annotations.")
+    search = _operation(
+        *("search_tools_alias", "aliases", "Search tools", _alias_answer(), 400, 422, 503),
+        description=f"Alias of `POST {TOOLS_PATH}/search` with its own field names.",
+        parameters=(
+            {**_parameter("q", _QUERY, "What the tool should do, in plain words."), "required": True},
+            *(_parameter(name, fields[name], fields[name]["description"]) for name in SEARCH_FIELDS[1:5]),
+            _parameter("explain", STRING, "`true` to return `parts`."),
+            schemas,
+        ),
+    )
+    number = {**INTEGER, "minimum": 0, "maximum": 999_999_999}
+    listing = _operation(
+        *("list_tools_alias", "aliases", "List tools", _alias_page(), 422),
+        description=f"Alias of `GET {TOOLS_PATH}` with its own field names.",
+        parameters=(
+            *(_FILTER, schemas, _parameter("offset", number, "How many to skip.")),
+            _parameter("limit", number, "Maximum number of items; never more than 1,000."),
+        ),
+    )
+    return {"/search": {"get": search}, "/tools": {"get": listing}, **_other_alias_paths()}
+
+
+def _other_alias_paths() -> Json:
+    call = _operation(
+        *("call_tool_alias", "aliases", "Call a tool", _alias_result(), 404, 422, 502, 503),
+        description=f"Alias of `POST {TOOLS_PATH}/call` with its own field names.",
+        parameters=(_TOOL_ID,),
+        body=_described(ANY_OBJECT, "The arguments.", examples=[{"path": "notes.txt"}]),
+    )
+    call["requestBody"]["required"] = False
+    servers = _operation(
+        *("list_servers_alias", "aliases", "List the servers", _object("The servers.", servers=_alias_servers())),
+        description=f"Alias of `GET {SERVERS_PATH}` with its own field names.",
+    )
+    return {
+        "/tools/{tool_id}": {"post": call},
+        "/servers": {"get": servers},
+        "/runtime/tools.ts": {"get": _types()},
+    }
+
+
+def _types() -> Json:
+    compact = _parameter("compact", STRING, "`true` for fewer words.")
+    operation = _operation(
+        *("get_typescript", "aliases", "A TypeScript module with the types of tools", {}, 404, 422),
+        parameters=(_FILTER, compact),
+    )
+    operation["responses"]["200"]["content"] = {"application/typescript": {"schema": dict(STRING)}}
+    return operation
+
+
+def _health_paths() -> Json:
+    health = _object(
+        "What works.",
+        status=_text("Of the whole gateway.", enum=["ok", "degraded", "starting"]),
+        version=_text("Of Toolscript."),
+        ready=_described(BOOLEAN, "Whether searches are answered."),
+        semantic=_described(BOOLEAN, "Whether dense retrieval works."),
+        model=_text("The embedding model."),
+        items=_described(INTEGER, "How many items can be found."),
+        servers=_alias_servers(),
+        note=_text("What is missing, and why; empty where all is well."),
+    )
+    alive = _object("That it is alive.", status=_text("Always the same.", enum=["alive"]))
+    live = _operation("check_alive", "health", "Whether the gateway is alive", alive)
+    del live["responses"]["401"]
+    return {
+        "/health": {"get": _operation("get_health", "health", "What works", health)},
+        "/livez": {"get": {**live, "security": []}},
+    }
