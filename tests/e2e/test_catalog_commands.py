@@ -24,9 +24,11 @@ def test_imported_items_can_be_listed_shown_and_removed(installation: Installati
     run_here(mine, "sync", file, "--source", "kept")
     run_here(mine, "worker", "--drain")
     listed = told(installation, "sources", "list")
-    assert {result["name"]: result["item_count"] for result in listed["results"]} == {"kept": 30, "trial": 30}
+    assert {result["name"]: result["tool_count"] for result in listed["results"]} == {"kept": 30, "trial": 30}
     first = told(installation, "tools", "list", "--source", "trial", "--limit", "2")
-    assert first["next_cursor"] == str(first["results"][-1]["id"])
+    page = ("--source", "trial", "--limit", "2", "--cursor", first["next_cursor"])
+    following = told(installation, "tools", "list", *page)["results"]
+    assert [entry["id"] > first["results"][-1]["id"] for entry in following] == [True, True]
     output = told(installation, "tools", "show", str(first["results"][0]["id"]))
     assert output["source"] == "trial"
     assert "input_schema" in output
@@ -47,7 +49,7 @@ def test_nothing_is_removed_without_a_terminal_to_confirm(installation: Installa
     assert "Remove source file with its 3 tools?" in refused.stderr
     assert "add --yes" in refused.stderr
     run_here(mine, "tools", "remove", "1", code=2)
-    assert told(installation, "sources", "list")["results"][0]["item_count"] == 3
+    assert told(installation, "sources", "list")["results"][0]["tool_count"] == 3
 
 
 def test_pruning_with_an_empty_file_names_the_command_that_removes_a_source(
