@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from typing import TypeVar
 
 from toolscript.core.errors import InvalidRequest
@@ -26,11 +27,19 @@ def decode_cursor(cursor: str, first: AnyKey) -> AnyKey:
     except (ValueError, RecursionError):
         key = None
     if type(key) is not type(first) or (isinstance(key, int) and not 0 <= key <= MAX_ID):
-        raise not_a_cursor()
+        raise _not_a_cursor()
     return key
 
 
-def not_a_cursor() -> InvalidRequest:
+def decode_key(cursor: str, is_key: Callable[[str], object]) -> str:
+    """Return the key in a cursor, empty for the first page. Clients can send any text."""
+    key = decode_cursor(cursor, "")
+    if key and not is_key(key):
+        raise _not_a_cursor()
+    return key
+
+
+def _not_a_cursor() -> InvalidRequest:
     return InvalidRequest(
         "this is no cursor of this list",
         hint="send `next_cursor` of the previous page unchanged, or no cursor for the first page",

@@ -9,10 +9,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from toolscript.core.items import MAX_ID
-from toolscript.core.web.cursors import Key, decode_cursor, encode_cursor
-
-# Part of this module for all that may import FastAPI.
-__all__ = ["decode_cursor", "encode_cursor"]
+from toolscript.core.web.cursors import Key, encode_cursor
 
 MAX_LIMIT = 200
 USUAL = 50
@@ -20,7 +17,6 @@ USUAL = 50
 MAX_CURSOR = 4_000
 
 NumberInPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Its id.")]
-AfterNumber = Annotated[int, Query(ge=0, le=MAX_ID, description="`next` of the previous page.")]
 Cursor = Annotated[
     str, Query(max_length=MAX_CURSOR, description="`next_cursor` of the previous page; empty for the first page.")
 ]

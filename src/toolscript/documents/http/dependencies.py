@@ -1,6 +1,5 @@
 """Dependencies of the document routes, the media types of a response, and errors in the terms of /api/v1."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ from toolscript.core.health import CheckHealth, Health, PartHealth
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.results import DocumentKey
 from toolscript.core.web.auth import Authenticate
-from toolscript.core.web.cursors import decode_cursor, not_a_cursor
 from toolscript.core.web.request_context import has_kinds
 from toolscript.documents.http.upload_limits import UploadSlots
 from toolscript.documents.model.answer import DocumentAnswer
@@ -111,14 +109,6 @@ async def _no_health() -> Health:
 
 # For a service without documents: the routes exist, and respond with what is missing.
 ABSENT = DocumentRoutes(_NotSetUp(), _NotSetUp(), _refuse_client, _no_health)
-
-
-def position_of(cursor: str, shape: re.Pattern[str]) -> str:
-    """Return the key in a cursor. Clients can send any text, also what no engine takes as a key."""
-    key = decode_cursor(cursor, "")
-    if key and not shape.fullmatch(key):
-        raise not_a_cursor()
-    return key
 
 
 # Fields of a query by their names under /api/v1; those that are not here have one name.

@@ -10,10 +10,11 @@ from pydantic import ValidationError
 from toolscript.core.auth.model import Principal
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.web.auth import CurrentPrincipal
+from toolscript.core.web.cursors import decode_key
 from toolscript.core.web.errors import ErrorEnvelope, documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit
 from toolscript.core.web.request_context import API_PREFIX
-from toolscript.documents.http.dependencies import DocumentRoutes, position_of, resource_errors
+from toolscript.documents.http.dependencies import DocumentRoutes, resource_errors
 from toolscript.documents.http.search import RESOURCE, SEARCH_ANSWERS, respond
 from toolscript.documents.http.upload import PUT_ANSWERS, PUT_BODY, receive_upload
 from toolscript.documents.model.document import MAX_ID
@@ -125,7 +126,7 @@ def add_reading(router: APIRouter, documents: DocumentRoutes) -> None:
         A page has at most as many documents as the tenant's plan allows for a search. A document that exists all
         the time is on exactly one page, also when it changes meanwhile.
         """
-        after, accepted = position_of(cursor, _KEY), _filters(filters)
+        after, accepted = decode_key(cursor, _KEY.fullmatch), _filters(filters)
         most = limit if principal.plan.max_top_k is None else min(limit, principal.plan.max_top_k)
         headers = await documents.service.page(principal, after, most + 1, accepted)
         return DocumentPage.of(headers, most, DocumentListed.of, key=lambda header: header.key)

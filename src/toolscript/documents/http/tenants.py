@@ -5,10 +5,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from toolscript.core.web.cursors import decode_key
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit
 from toolscript.core.web.request_context import API_PREFIX
-from toolscript.documents.http.dependencies import ABSENT, DocumentRoutes, position_of
+from toolscript.documents.http.dependencies import ABSENT, DocumentRoutes
 from toolscript.documents.schemas import TenantPage, TenantShown
 
 TENANTS_PATH = f"{API_PREFIX}/tenants"
@@ -27,7 +28,7 @@ def tenant_routes(documents: DocumentRoutes | None) -> APIRouter:
     @router.get(TENANTS_PATH, responses=documented(401, 403, 422, 500, 503), summary="List tenants")
     async def list_tenants(cursor: Cursor = "", limit: Limit = USUAL) -> TenantPage:
         """Lists the tenants that have put documents, with their counts in the live index."""
-        counted = await routes.tenants.page(position_of(cursor, _NAME), limit + 1)
+        counted = await routes.tenants.page(decode_key(cursor, _NAME.fullmatch), limit + 1)
         return TenantPage.of(counted, limit, TenantShown.of, key=lambda usage: usage.tenant.name)
 
     @router.get(

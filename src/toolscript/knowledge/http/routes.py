@@ -11,7 +11,7 @@ from toolscript.core.auth.model import Scope
 from toolscript.core.errors import InvalidRequest, NotFound, SetupError
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.web.auth import Identify, require_identity
-from toolscript.core.web.cursors import decode_cursor, not_a_cursor
+from toolscript.core.web.cursors import decode_key
 from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import json_response
 from toolscript.core.web.paging import Cursor
@@ -95,7 +95,7 @@ def _add_resources(router: APIRouter, knowledge: LibrarySearch | None, default: 
         topics: Annotated[Values | None, Query(description="Only with any of these topics.")] = None,
     ) -> Response:
         """List the sources of the library in order of their ids."""
-        query = SourcesQuery(limit, _position(cursor), tuple(kind or ()), tuple(topics or ()))
+        query = SourcesQuery(limit, decode_key(cursor, is_id), tuple(kind or ()), tuple(topics or ()))
         page = await _ask(knowledge, lambda library: library.sources(query))
         return json_response(LibrarySourcePage.of_answer(page))
 
@@ -187,14 +187,6 @@ async def _ask(
         raise NotFound(error.message, hint=hint_if_absent, details=error.details) from error
     except SetupError as error:
         raise type(error)(error.message, hint=f"ask the operator: {error.hint}", details=error.details) from error
-
-
-def _position(cursor: str) -> str:
-    """Return the source id in a cursor; empty for the first page."""
-    after = decode_cursor(cursor, "")
-    if after and not is_id(after):
-        raise not_a_cursor()
-    return after
 
 
 def _require_library(knowledge: LibrarySearch | None) -> LibrarySearch:

@@ -7,8 +7,10 @@ from fastapi import APIRouter, Path, Query, Response
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.core.items import ItemKind
 from toolscript.core.text import readable
+from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
-from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath, decode_cursor
+from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
+from toolscript.core.web.request_context import API_PREFIX
 from toolscript.tools.http.jobs import JOB_STARTED, MAX_SOURCE, SyncRequests, job_started
 from toolscript.tools.model.catalog import ChangeState, ItemFilter
 from toolscript.tools.ports import ItemChanges
@@ -32,7 +34,7 @@ SourceName = Annotated[
 
 
 def source_routes(sync: SyncRequests) -> APIRouter:
-    router = APIRouter(prefix="/api/v1/sources", tags=["sources"])
+    router = APIRouter(prefix=f"{API_PREFIX}/sources", tags=["sources"])
     _read_sources(router, sync)
     _delete_source(router, sync)
     return router
@@ -72,7 +74,7 @@ def _delete_source(router: APIRouter, sync: SyncRequests) -> None:
 
 
 def tool_routes(sync: SyncRequests) -> APIRouter:
-    router = APIRouter(prefix="/api/v1/tools", tags=["tools"])
+    router = APIRouter(prefix=f"{API_PREFIX}/tools", tags=["tools"])
     _list_tools(router, sync)
     _one_tool(router, sync)
     return router
@@ -117,7 +119,7 @@ def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
 
 
 def change_routes(changes: ItemChanges) -> APIRouter:
-    router = APIRouter(prefix="/api/v1/changes", tags=["changes"])
+    router = APIRouter(prefix=f"{API_PREFIX}/changes", tags=["changes"])
     _read_changes(router, changes)
     _decide(router, changes)
     return router

@@ -13,13 +13,15 @@ from toolscript.core.errors import InvalidRequest
 from toolscript.core.item_json import catalog_item_from_json
 from toolscript.core.items import Item, RefusedItem
 from toolscript.core.text import readable
+from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
-from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath, decode_cursor
+from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
+from toolscript.core.web.request_context import API_PREFIX
 from toolscript.tools.model.catalog import SyncJob
 from toolscript.tools.ports import CatalogContents
 from toolscript.tools.schemas.catalog import JobPage, JobShown
 
-JOBS_PATH = "/api/v1/jobs"
+JOBS_PATH = f"{API_PREFIX}/jobs"
 MAX_ITEMS = 10_000
 MAX_JOB_BYTES = 16 * 1024 * 1024
 MAX_SOURCE = 200

@@ -11,7 +11,7 @@ from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_search_type
 from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import QUERY_TEXT, json_response
-from toolscript.core.web.request_context import new_query_id
+from toolscript.core.web.request_context import API_PREFIX, new_query_id
 from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
 from toolscript.tools.model.query import MAX_SKILLS, USUAL, SkillQuery, Strategy, ToolQuery
 from toolscript.tools.schemas.search import (
@@ -66,7 +66,7 @@ def tool_search_routes(
     search: SearchesCatalog, checked: type[APIRoute] = APIRoute, default: SearchType = SearchType.HYBRID
 ) -> APIRouter:
     """`checked` routes authenticate and rate-limit; `default` is the search type of requests without one."""
-    router, service = APIRouter(prefix="/api/v1", route_class=checked), SearchService(search, default)
+    router, service = APIRouter(prefix=API_PREFIX, route_class=checked), SearchService(search, default)
     _resources(router, service)
     _search_alias(router, service)
     _skill_alias(router, service)

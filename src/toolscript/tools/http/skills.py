@@ -5,8 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from toolscript.core.taxonomy import SuggestionState
+from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
-from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath, decode_cursor
+from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
+from toolscript.core.web.request_context import API_PREFIX
 from toolscript.tools.model.skill_json import skill_from_json
 from toolscript.tools.schemas.skills import (
     ID_PATTERN,
@@ -38,14 +40,14 @@ ITEMS_SHOWN = 20
 
 
 def skill_routes(skills: SkillManagement) -> APIRouter:
-    router = APIRouter(prefix="/api/v1/skills", tags=["skills"])
+    router = APIRouter(prefix=f"{API_PREFIX}/skills", tags=["skills"])
     _read_skills(router, skills)
     _write(router, skills)
     return router
 
 
 def audit_routes(skills: SkillManagement) -> APIRouter:
-    router = APIRouter(prefix="/api/v1/audit", tags=["audit"])
+    router = APIRouter(prefix=f"{API_PREFIX}/audit", tags=["audit"])
 
     @router.get("", responses=documented(401, 403, 422, 503), summary="List people's decisions, the latest first")
     async def list_audit(cursor: Cursor = "", limit: Limit = USUAL) -> AuditPage:
@@ -114,7 +116,7 @@ def _written(written: Written) -> SkillWritten:
 
 
 def suggestion_routes(skills: SkillManagement) -> APIRouter:
-    router = APIRouter(prefix="/api/v1/suggestions", tags=["suggestions"])
+    router = APIRouter(prefix=f"{API_PREFIX}/suggestions", tags=["suggestions"])
     _read_suggestions(router, skills)
     _decide(router, skills)
     return router
@@ -172,7 +174,7 @@ def _decide(router: APIRouter, skills: SkillManagement) -> None:
 
 
 def tool_skill_routes(skills: SkillManagement) -> APIRouter:
-    router = APIRouter(prefix="/api/v1/tools/{tool_id}/skills", tags=["tools"])
+    router = APIRouter(prefix=f"{API_PREFIX}/tools/{{tool_id}}/skills", tags=["tools"])
     refusals = documented(401, 403, 404, 422, 503)
 
     @router.get("", responses=refusals, summary="The skills of a tool")

@@ -7,8 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from toolscript.core.items import MAX_MANUAL_ASSIGNMENTS, SKILL_ID, AssignedBy, Assignment, ItemKind, StoredItem
 from toolscript.core.taxonomy import AuditEntry, Member, SkillEntry, Suggestion, SuggestionState
+from toolscript.core.web.cursors import encode_cursor
 from toolscript.core.web.fields import Time, model_of
-from toolscript.core.web.paging import Page, encode_cursor
+from toolscript.core.web.paging import Page
 from toolscript.tools.model.skill_json import (
     MAX_DESCRIPTION,
     MAX_EVIDENCE,

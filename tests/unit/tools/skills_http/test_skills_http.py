@@ -8,7 +8,7 @@ import pytest
 from tests.unit.tools.skills_http.builders import AUDIT, SKILLS, SUGGESTIONS, Managed, described
 from toolscript.core.items import AssignedBy, Assignment
 from toolscript.core.taxonomy import Classification, Classified
-from toolscript.core.web.paging import encode_cursor
+from toolscript.core.web.cursors import encode_cursor
 
 pytestmark = pytest.mark.requirement("SK-001")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.tools.skills_http.builders import SKILLS, SUGGESTIONS, Managed
-from toolscript.core.web.paging import encode_cursor
+from toolscript.core.web.cursors import encode_cursor
 
 pytestmark = pytest.mark.requirement("SK-006")
 

@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.unit.tools.sources_http.builders import Service, catalog, described
-from toolscript.core.web.paging import encode_cursor
+from toolscript.core.web.cursors import encode_cursor
 
 pytestmark = pytest.mark.requirement("SK-009", "SK-010")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.tools.sources_http.builders import CHANGES, Json, Service, catalog, described
-from toolscript.core.web.paging import encode_cursor
+from toolscript.core.web.cursors import encode_cursor
 
 pytestmark = pytest.mark.requirement("SK-009")
 
