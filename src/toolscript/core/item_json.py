@@ -4,21 +4,22 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from toolscript.core.errors import InvalidRequest
-from toolscript.core.items import Item, ItemKind, JsonObject, why_misleading
-from toolscript.core.text import readable
+from toolscript.core.items import Item, ItemKind, JsonObject, why_hidden, why_misleading
+from toolscript.core.text import readable, visible, visible_json
 
 MAX_NAME = 512
 MAX_TEXT = 100_000
 MAX_DEPTH = 64
 
 
-def item_from_json(data: object) -> Item:
+def item_from_json(data: object, *, needs_server: bool = True) -> Item:
     if not isinstance(data, Mapping):
         raise InvalidRequest("an item must be a JSON object")
-    server = _text(data, "server", MAX_NAME, required=True)
+    server = _text(data, "server", MAX_NAME, required=needs_server)
     kind = _kind(data)
     name = _text(data, "name", MAX_NAME, required=True)
     return Item(
@@ -40,6 +41,18 @@ def catalog_item_from_json(data: object) -> Item:
     if why := why_misleading(item.server):
         raise InvalidRequest(f"server {why}", hint="give the server another name")
     return item
+
+
+def visible_item_from_json(data: object, *, needs_server: bool = True) -> Item:
+    """Parse an item that models will see: refuse names with invisible characters, spell them out in texts."""
+    item = item_from_json(data, needs_server=needs_server)
+    if why := why_hidden(item):
+        raise InvalidRequest(why)
+    objects = {
+        name: visible_json(getattr(item, name)) for name in ("input_schema", "output_schema", "annotations")
+    }
+    texts = {name: visible(getattr(item, name)) for name in ("description", "server_description")}
+    return replace(item, **texts, **objects)  # type: ignore[arg-type]
 
 
 def storable(value: object, depth: int = 0) -> object:

@@ -99,8 +99,8 @@ class Item:
 
     @property
     def is_document(self) -> bool:
-        """Whether the item is a stand-alone text that no server offers."""
-        return not self.server
+        """Whether the item is a stand-alone text. A tool is none, even one that no server offers."""
+        return not self.server and self.kind is not ItemKind.TOOL
 
     @cached_property
     def fingerprint(self) -> str:

@@ -90,4 +90,5 @@ def literal_hit(
     )
     is_boosted = parts.boost > max(parts.words, parts.fuzzy)
     why = reason(parts, inferred if is_boosted else None, request, index.domain(row))
-    return LocalHit(index.items[row], float(scores.final[row]), why, parts)
+    final = float(scores.final[row])
+    return LocalHit(index.items[row], final, why, parts, final)

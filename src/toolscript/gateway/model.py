@@ -64,10 +64,26 @@ class ScoreParts:
 
 @dataclass(frozen=True)
 class LocalHit:
+    """`score` is the sum that ranks the hits of one query; only the searching process knows it."""
+
     item: Item
     confidence: float
     reason: str
     parts: ScoreParts = field(default_factory=ScoreParts)
+    score: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The place of an item among the candidates of a query, whatever limit and threshold.
+
+    `place` is None for an item that no retriever found; `unmatched` are the query words that the item lacks.
+    """
+
+    hit: LocalHit
+    place: int | None
+    candidates: int
+    unmatched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.gateway.capabilities import Capabilities, General, Inferred
 from toolscript.gateway.index import EXACT_BUT_FOR_CASE, LocalIndex, Rows, Scores, corrections, name_likeness
 from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, word_shares
-from toolscript.gateway.model import HOW_TO_GET_SERVERS, LocalAnswer, LocalHit, LocalQuery, ScoreParts
+from toolscript.gateway.model import HOW_TO_GET_SERVERS, LocalAnswer, LocalHit, LocalQuery, Placement, ScoreParts
 from toolscript.gateway.reasons import matched_words, reason
 
 NEAR_MISSES = 3
@@ -32,6 +32,7 @@ FARTHEST_LIKENESS = 0.85
 # the best confidence.
 LIKELY_ENOUGH, BEHIND_THE_BEST = 0.8, 0.9
 MAX_GENERAL = 2
+NOT_RETRIEVED = f"Not among the first {CANDIDATES_PER_RETRIEVER} by meaning, nor by words"
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class _Scored:
     likeness: Scores
     inferred: dict[int, Inferred]
     order: Rows
+    vectors: list[Vector] | None
 
 
 class LocalSearch:
@@ -82,11 +84,7 @@ class LocalSearch:
 
     async def _search_ranked(self, query: LocalQuery) -> LocalAnswer:
         index, stages = self.index, Stages()
-        request = parse_query(query.text, corrections(query.text, index))
-        stages.end("ranking")
-        vectors = await self._vectors(request, index)
-        stages.end("embedding")
-        scored = self._score(query, request, vectors, index, stages)
+        request, scored = await self._rank(query, index, stages)
         passing = scored.order[scored.confidence[scored.order] >= query.threshold]
         hits = [_hit(index, scored, position, request) for position in passing[: query.limit]]
         misses = (
@@ -109,6 +107,25 @@ class LocalSearch:
             unmatched=unmatched,
             milliseconds={**stages.spent, "total": stages.total()},
         )
+
+    async def explain(self, query: LocalQuery, row: int) -> Placement:
+        """Return the place of an item of the index in the ranking of a query."""
+        index = self.index
+        request, scored = await self._rank(query, index, Stages())
+        places = np.flatnonzero(scored.ranking.ids[scored.order] == row)
+        place = int(places[0]) + 1 if len(places) else None
+        if place is None:
+            hit = _hit_not_retrieved(index, scored, row, request)
+        else:
+            hit = _hit(index, scored, int(scored.order[place - 1]), request)
+        return Placement(hit, place, len(scored.order), unmatched_words(request, [index.features(row)]))
+
+    async def _rank(self, query: LocalQuery, index: LocalIndex, stages: Stages) -> tuple[Request, _Scored]:
+        request = parse_query(query.text, corrections(query.text, index))
+        stages.end("ranking")
+        vectors = await self._vectors(request, index)
+        stages.end("embedding")
+        return request, self._score(query, request, vectors, index, stages)
 
     async def _search_literally(self, query: LocalQuery, *, by_meaning: bool) -> LocalAnswer:
         """Apply the threshold to the weighted sum of two scores, ties by name. Hits show the score compared."""
@@ -204,7 +221,7 @@ class LocalSearch:
             confidence[position] = capability.confidence
         # Ties: higher score first, then by name, so that results are deterministic.
         order = np.lexsort((index.rank_by_name[ranking.ids], -ranking.score, -confidence))
-        return _Scored(ranking, confidence, likeness, inferred, order)
+        return _Scored(ranking, confidence, likeness, inferred, order, vectors)
 
     def _general(self, request: Request, index: LocalIndex, allowed: Rows) -> list[tuple[Rows, Inferred]]:
         """Return the general tools that can do the task, by kind."""
@@ -279,4 +296,13 @@ def _hit(index: LocalIndex, scored: _Scored, position: int, request: Request) ->
         contributions=ranking.parts(position),
     )
     why = reason(parts, inferred, request, index.domain(row))
-    return LocalHit(index.items[row], round(float(scored.confidence[position]), 4), why, parts)
+    confidence, score = (round(float(values[position]), 4) for values in (scored.confidence, ranking.score))
+    return LocalHit(index.items[row], confidence, why, parts, score)
+
+
+def _hit_not_retrieved(index: LocalIndex, scored: _Scored, row: int, request: Request) -> LocalHit:
+    """Return an item that is no candidate, with what little it has in common with the request."""
+    cosines = index.similarities(np.array(scored.vectors)) if scored.vectors else None
+    semantic = None if cosines is None else round(max(0.0, float(cosines[0][row])), 4)
+    parts = ScoreParts(semantic=semantic, matched=matched_words(index.words(row), request))
+    return LocalHit(index.items[row], 0.0, NOT_RETRIEVED, parts)

@@ -4,15 +4,14 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import anyio
 
 from toolscript.core.errors import InvalidRequest, ServerRejected
-from toolscript.core.item_json import MAX_NAME, item_from_json, storable
-from toolscript.core.items import Item, ItemKind, JsonObject, why_hidden
+from toolscript.core.item_json import MAX_NAME, storable, visible_item_from_json
+from toolscript.core.items import Item, ItemKind, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerSpec
-from toolscript.core.text import visible, visible_json
 
 MAX_REFUSED = 100
 
@@ -54,10 +53,7 @@ class ListedItems:
         if not isinstance(entry, Mapping):
             raise InvalidRequest("an entry must be a JSON object")
         shape = _SHAPES[listing]
-        read = item_from_json({"server": self.spec.name, "server_description": self.about, **shape(entry)})
-        if why := why_hidden(read):
-            raise InvalidRequest(why)
-        item = _with_visible_text(read)
+        item = visible_item_from_json({"server": self.spec.name, "server_description": self.about, **shape(entry)})
         if item.kind is ItemKind.TOOL and not self.spec.offers(item.name):
             return
         if (item.kind, item.key) in self._taken:
@@ -70,16 +66,8 @@ class ListedItems:
             self.wire_names[item.name] = str(entry["name"])
 
 
-def _with_visible_text(item: Item) -> Item:
-    """Make invisible characters of a server's texts visible: people and models must see all of them."""
-    objects = {
-        name: visible_json(getattr(item, name)) for name in ("input_schema", "output_schema", "annotations")
-    }
-    texts = {name: visible(getattr(item, name)) for name in ("description", "server_description")}
-    return replace(item, **texts, **objects)  # type: ignore[arg-type]
-
-
-def _tool(entry: Entry) -> JsonObject:
+def tool_fields(entry: Entry) -> JsonObject:
+    """Return the fields of a tool's item, from its definition in MCP."""
     return {
         "type": ItemKind.TOOL,
         "name": entry.get("name"),
@@ -151,7 +139,7 @@ def _description(argument: Entry) -> JsonObject:
 
 
 _SHAPES: Mapping[str, Callable[[Entry], JsonObject]] = {
-    "tool": _tool,
+    "tool": tool_fields,
     "prompt": _prompt,
     "resource": _resource,
     "resource template": _resource,

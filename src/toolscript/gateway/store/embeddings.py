@@ -81,7 +81,7 @@ class EmbeddingFile:
             )
 
     def _whole(self, entries: Entries) -> dict[str, object]:
-        tools = {name: {"hash": key, "vector": _packed_vector(vector)} for name, (key, vector) in entries.items()}
+        tools = {name: {"hash": key, "vector": packed_vector(vector)} for name, (key, vector) in entries.items()}
         card = asdict(self._card.model)
         return {"format": FORMAT, "model": self._card.fingerprint, "card": card, "tools": tools}
 
@@ -155,14 +155,14 @@ def _entries(path: Path, card: IndexCard) -> Entries:
 def _entry(entry: object, dimensions: int) -> tuple[str, Vector]:
     if not isinstance(entry, dict) or not isinstance(entry.get("hash"), str):
         raise ValueError("an entry without a hash")
-    return entry["hash"], _unpacked_vector(entry.get("vector"), dimensions)
+    return entry["hash"], unpacked_vector(entry.get("vector"), dimensions)
 
 
-def _packed_vector(vector: Vector) -> str:
+def packed_vector(vector: Vector) -> str:
     return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
 
 
-def _unpacked_vector(text: object, dimensions: int) -> Vector:
+def unpacked_vector(text: object, dimensions: int) -> Vector:
     try:
         vector = np.frombuffer(base64.b64decode(str(text), validate=True), dtype="<f4").astype(np.float32)
     except binascii.Error as error:
@@ -184,7 +184,7 @@ class AnalysisFile:
             data = read_json(self._path)
             if data["version"] != VERSION:
                 return {}
-            return {key: _unpacked_analysis(*parts) for key, parts in data["items"].items()}
+            return {key: unpacked_analysis(*parts) for key, parts in data["items"].items()}
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -198,7 +198,7 @@ class AnalysisFile:
         if self._written == analysed.keys():
             return
         self._written = frozenset(analysed)
-        items = {key: _packed_analysis(analysis) for key, analysis in analysed.items()}
+        items = {key: packed_analysis(analysis) for key, analysis in analysed.items()}
         try:
             write_json_atomically(self._path, {"version": VERSION, "items": items})
         except OSError as error:
@@ -207,12 +207,12 @@ class AnalysisFile:
             )
 
 
-def _packed_analysis(analysed: Analysed) -> list[str]:
+def packed_analysis(analysed: Analysed) -> list[str]:
     terms, weights = analysed.terms.astype("<u4").tobytes(), analysed.weights.astype("<f4").tobytes()
     return [base64.b64encode(terms).decode(), base64.b64encode(weights).decode(), " ".join(analysed.words)]
 
 
-def _unpacked_analysis(terms: str, weights: str, words: str) -> Analysed:
+def unpacked_analysis(terms: str, weights: str, words: str) -> Analysed:
     unpacked = Analysed(
         np.frombuffer(base64.b64decode(terms, validate=True), "<u4").astype(np.uint32),
         np.frombuffer(base64.b64decode(weights, validate=True), "<f4").astype(np.float32),

@@ -92,10 +92,17 @@ def test_a_name_counts_more_than_a_description_and_that_more_than_a_parameter() 
     assert named > described > parameter > 0
 
 
-@pytest.mark.parametrize(("server", "field"), [("fs", FIELDS["name"]), ("", DOCUMENT_FIELDS["name"])])
-def test_a_weight_is_that_of_bm25f(server: str, field: Field) -> None:
-    """An item without a server is a document, and its names are longer on average."""
-    item = Item("k", ItemKind.TOOL, server, "mail mail box")
+@pytest.mark.parametrize(
+    ("kind", "server", "field"),
+    [
+        (ItemKind.TOOL, "fs", FIELDS["name"]),
+        (ItemKind.TOOL, "", FIELDS["name"]),
+        (ItemKind.RESOURCE, "", DOCUMENT_FIELDS["name"]),
+    ],
+)
+def test_a_weight_is_that_of_bm25f(kind: ItemKind, server: str, field: Field) -> None:
+    """Names of documents are longer on average. A tool without a server is no document."""
+    item = Item("k", kind, server, "mail mail box")
     mass = field.weight * 2 / (1 - field.length_penalty + field.length_penalty * 3 / field.usual_length)
     assert weight(item, "mail") == pytest.approx(mass * (K1 + 1) / (mass + K1))
 
@@ -103,7 +110,8 @@ def test_a_weight_is_that_of_bm25f(server: str, field: Field) -> None:
 def test_the_length_penalty_of_a_document_is_lower_than_that_of_a_tool() -> None:
     long = "mail " + "other " * 150
     tool = Item("k", ItemKind.TOOL, "fs", "x", long)
-    assert weight(replace(tool, server=""), "mail") > weight(tool, "mail") > 0
+    document = replace(tool, kind=ItemKind.RESOURCE, server="")
+    assert weight(document, "mail") > weight(tool, "mail") > 0
 
 
 def test_the_stems_of_an_item_are_those_in_its_sparse_vector() -> None:
