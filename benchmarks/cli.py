@@ -482,6 +482,24 @@ def _gateway_benches(app: typer.Typer) -> None:
         beyond = {"p95_beyond_ms": round(compared.ours.p95_ms - compared.bare.p95_ms, 3)}
         show({**asdict(compared), **beyond}, comparison_table(compared), as_json=as_json)
 
+    @app.command("tool-index")
+    def tool_index_(
+        tools: Tools,
+        queries: Queries,
+        count: QueryCount = 500,
+        tool_count: Annotated[int, typer.Option("--tools", min=1, help="How many tools to index.")] = 1000,
+        model: Model = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Tools given in code: indexing against the embedder alone, search, and answers against the gateway's."""
+        from benchmarks.tool_index import bench_tool_index
+
+        with progress() as on_progress:
+            report = bench_tool_index(
+                tools, queries, count=tool_count, limit=count, model=model, on_progress=on_progress
+            )
+        show(report, "\n".join(f"{name}: {value}" for name, value in report.items()), as_json=as_json)
+
 
 def _table(rows: list[dict[str, object]]) -> str:
     first, *titles = rows[0]

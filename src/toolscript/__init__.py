@@ -24,11 +24,13 @@ __all__ = [
     "__version__",
 ]
 
+# A type checker would take every misspelt name for one of these.
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    """Import on first use what needs NumPy."""
-    if name == "ToolIndex":
-        from toolscript.tool_index import ToolIndex
+    def __getattr__(name: str) -> object:
+        """Import on first use what needs NumPy."""
+        if name == "ToolIndex":
+            from toolscript.tool_index import ToolIndex
 
-        return ToolIndex
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return ToolIndex
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -106,6 +106,7 @@ class LocalIndex:
         self._matching: dict[Hashable, Rows] = {}
         self._features: dict[int, Features] = {}
         self._domains: dict[int, str] = {}
+        self._words_near: dict[int, Sequence[str]] = {}
         self._places, self._rows, self._weights = _postings(analysed)
 
     def __len__(self) -> int:
@@ -206,6 +207,13 @@ class LocalIndex:
         for word in sorted({word for analysed in self._analysed for word in analysed.words}):
             by_length.setdefault(len(word), []).append(word)
         return by_length
+
+    def words_of_about(self, length: int) -> Sequence[str]:
+        """Return the words that are at most two letters longer or shorter, the shortest first."""
+        if length not in self._words_near:
+            lengths = range(length - 2, length + 3)
+            self._words_near[length] = [word for near in lengths for word in self.words_by_length.get(near, ())]
+        return self._words_near[length]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -310,11 +318,7 @@ def _correct_words(unknown: Sequence[str], index: LocalIndex) -> dict[str, str]:
 
 def _nearest_word(word: str, index: LocalIndex) -> str | None:
     """Return the nearest known word that is at most two letters longer or shorter."""
-    candidates = [
-        candidate
-        for length in range(len(word) - 2, len(word) + 3)
-        for candidate in index.words_by_length.get(length, ())
-    ]
+    candidates = index.words_of_about(len(word))
     match = process.extractOne(word, candidates, scorer=OSA.normalized_similarity, score_cutoff=SWAPPED_LETTERS)
     if match is None:
         return None

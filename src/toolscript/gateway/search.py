@@ -250,7 +250,7 @@ class LocalSearch:
 def _were_retrieved(ranking: RankedCandidates, candidate_lists: list[Candidates]) -> NDArray[np.bool_]:
     """Return which items a retriever found; the others get no confidence from the ranking."""
     retrieved = frozenset().union(*(candidates.ids for candidates in candidate_lists))
-    return np.isin(ranking.ids, list(retrieved))
+    return np.array([id_ in retrieved for id_ in ranking.ids.tolist()], dtype=np.bool_)
 
 
 def _rows_of_general(general: General, index: LocalIndex, allowed: Rows) -> Rows:

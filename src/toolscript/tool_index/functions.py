@@ -131,18 +131,15 @@ def _numpy_block(lines: list[str], start: int) -> list[str]:
 
 def _entries(block: list[str], parameter: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     """Yield each parameter with its text: the lines that are indented deeper belong to it."""
-    indents = [len(line) - len(line.lstrip()) for line in block if line.strip()]
-    name, texts = "", list[str]()
-    for line in filter(str.strip, block):
-        start = (
-            parameter.match(line.lstrip()) if len(line) - len(line.lstrip()) == min(indents, default=0) else None
-        )
-        if start is None:
-            texts.append(line)
-            continue
-        yield name, _joined(texts)
-        name, texts = start["name"], [start.groupdict().get("text") or ""]
-    yield name, _joined(texts)
+    lines = [(len(line) - len(line.lstrip()), line.strip()) for line in block if line.strip()]
+    outermost = min((indent for indent, _ in lines), default=0)
+    parameters: list[tuple[str, list[str]]] = []
+    for indent, line in lines:
+        if indent == outermost and (start := parameter.match(line)):
+            parameters.append((start["name"], [start.groupdict().get("text") or ""]))
+        elif parameters:
+            parameters[-1][1].append(line)
+    yield from ((name, _joined(texts)) for name, texts in parameters)
 
 
 def _joined(texts: list[str]) -> str:

@@ -66,14 +66,25 @@ class ToolIndex(Generic[ToolT]):
         self._changing = threading.Lock()
         self._state: _State[ToolT] = self._state_of([], saved.analyses if saved else {})
 
+    # Two signatures, because a mapping is also an iterable, of its keys.
     @classmethod
-    def from_tools(cls, tools: Tools[ToolT], *, model: Model = DEFAULT_MODEL) -> "ToolIndex[ToolT]":
+    @overload
+    def from_tools(
+        cls, tools: Mapping[str, Iterable[ToolT]], *, model: Model = DEFAULT_MODEL
+    ) -> "ToolIndex[ToolT]": ...
+
+    @classmethod
+    @overload
+    def from_tools(cls, tools: Iterable[ToolT], *, model: Model = DEFAULT_MODEL) -> "ToolIndex[ToolT]": ...
+
+    @classmethod
+    def from_tools(cls, tools: Tools[Any], *, model: Model = DEFAULT_MODEL) -> "ToolIndex[Any]":
         """Index tools, given in a list, or as `{server: list}` where several servers have tools of the same name.
 
         `model` is the name of an embedding model, the folder of one in ONNX format, or an embedder; the default is
         that of the gateway. None: no dense retrieval, words alone.
         """
-        index: ToolIndex[ToolT] = cls(_open_model(model))
+        index: ToolIndex[Any] = cls(_open_model(model))
         index.add(tools)
         return index
 
@@ -86,7 +97,13 @@ class ToolIndex(Generic[ToolT]):
     @classmethod
     @overload
     def load(
-        cls, path: str | Path, tools: Tools[ToolT], *, model: Model = DEFAULT_MODEL
+        cls, path: str | Path, tools: Mapping[str, Iterable[ToolT]], *, model: Model = DEFAULT_MODEL
+    ) -> "ToolIndex[ToolT]": ...
+
+    @classmethod
+    @overload
+    def load(
+        cls, path: str | Path, tools: Iterable[ToolT], *, model: Model = DEFAULT_MODEL
     ) -> "ToolIndex[ToolT]": ...
 
     @classmethod

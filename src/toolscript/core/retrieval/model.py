@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -157,7 +158,7 @@ class Candidates:
     shares: Mapping[int, float] = field(default_factory=dict)
     unskilled: int = 0
 
-    @property
+    @cached_property
     def ids(self) -> frozenset[int]:
         """Ids of the candidates of either retriever."""
         return frozenset(hit.id for hits in (self.dense, self.words) for hit in hits or ())
