@@ -238,7 +238,9 @@ ALL = (
         missing="MCP tools keep their own words and paging; tool search cannot be filtered by server or source",
     ),
     Requirement(
-        "AP-002", "Python API and clients, sync and async", deferred="the package exports value types alone"
+        "AP-002",
+        "Python API and clients, sync and async",
+        missing="clients of a running gateway and service; there is the ranking as a library",
     ),
     Requirement("AP-003", "TypeScript client", deferred="there is none"),
     Requirement("AP-004", "Adapters for agent frameworks", deferred="there are none"),

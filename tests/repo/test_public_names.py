@@ -43,6 +43,7 @@ def test_the_package_exports_exactly_these_names() -> None:
         "SearchType",
         "ToolAnswer",
         "ToolHit",
+        "ToolIndex",
         "ToolQuery",
         "ToolscriptError",
         "__version__",

@@ -41,6 +41,7 @@ class Features:
 
 
 def features_of_payload(fields: Fields) -> Features:
+    """A catalog has no tools without a server, so a payload without one is that of a document."""
     return Features(
         str(fields["name"]) if fields.get("server") else "", unpack_stems(str(fields.get("stems", "")))
     )

@@ -13,8 +13,11 @@ from toolscript.tools.indexing.points import point_of
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string", "description": "Where it is"}}}
 Texts = st.text(max_size=30)
+# A catalog has no tools without a server; a text without one is a document.
 Items = st.builds(
-    lambda server, name, text, schema: Item("k", ItemKind.TOOL, server, name, text, input_schema=schema),
+    lambda server, name, text, schema: Item(
+        "k", ItemKind.TOOL if server else ItemKind.RESOURCE, server, name, text, input_schema=schema
+    ),
     Texts,
     Texts.filter(bool),
     Texts,
