@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from toolscript.core.errors import InvalidRequest
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.text import has_invisible, readable
 
 SKILL_ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -132,6 +133,7 @@ class StoredItem:
     is_active: bool = True
     assignments: tuple[Assignment, ...] = ()
     needs_skills: bool = False
+    namespace: str = DEFAULT_NAMESPACE
 
     @property
     def skill_ids(self) -> tuple[str, ...]:

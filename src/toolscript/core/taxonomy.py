@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from toolscript.core.items import Assignment, Item, ItemKind
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     # Skills are shown by commands that need no vectors, nor the library behind them.
@@ -42,9 +43,10 @@ class Skill:
         return skill_point_id(self.id)
 
 
-def skill_point_id(skill_id: str) -> int:
-    """Return the point id of a skill: Qdrant needs a number."""
-    return int.from_bytes(hashlib.sha256(skill_id.encode()).digest()[:8]) >> 1
+def skill_point_id(skill_id: str, namespace: str = DEFAULT_NAMESPACE) -> int:
+    """Return the id of the point that a skill has in a namespace: Qdrant needs a number."""
+    name = skill_id if namespace == DEFAULT_NAMESPACE else f"{namespace}/{skill_id}"
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) >> 1
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ class Classified:
     item_id: int
     version: int
     classification: Classification
+    namespace: str = DEFAULT_NAMESPACE
 
 
 @dataclass(frozen=True)
@@ -138,14 +141,19 @@ class Suggestion:
     reviewed_by: str | None = None
     reviewed_at: datetime | None = None
     skill_id: str | None = None
+    namespace: str = DEFAULT_NAMESPACE
 
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """An entry of the audit log: actor, action, subject and time."""
+    """An entry of the audit log: actor, action, subject and time.
+
+    `namespace` None: the subject is shared by all namespaces, as a skill is.
+    """
 
     at: datetime
     actor: str
     action: str
     subject: str
     details: dict[str, object]
+    namespace: str | None = None

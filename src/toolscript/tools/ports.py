@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from toolscript.core.items import AssignedBy, Assignment, Item, JsonObject, Schemas, StoredItem, StoreReport
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.retrieval.model import PointVersion, Vector
 from toolscript.core.taxonomy import (
     AuditEntry,
@@ -46,7 +47,13 @@ class Classifier(Protocol):
 
 
 class Taxonomy(Protocol):
-    """The skills of record. A skill is deactivated, never removed. Every change is audited."""
+    """The skills of record. A skill is deactivated, never removed. Every change is audited.
+
+    Skills are shared by all namespaces; their items, their counts and the audit of other subjects are not.
+    """
+
+    def within(self, namespaces: Namespaces) -> "Taxonomy":
+        """Return the taxonomy with members, counts and audit entries of these namespaces only."""
 
     async def revision(self) -> int:
         """Return a number that grows with every change of any skill."""
@@ -75,6 +82,9 @@ class Taxonomy(Protocol):
 
 class Assignments(Protocol):
     """Which items are in which skills."""
+
+    def within(self, namespaces: Namespaces) -> "Assignments":
+        """Return the assignments of items in these namespaces: any other item is unknown."""
 
     async def of(self, item_id: int) -> tuple[Assignment, ...]:
         """Return the assignments of an item, primary first. Raise NotFound when there is no such item."""
@@ -106,7 +116,13 @@ class Assignments(Protocol):
 
 
 class Suggestions(Protocol):
-    """Skills that classifiers suggest. A person decides once: a second decision raises Conflict."""
+    """Skills that classifiers suggest. A person decides once: a second decision raises Conflict.
+
+    Equal names suggested in two namespaces are two suggestions.
+    """
+
+    def within(self, namespaces: Namespaces) -> "Suggestions":
+        """Return the suggestions of these namespaces: any other one is unknown."""
 
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
@@ -132,12 +148,12 @@ class Suggestions(Protocol):
 
 
 class StaleSkills(Protocol):
-    """Per index version: skills whose points are out of date."""
+    """Per index version: skills whose points are out of date. A skill has a point in each namespace."""
 
     async def behind(self, index_version: int, limit: int, only: Collection[str] = ()) -> Sequence[SkillState]:
         """Return skills, all or only some, whose points are out of date, the longest waiting first."""
 
-    async def mark_indexed(self, index_version: int, versions: Mapping[str, int]) -> None:
+    async def mark_indexed(self, index_version: int, states: Sequence[SkillState]) -> None:
         """Record that the points of these skills have these versions."""
 
 
@@ -157,8 +173,11 @@ class SkillVectors(StaleSkills, Protocol):
     async def has_counted(self, index_version: int) -> bool:
         """Return whether any item contributes, which means that items have been indexed."""
 
-    async def written(self, index_version: int) -> Mapping[int, tuple[int, int]]:
-        """Return, by point id, the minimum and maximum version that the point of each skill can have."""
+    async def written(self, index_version: int, namespace: str | None = None) -> Mapping[int, tuple[int, int]]:
+        """Return, by point id, the minimum and maximum version that the point of each skill can have.
+
+        Of one namespace, or of all.
+        """
 
     async def all_behind(self, index_version: int) -> None:
         """Mark every skill's point as out of date."""
@@ -172,11 +191,14 @@ class SkillVectors(StaleSkills, Protocol):
 class CatalogContents(Protocol):
     """The contents of the catalog, a page at a time, and their removal. `Catalog` writes them."""
 
-    async def sources(self, after: str, limit: int) -> Sequence[ItemSource]:
-        """Return the next sources in order of name; fewer than `limit` only at the end."""
+    def within(self, namespaces: Namespaces) -> "CatalogContents":
+        """Return the contents of these namespaces: anything else is unknown."""
 
-    async def source(self, name: str) -> ItemSource | None: ...
-    async def remove_source(self, name: str, limit: int) -> int:
+    async def sources(self, after: tuple[str, str], limit: int) -> Sequence[ItemSource]:
+        """Return the next sources in order of name and namespace; fewer than `limit` only at the end."""
+
+    async def source(self, name: str, namespace: str = DEFAULT_NAMESPACE) -> ItemSource | None: ...
+    async def remove_source(self, name: str, limit: int, namespace: str = DEFAULT_NAMESPACE) -> int:
         """Remove at most `limit` items of a source; return how many. Fewer than `limit`: the source is gone.
 
         As with `Catalog.remove`, people's decisions about these items apply again if the items come back.
@@ -194,6 +216,9 @@ class CatalogContents(Protocol):
 
 class ItemChanges(Protocol):
     """Changed definitions of known items. `Catalog.store` records them; people decide on held ones."""
+
+    def within(self, namespaces: Namespaces) -> "ItemChanges":
+        """Return the changes of items in these namespaces: any other one is unknown."""
 
     async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
         """Return the latest first; `before` is the last id seen. Fewer than `limit` only at the end."""
@@ -214,7 +239,10 @@ class ItemChanges(Protocol):
 class SyncJobs(Protocol):
     """Requested syncs. An open job without a heartbeat for a while reads as interrupted."""
 
-    async def add(self, source: str) -> SyncJob:
+    def within(self, namespaces: Namespaces) -> "SyncJobs":
+        """Return the jobs of these namespaces: any other one is unknown."""
+
+    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE) -> SyncJob:
         """Add a queued job. Only the latest MAX_JOBS_KEPT are kept, and those that are open."""
 
     async def start(self, job_id: int) -> None: ...
@@ -235,7 +263,13 @@ class SyncJobs(Protocol):
 
 
 class Catalog(Protocol):
-    """The items of record."""
+    """The items of record. A source belongs to one namespace; two namespaces may have sources of one name."""
+
+    def of(self, namespace: str) -> "Catalog":
+        """Return the catalog whose `store`, `keep_only` and `remove` work on the sources of this namespace.
+
+        Without it they work on those of the default namespace. The methods that read cover all namespaces.
+        """
 
     async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
         """Store new and changed items and mark them dirty, in one transaction. Keys are distinct.

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from toolscript.core.errors import Unauthorized
 from toolscript.core.items import JsonObject
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
@@ -56,6 +57,11 @@ class Scope(StrEnum):
     TOOLS_READ = "tools:read"
     DOCUMENTS_READ = "documents:read"
     DOCUMENTS_WRITE = "documents:write"
+    TOOLS_MANAGE = "tools:manage"
+
+
+# Scopes that a token has only if it names them.
+NAMED_ONLY = frozenset({Scope.TOOLS_MANAGE})
 
 
 @dataclass(frozen=True)
@@ -63,15 +69,19 @@ class Principal:
     """Authenticated client. `scopes` None: the token has no scope claim and allows all that its tenant may do.
 
     Not every issuer supports scopes. A token with the claim, even an empty one, allows only the scopes in it.
+    `namespaces` are the parts of the catalog that it sees.
     """
 
     tenant: Tenant
     plan: Plan = UNLIMITED
     subject: str = ""
     scopes: frozenset[str] | None = None
+    namespaces: frozenset[str] = frozenset({DEFAULT_NAMESPACE})
 
     def may(self, scope: Scope) -> bool:
-        return self.scopes is None or scope in self.scopes
+        if self.scopes is None:
+            return scope not in NAMED_ONLY
+        return scope in self.scopes
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,7 @@ class Identity:
 
     scopes: frozenset[Scope]
     principal: Principal | None = None
+    namespaces: frozenset[str] = frozenset({DEFAULT_NAMESPACE})
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes

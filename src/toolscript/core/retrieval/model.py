@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from toolscript.core.errors import EmbedderRejected
 from toolscript.core.item_text import ITEM_TEXT_VERSION
 from toolscript.core.items import ItemKind
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.terms import WORDS_VERSION
 
 Vector = NDArray[np.float32]
@@ -85,6 +86,7 @@ class Point:
     vector: Vector
     terms: Terms
     fields: Fields
+    namespace: str = DEFAULT_NAMESPACE
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,11 @@ class StoredPoint:
 
 @dataclass(frozen=True)
 class PointVersion:
+    """`namespace` None: unknown."""
+
     id: int
     version: int
+    namespace: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

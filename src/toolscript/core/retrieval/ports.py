@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol
 
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.model import (
     Candidates,
     Fields,
@@ -73,7 +74,14 @@ class Index(Protocol):
 
 
 class Indexes(Protocol):
-    """The index versions of an engine, by fingerprint; one of them is live."""
+    """The index versions of an engine, by fingerprint; one of them is live.
+
+    An index version has a collection for each namespace, so that no search reads points, statistics or a graph of
+    another one. `size`, `loading`, `make_live` and `drop` treat all of them together.
+    """
+
+    async def namespaces(self, card: IndexCard) -> Sequence[str]:
+        """Return the namespaces that have a collection, in order of name."""
 
     async def live(self) -> str | None: ...
     async def origin(self) -> IndexOrigin | None:
@@ -82,10 +90,10 @@ class Indexes(Protocol):
     async def size(self, card: IndexCard) -> int | None:
         """Return the number of points of this index version; None if it does not exist."""
 
-    async def create(self, card: IndexCard) -> None:
+    async def create(self, card: IndexCard, namespace: str = DEFAULT_NAMESPACE) -> None:
         """Create the collection unless it exists."""
 
-    async def open(self, card: IndexCard) -> Index:
+    async def open(self, card: IndexCard, namespace: str = DEFAULT_NAMESPACE) -> Index:
         """Open the collection; raise if it is absent or records another identity."""
 
     def loading(self, card: IndexCard) -> AbstractAsyncContextManager[None]:

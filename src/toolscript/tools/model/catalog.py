@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.items import Assignment, Item, ItemKind, JsonObject
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 
 LIST_HINT = "`toolscript tools list` and GET /api/v1/tools list what is there"
 
@@ -39,6 +40,7 @@ class ItemSource:
     name: str
     items: int
     synced_at: datetime
+    namespace: str = DEFAULT_NAMESPACE
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class ItemFilter:
     source: str | None = None
     server: str | None = None
     kind: ItemKind | None = None
+    namespace: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class CatalogItem:
     item: Item
     updated_at: datetime
     assignments: Sequence[Assignment] = ()
+    namespace: str = DEFAULT_NAMESPACE
 
 
 def unknown_item(item_id: int) -> NotFound:
@@ -92,6 +96,7 @@ class ItemChange:
     seen_at: datetime
     reviewed_by: str | None = None
     reviewed_at: datetime | None = None
+    namespace: str = DEFAULT_NAMESPACE
 
 
 @dataclass(frozen=True)
@@ -220,6 +225,7 @@ class SyncJob:
     total: int | None = None
     report: JsonObject | None = None
     error: str | None = None
+    namespace: str = DEFAULT_NAMESPACE
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.taxonomy import Skill
+from toolscript.core.taxonomy import Skill, skill_point_id
 
 UNIT = 1 << 24
 
@@ -59,6 +60,7 @@ class Counted:
     text_hash: str
     vector: Vector
     weights: Mapping[str, int]
+    namespace: str = DEFAULT_NAMESPACE
 
 
 def sum_by_skill(counted: Iterable[Counted], to: Mapping[str, Centroid] | None = None) -> dict[str, Centroid]:
@@ -85,6 +87,11 @@ class SkillState:
     skill: Skill
     total: Centroid
     version: int
+    namespace: str = DEFAULT_NAMESPACE
+
+    @property
+    def point_id(self) -> int:
+        return skill_point_id(self.skill.id, self.namespace)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from toolscript.core.items import SKILL_ID, ItemKind
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, readable_query, require
 
 MAX_SKILLS = 32
@@ -50,6 +51,7 @@ class SkillQuery:
     limit: int = 5
     threshold: float = USUAL.skill
     search_type: SearchType = SearchType.HYBRID
+    namespaces: tuple[str, ...] = (DEFAULT_NAMESPACE,)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", readable_query(self.text))
@@ -76,6 +78,7 @@ class ToolQuery:
     skill_threshold: float = USUAL.skill
     explain: bool = False
     about: str = ""
+    namespaces: tuple[str, ...] = (DEFAULT_NAMESPACE,)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", readable_query(self.text))
