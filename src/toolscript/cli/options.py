@@ -9,6 +9,7 @@ import typer
 from toolscript.cli.output import say
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import MAX_ID, ItemKind
+from toolscript.core.namespaces import Namespaces, valid_namespace
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType
 from toolscript.tools.model.query import MAX_SKILLS, Preset, Strategy
 
@@ -61,6 +62,16 @@ SkillsShown = Annotated[int | None, typer.Option(min=1, max=MAX_SKILLS, help="Ma
 MinSkillScore = Annotated[
     float | None, typer.Option(min=0, max=1, help="Minimum score of a skill matched by vector. [0.4]")
 ]
+SearchedNamespaces = Annotated[
+    list[str] | None,
+    typer.Option("--namespace", metavar="NAME", help="Only items of this namespace; repeatable. [all seen]"),
+]
+OnlyNamespace = Annotated[
+    str | None, typer.Option("--namespace", metavar="NAME", help="Only those of this namespace. [all]")
+]
+OneNamespace = Annotated[
+    str, typer.Option("--namespace", metavar="NAME", help="Namespace of the source. Its items belong to it, too.")
+]
 Url = Annotated[str | None, typer.Option(help="Address of the service (TOOLSCRIPT_SERVICE_URL).")]
 Token = Annotated[
     str | None,
@@ -101,6 +112,11 @@ def flags(
         "search_model": model,
         "gateway_port": port,
     }
+
+
+def seen_of(namespace: str | None) -> Namespaces:
+    """Return the namespaces of a list: the one that the option names, or all."""
+    return None if namespace is None else frozenset({valid_namespace(namespace)})
 
 
 def person(by: str | None) -> str:

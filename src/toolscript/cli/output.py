@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from toolscript.core.errors import InvalidRequest
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.values import OnProgress, Progress
 
 if TYPE_CHECKING:
@@ -43,6 +44,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, colour: bool) -
     if colour:
         lines[0] = f"{BOLD}{lines[0]}{PLAIN}"
     return "\n".join(lines)
+
+
+def table_by_namespace(
+    head: Sequence[str], rows: Sequence[Sequence[str]], namespaces: Sequence[str | None]
+) -> str:
+    """Format a table with the namespace of each row in front, if any is not the default one."""
+    if all(namespace in (None, DEFAULT_NAMESPACE) for namespace in namespaces):
+        return table(head, rows, colour=colour_wanted())
+    wide = [[namespace or "", *row] for namespace, row in zip(namespaces, rows, strict=True)]
+    return table(["Namespace", *head], wide, colour=colour_wanted())
 
 
 def printable(text: str) -> str:

@@ -18,11 +18,13 @@ from toolscript.cli.options import (
     ItemId,
     Keywords,
     Name,
+    OnlyNamespace,
     PageCursor,
     PageLimit,
     SkillId,
     person,
     say_if_pending,
+    seen_of,
     skill_fields,
 )
 from toolscript.cli.output import progress, say, show
@@ -284,6 +286,7 @@ def _read(group: typer.Typer) -> None:
 def _history(group: typer.Typer) -> None:
     @group.command()
     def audit(
+        namespace: OnlyNamespace = None,
         cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
@@ -293,9 +296,9 @@ def _history(group: typer.Typer) -> None:
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import AuditPage
 
-        before = decode_cursor(cursor, 0) or None
+        before, seen = decode_cursor(cursor, 0) or None, seen_of(namespace)
         with open_skills() as ask:
-            entries = ask(lambda skills: skills.taxonomy.audit(before, limit + 1))
+            entries = ask(lambda skills: skills.taxonomy.within(seen).audit(before, limit + 1))
         page = AuditPage.of_entries(entries, limit)
         show(page, audit_table(entries[:limit]) if entries else "there are no decisions yet", as_json=as_json)
         if page.next_cursor and not as_json:

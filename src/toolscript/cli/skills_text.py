@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolscript.cli.output import colour_wanted, printable, table
+from toolscript.cli.output import colour_wanted, printable, table, table_by_namespace
 from toolscript.core.items import Assignment, tool_id
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry, Suggestion
 from toolscript.tools.model.skills import Evidence
 
@@ -79,7 +80,7 @@ def suggestions_table(suggestions: Sequence[Suggestion]) -> str:
         for suggestion in suggestions
     ]
     head = ["Id", "Name", "Status", "Items", "Skill", "Reviewed by", "Description"]
-    return table(head, rows, colour=colour_wanted())
+    return table_by_namespace(head, rows, [suggestion.namespace for suggestion in suggestions])
 
 
 def evidence_text(evidence: Evidence) -> str:
@@ -87,6 +88,7 @@ def evidence_text(evidence: Evidence) -> str:
     facts = {
         "description": suggestion.suggested.description,
         "status": str(suggestion.state),
+        "namespace": "" if suggestion.namespace == DEFAULT_NAMESPACE else suggestion.namespace,
         "suggested for": f"{suggestion.asked_by:,} {'item' if suggestion.asked_by == 1 else 'items'}",
     }
     lines = [f"{suggestion.id}: {printable(suggestion.suggested.name)}", *_facts(facts)]
@@ -108,7 +110,11 @@ def audit_table(entries: Sequence[tuple[int, AuditEntry]]) -> str:
         ]
         for number, entry in entries
     ]
-    return table(["Number", "When", "Who", "What", "Of", "Details"], rows, colour=colour_wanted())
+    head, namespaces = (
+        ["Number", "When", "Who", "What", "Of", "Details"],
+        [entry.namespace for _, entry in entries],
+    )
+    return table_by_namespace(head, rows, namespaces)
 
 
 def _nearest(evidence: Evidence) -> list[str]:

@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolscript.cli.options import WORKER_HINT, AsJson, By, PageCursor, PageLimit, Yes, person
-from toolscript.cli.output import colour_wanted, confirm, printable, progress, say, show, show_page, table
+from toolscript.cli.options import (
+    WORKER_HINT,
+    AsJson,
+    By,
+    OneNamespace,
+    OnlyNamespace,
+    PageCursor,
+    PageLimit,
+    Yes,
+    person,
+    seen_of,
+)
+from toolscript.cli.output import confirm, printable, progress, say, show, show_page, table_by_namespace
 from toolscript.core.items import MAX_ID, tool_id
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, valid_namespace
 from toolscript.tools.model.catalog import ChangeState, ItemChange, ItemSource
 
 if TYPE_CHECKING:
@@ -58,37 +70,40 @@ def source_commands() -> typer.Typer:
 def _list(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
+        namespace: OnlyNamespace = None,
         cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
         """List sources in order of name: how many tools each has, and when it was last synced."""
-        from toolscript.core.web.cursors import decode_cursor
         from toolscript.server.sync import list_item_sources
-        from toolscript.tools.schemas.catalog import ToolSourcePage
+        from toolscript.tools.schemas.catalog import ToolSourcePage, source_after
 
-        sources = list_item_sources(after=decode_cursor(cursor, ""), limit=limit + 1)
+        seen = seen_of(namespace)
+        sources = list_item_sources(after=source_after(cursor), limit=limit + 1, namespaces=seen)
         page = ToolSourcePage.of_sources(sources, limit)
         show_page(page, _table(sources[:limit]), page.next_cursor, as_json=as_json, option="--cursor")
 
 
 def _remove(group: typer.Typer) -> None:
     @group.command()
-    def remove(name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+    def remove(
+        name: Name, namespace: OneNamespace = DEFAULT_NAMESPACE, yes: Yes = False, as_json: AsJson = False
+    ) -> None:
         """Remove a source with all of its tools. Resumable: run the same command again.
 
         Decisions about the tools are kept for a while, and apply again if the source returns.
         """
         from toolscript.server.sync import find_item_source, remove_item_source
 
-        item_source = find_item_source(name)
+        item_source = find_item_source(name, valid_namespace(namespace))
         if item_source is None:
             show({"source": name, "removed": 0}, f"there is no source {printable(name)}", as_json=as_json)
             say("hint: `toolscript sources list` lists the sources")
             return
         confirm(f"Remove source {printable(name)} with its {item_source.items:,} tools?", yes=yes)
         with progress() as on_progress:
-            removed = remove_item_source(name, on_progress)
+            removed = remove_item_source(name, namespace, on_progress)
         text = f"{removed:,} tools of source {printable(name)} removed"
         show({"source": name, "removed": removed}, text, as_json=as_json)
         say(WORKER_HINT)
@@ -100,7 +115,7 @@ def _table(sources: Sequence[ItemSource]) -> str:
     rows = [
         [source.name, f"{source.items:,}", f"{source.synced_at.astimezone():%Y-%m-%d %H:%M}"] for source in sources
     ]
-    return table(["Source", "Tools", "Last sync"], rows, colour=colour_wanted())
+    return table_by_namespace(["Source", "Tools", "Last sync"], rows, [source.namespace for source in sources])
 
 
 def field_diff(field: str, old: object, new: object) -> list[str]:
@@ -175,6 +190,7 @@ def _look(group: typer.Typer) -> None:
     @group.command("list")
     def list_(
         state: Annotated[ChangeState | None, typer.Option(help="Only changes in this state.")] = None,
+        namespace: OnlyNamespace = None,
         cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
@@ -184,7 +200,8 @@ def _look(group: typer.Typer) -> None:
         from toolscript.server.sync import list_changes
         from toolscript.tools.schemas.catalog import ChangePage
 
-        changes = list_changes(before=decode_cursor(cursor, 0) or None, limit=limit + 1, state=state)
+        before, seen = decode_cursor(cursor, 0) or None, seen_of(namespace)
+        changes = list_changes(before=before, limit=limit + 1, state=state, namespaces=seen)
         page = ChangePage.of_changes(changes, limit)
         if as_json:
             show(page, "", as_json=True)
@@ -244,7 +261,7 @@ def _show_table(changes: Sequence[ItemChange]) -> None:
         for change in changes
     ]
     head = ["Id", "State", "Seen", "Item", "Changed", "Reviewed by"]
-    sys.stdout.write(table(head, rows, colour=colour_wanted()) + "\n")
+    sys.stdout.write(table_by_namespace(head, rows, [change.namespace for change in changes]) + "\n")
 
 
 def _compared(details: "ChangeDetails") -> list[str]:

@@ -18,11 +18,13 @@ from toolscript.cli.options import (
     Examples,
     Keywords,
     Name,
+    OnlyNamespace,
     PageCursor,
     PageLimit,
     SuggestionId,
     person,
     say_if_pending,
+    seen_of,
     skill_fields,
 )
 from toolscript.cli.output import printable, say, show
@@ -204,6 +206,7 @@ def _read(group: typer.Typer) -> None:
     @group.command()
     def suggestions(
         state: Annotated[State, typer.Option(help="Only suggestions in this state.")] = State.PENDING,
+        namespace: OnlyNamespace = None,
         cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
@@ -214,9 +217,9 @@ def _read(group: typer.Typer) -> None:
         from toolscript.server.skills import open_skills
         from toolscript.tools.schemas.skills import SuggestionPage
 
-        after = decode_cursor(cursor, 0)
+        after, seen = decode_cursor(cursor, 0), seen_of(namespace)
         with open_skills() as ask:
-            suggestions = list(ask(lambda skills: skills.suggestions.page(after, limit + 1, only)))
+            suggestions = list(ask(lambda skills: skills.suggestions.within(seen).page(after, limit + 1, only)))
         page = SuggestionPage.of_suggestions(suggestions, limit)
         show(
             page,
@@ -252,7 +255,10 @@ def _approve(group: typer.Typer) -> None:
         by: By = None,
         as_json: AsJson = False,
     ) -> None:
-        """Create the suggested skill, and classify the items that need it again."""
+        """Create the suggested skill, and classify the items that need it again.
+
+        All namespaces share skills: the name and the description become visible in all of them.
+        """
         changes = skill_fields(name, description, keyword, example, domain)
         if skill_id is not None:
             changes["id"] = skill_id

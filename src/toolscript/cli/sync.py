@@ -12,6 +12,7 @@ from toolscript.cli.options import AsJson, ConfigFile
 from toolscript.cli.output import colour_wanted, json_text, printable, progress, say, show, table
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import StoreReport
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, valid_namespace
 
 if TYPE_CHECKING:
     from toolscript.tools.catalog.items import ImportReport, ServerReport
@@ -26,6 +27,9 @@ SyncedFile = Annotated[
 Server = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")]
 Source = Annotated[
     str | None, typer.Option(help="Source name of the file's items; files without one share `file`.")
+]
+Namespace = Annotated[
+    str, typer.Option("--namespace", metavar="NAME", help="Namespace of the catalog that gets the items.")
 ]
 Prune = Annotated[
     bool | None,
@@ -45,6 +49,7 @@ def add_sync(app: typer.Typer) -> None:
         config: ConfigFile = None,
         server: Server = None,
         source: Source = None,
+        namespace: Namespace = DEFAULT_NAMESPACE,
         prune: Prune = None,
         watch: Watch = False,
         timeout: Timeout = WAIT_SECONDS,
@@ -56,11 +61,12 @@ def add_sync(app: typer.Typer) -> None:
         """
         if file is not None:
             _refuse(config=config, server=server, watch=watch)
-            _sync_file(file, source or "file", prune=bool(prune), as_json=as_json)
+            _sync_file(file, source or "file", valid_namespace(namespace), prune=bool(prune), as_json=as_json)
             return
         if source is not None:
             raise InvalidRequest("--source is for a file", hint="the source of a server's items is mcp:<its name>")
-        chosen = _Chosen("" if config is None else str(config), server or [], prune is None or prune)
+        place = "" if config is None else str(config)
+        chosen = _Chosen(place, server or [], prune is None or prune, valid_namespace(namespace))
         if watch:
             _watch(chosen, as_json=as_json)
         else:
@@ -72,6 +78,7 @@ class _Chosen:
     config: str
     only: Sequence[str]
     prune: bool
+    namespace: str
 
 
 def _sync_servers(chosen: _Chosen, wait_seconds: float, *, as_json: bool) -> None:
@@ -82,6 +89,7 @@ def _sync_servers(chosen: _Chosen, wait_seconds: float, *, as_json: bool) -> Non
             config=chosen.config,
             only=chosen.only,
             prune=chosen.prune,
+            namespace=chosen.namespace,
             wait_seconds=wait_seconds,
             on_progress=on_progress,
         )
@@ -100,7 +108,13 @@ def _watch(chosen: _Chosen, *, as_json: bool) -> None:
         if report.taken is not None:
             _hint_at_held(report.taken.stored)
 
-    watch_servers(config=chosen.config, only=chosen.only, prune=chosen.prune, on_report=print_report)
+    watch_servers(
+        config=chosen.config,
+        only=chosen.only,
+        prune=chosen.prune,
+        namespace=chosen.namespace,
+        on_report=print_report,
+    )
 
 
 def _refuse(**options: object) -> None:
@@ -109,11 +123,11 @@ def _refuse(**options: object) -> None:
         raise InvalidRequest(f"{', '.join(named)}: not with a file", hint="leave the file out to sync MCP servers")
 
 
-def _sync_file(file: Path, source: str, *, prune: bool, as_json: bool) -> None:
+def _sync_file(file: Path, source: str, namespace: str, *, prune: bool, as_json: bool) -> None:
     from toolscript.server.sync import sync_file
 
     with progress() as on_progress:
-        report = sync_file(file, source=source, prune=prune, on_progress=on_progress)
+        report = sync_file(file, source=source, prune=prune, namespace=namespace, on_progress=on_progress)
     for refused in report.refused:
         say(f"{refused.where}: {refused.reason}")
     show({"source": source, **asdict(report)}, f"source {source}: {_counts(report)}", as_json=as_json)

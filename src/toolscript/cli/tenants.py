@@ -140,7 +140,11 @@ def _tokens(group: typer.Typer) -> None:
         subject: Annotated[str, typer.Option(help="Subject: the user within the tenant.")] = "",
         scope: Annotated[
             list[Scope] | None,
-            typer.Option(help="Scope of the token; repeatable. Default: all of the tenant."),
+            typer.Option(help="Scope of the token; repeatable. Default: all but `tools:manage`."),
+        ] = None,
+        namespace: Annotated[
+            list[str] | None,
+            typer.Option(metavar="NAME", help="Namespace of the catalog that it sees; repeatable. [default]"),
         ] = None,
         hours: Annotated[float, typer.Option(min=0.01, help="Lifetime in hours.")] = 1.0,
         as_json: AsJson = False,
@@ -149,7 +153,14 @@ def _tokens(group: typer.Typer) -> None:
         from toolscript.server.tenants import tenant_token
 
         signed = tenant_token(
-            tenant, key=key, issuer=issuer, plan=plan, subject=subject, scopes=scope or (), hours=hours
+            tenant,
+            key=key,
+            issuer=issuer,
+            plan=plan,
+            subject=subject,
+            scopes=scope or (),
+            namespaces=namespace or (),
+            hours=hours,
         )
         show({"token": signed}, signed, as_json=as_json)
 

@@ -11,14 +11,13 @@ from toolscript.cli import options as option
 from toolscript.cli.options import WORKER_HINT, AsJson, PageCursor, PageLimit, Yes
 from toolscript.cli.output import (
     NOTHING_FOUND,
-    colour_wanted,
     confirm,
     json_text,
     printable,
     say,
     show,
     show_page,
-    table,
+    table_by_namespace,
 )
 from toolscript.cli.tools_text import (
     degraded_lines,
@@ -94,6 +93,7 @@ def _list(group: typer.Typer) -> None:
         source: Source = None,
         server: Server = None,
         kind: option.Kind = None,
+        namespace: option.OnlyNamespace = None,
         cursor: PageCursor = "",
         limit: PageLimit = 50,
         as_json: AsJson = False,
@@ -104,7 +104,8 @@ def _list(group: typer.Typer) -> None:
         from toolscript.tools.schemas.catalog import ToolPage
 
         item_filter = ItemFilter(source, server, kind)
-        items = list_items(after=decode_cursor(cursor, 0), limit=limit + 1, wanted=item_filter)
+        seen = option.seen_of(namespace)
+        items = list_items(after=decode_cursor(cursor, 0), limit=limit + 1, wanted=item_filter, namespaces=seen)
         page = ToolPage.of_items(items, limit)
         show_page(page, _table(items[:limit]), page.next_cursor, as_json=as_json, option="--cursor")
 
@@ -156,7 +157,8 @@ def _table(items: Sequence[CatalogItem]) -> str:
         ]
         for item in items
     ]
-    return table(["Id", "Kind", "Name", "Source", "Description"], rows, colour=colour_wanted())
+    head = ["Id", "Kind", "Name", "Source", "Description"]
+    return table_by_namespace(head, rows, [item.namespace for item in items])
 
 
 def _lines(catalog_item: CatalogItem) -> list[str]:
@@ -165,6 +167,7 @@ def _lines(catalog_item: CatalogItem) -> list[str]:
     lines = [
         f"{item.kind} {catalog_item.id}: {printable(tool_id(item.server, item.name))}",
         f"source: {printable(catalog_item.source)}, key {printable(item.key)}",
+        f"namespace: {catalog_item.namespace}",
         f"skills: {skills}",
         f"changed: {catalog_item.updated_at.astimezone():%Y-%m-%d %H:%M}",
         f"description: {printable(item.description)}",
@@ -201,6 +204,7 @@ def _search(group: typer.Typer) -> None:
         skill_limit: option.SkillLimit = None,
         skill_threshold: option.SkillThreshold = None,
         search_type: option.SearchTypeOption = None,
+        namespace: option.SearchedNamespaces = None,
         schemas: option.WithSchemas = False,
         explain: option.Explain = False,
         why_not: option.WhyNot = None,
@@ -222,6 +226,7 @@ def _search(group: typer.Typer) -> None:
             skill_limit=skill_limit,
             skill_threshold=skill_threshold,
             search_type=search_type,
+            namespaces=namespace,
             include_schemas=schemas,
             explain=explain,
             why_not=why_not,
@@ -239,6 +244,7 @@ def _skills(group: typer.Typer) -> None:
         limit: option.SkillsShown = None,
         threshold: option.MinSkillScore = None,
         search_type: option.SearchTypeOption = None,
+        namespace: option.SearchedNamespaces = None,
         url: option.Url = None,
         token: option.Token = None,
         timeout: option.Timeout = 30.0,
@@ -247,7 +253,9 @@ def _skills(group: typer.Typer) -> None:
         """Run only the skill stage: at most `limit` skills, by vector first. Exit code 1: none matches."""
         from toolscript.client.http import find_skills
 
-        request = _given_options(query=query, limit=limit, threshold=threshold, search_type=search_type)
+        request = _given_options(
+            query=query, limit=limit, threshold=threshold, search_type=search_type, namespaces=namespace
+        )
         answer, data = find_skills(request, url=url, token=token, seconds=timeout)
         if as_json:
             _print_json(data)

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypedDict
 
-from toolscript.core.auth.model import Scope
+from toolscript.core.auth.model import NAMED_ONLY, Scope
 from toolscript.core.errors import SetupError
 from toolscript.core.settings.service import Settings, listed
 from toolscript.core.web.auth import AdminAccess
@@ -24,12 +24,19 @@ def admin_access(settings: Settings) -> AdminAccess:
 
 def public_scopes(settings: Settings) -> frozenset[Scope]:
     """Return the scopes of clients without a token."""
+    allowed = ", ".join(scope for scope in Scope if scope not in NAMED_ONLY)
     try:
-        return frozenset(Scope(name) for name in settings.public_scopes.split())
+        scopes = frozenset(Scope(name) for name in settings.public_scopes.split())
     except ValueError:
         raise SetupError(
-            "TOOLSCRIPT_PUBLIC_SCOPES names an unknown scope", hint=f"the scopes are {', '.join(Scope)}"
+            "TOOLSCRIPT_PUBLIC_SCOPES names an unknown scope", hint=f"the scopes are {allowed}"
         ) from None
+    if refused := sorted(scopes & NAMED_ONLY):
+        raise SetupError(
+            f"TOOLSCRIPT_PUBLIC_SCOPES may not name {', '.join(refused)}",
+            hint=f"it is for tokens that name it; the scopes that can be public are {allowed}",
+        )
+    return scopes
 
 
 def api_access(settings: Settings) -> ApiAccess:

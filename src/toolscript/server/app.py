@@ -1,12 +1,10 @@
 """The HTTP API: its routes, its OpenAPI description and its metadata as a protected resource."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
-from fastapi.params import Depends as DependsOn
-from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -17,14 +15,7 @@ from toolscript.core.health import CheckHealth, health_routes
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.version import __version__
 from toolscript.core.web.admission import Admission, Admitted
-from toolscript.core.web.auth import (
-    AdminAccess,
-    Identify,
-    admins_only,
-    readers_only,
-    require_identity,
-    writers_only,
-)
+from toolscript.core.web.auth import AdminAccess, Identify, admins_only
 from toolscript.core.web.errors import install_error_handlers
 from toolscript.core.web.hosts import AllowedHosts
 from toolscript.core.web.paging import TemplatedRoute
@@ -34,6 +25,7 @@ from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes, s
 from toolscript.documents.http.tenants import tenant_routes
 from toolscript.knowledge.http.routes import KnowledgeRoutes, knowledge_routes
 from toolscript.server.reference import reference_routes
+from toolscript.tools.http.access import Access, CatalogAccess
 from toolscript.tools.http.catalog import change_routes, source_routes, tool_routes
 from toolscript.tools.http.jobs import JOBS_PATH, MAX_JOB_BYTES, SyncRequests, job_routes
 from toolscript.tools.http.search import SearchesCatalog, tool_search_routes
@@ -56,7 +48,8 @@ _SECURITY_SCHEMES = {
         "type": "http",
         "scheme": "bearer",
         "bearerFormat": "JWT",
-        "description": "A token of the configured issuer, with the scope of the operation and a tenant.",
+        "description": "A token of the configured issuer, with the scope of the operation and a tenant. In the "
+        "catalog it sees the namespaces of its claim; what changes the catalog needs the scope `tools:manage`.",
     },
     "admin": {
         "type": "http",
@@ -77,10 +70,25 @@ TAGS = {
     "knowledge": "A library of chunks and extractions, each with its source.",
     "health": "Whether the service is alive and ready.",
 }
-ADMIN_TAGS = frozenset({"suggestions", "changes", "jobs", "audit", "tenants"})
-PUBLIC_TAGS = frozenset({"tools", "skills", "sources", "knowledge"})
-
-Depended = list[DependsOn]
+# By tag: who may read, and who may write. The routes below and the security in OpenAPI follow this table.
+ACCESS = {
+    "tools": (Access.READ, Access.MANAGE),
+    "skills": (Access.READ, Access.ADMIN),
+    "suggestions": (Access.MANAGE, Access.ADMIN),
+    "changes": (Access.MANAGE, Access.MANAGE),
+    "sources": (Access.READ, Access.MANAGE),
+    "jobs": (Access.MANAGE, Access.MANAGE),
+    "audit": (Access.MANAGE, Access.MANAGE),
+    "tenants": (Access.ADMIN, Access.ADMIN),
+    "knowledge": (Access.READ, Access.ADMIN),
+}
+_SECURITY: Mapping[Access | None, list[Json]] = {
+    # Anonymous clients may have the scope, so no credential is a choice, too.
+    Access.READ: [{"token": []}, {"admin": []}, {}],
+    Access.MANAGE: [{"token": []}, {"admin": []}],
+    Access.ADMIN: [{"admin": []}],
+    None: [{"token": []}],
+}
 
 DESCRIPTION = """\
 Resources are under `/api/v1`. Lists take `cursor` and `limit` and answer `results` and `next_cursor`; searches
@@ -107,16 +115,10 @@ class DescribedApi(FastAPI):
 
 
 def _complete_security(operation: Json, *, is_read: bool) -> None:
-    """Name the credential of an operation. Where anonymous clients may have the scope, none is a choice, too."""
-    tag = operation["tags"][0]
-    if "401" not in operation["responses"]:
-        operation["security"] = []
-    elif tag in ADMIN_TAGS or (tag in PUBLIC_TAGS and not is_read):
-        operation["security"] = [{"admin": []}]
-    elif tag in PUBLIC_TAGS:
-        operation["security"] = [{"token": []}, {"admin": []}, {}]
-    else:
-        operation["security"] = [{"token": []}]
+    """Name the credentials of an operation."""
+    read, write = ACCESS.get(operation["tags"][0], (None, None))
+    needs_some = "401" in operation["responses"]
+    operation["security"] = _SECURITY[read if is_read else write] if needs_some else []
 
 
 def _complete_responses(operation: Json) -> None:
@@ -159,16 +161,15 @@ def create_app(
     admission: Admission | None = None,
     search_type: SearchType = SearchType.HYBRID,
 ) -> FastAPI:
-    """Assemble the API. Write and audit routes require an administrator; document routes authenticate themselves.
+    """Assemble the API. `ACCESS` says who may use which routes; document routes authenticate themselves.
 
-    `catalog_readers` authenticates readers of a catalog that is not public; `searchers` rate-limits searches of a
-    public one. `search_type` is the default for tool searches.
+    `catalog_readers` authenticates clients of a catalog that is not public; `searchers` those of a public one,
+    where it rate-limits searches, too. `search_type` is the default for tool searches.
     """
     app = _described_api(access, telemetry)
-    reading = [Depends(readers_only(catalog_readers, access.admin))] if catalog_readers else []
-    searching = tool_search_routes(search, _rate_limited(searchers, access.admin), search_type)
-    app.include_router(searching, dependencies=reading)
-    _include_management(app, (skills, changes, sync), access.admin, reading)
+    catalog = CatalogAccess(access.admin, catalog_readers or searchers, is_public=catalog_readers is None)
+    app.include_router(tool_search_routes(search, catalog.searches(), search_type))
+    _include_management(app, (skills, changes, sync), catalog)
     _include_open(app, health_routes(check_health), search_health_routes(documents))
     _include_open(app, document_routes(documents), knowledge_routes(knowledge))
     app.include_router(tenant_routes(documents), dependencies=[Depends(admins_only(access.admin))])
@@ -197,32 +198,27 @@ def _described_api(access: ApiAccess, telemetry: TelemetryConfig | None) -> Desc
 
 
 def _include_management(
-    app: FastAPI, managed: tuple[SkillManagement, ItemChanges, SyncRequests], admin: AdminAccess, reading: Depended
+    app: FastAPI, managed: tuple[SkillManagement, ItemChanges, SyncRequests], catalog: CatalogAccess
 ) -> None:
     skills, changes, sync = managed
-    admins, writers = [Depends(admins_only(admin))], [Depends(writers_only(admin)), *reading]
-    for routes, who in (
-        (tool_routes(sync), writers),
-        (tool_skill_routes(skills), writers),
-        (skill_routes(skills), writers),
-        (suggestion_routes(skills), admins),
-        (change_routes(changes), admins),
-        (source_routes(sync), writers),
-        (job_routes(sync), admins),
-        (audit_routes(skills), admins),
+    for routes in (
+        tool_routes(sync),
+        tool_skill_routes(skills),
+        skill_routes(skills),
+        suggestion_routes(skills),
+        change_routes(changes),
+        source_routes(sync),
+        job_routes(sync),
+        audit_routes(skills),
     ):
-        app.include_router(routes, dependencies=who)
+        check = catalog.check(*ACCESS[str(routes.tags[0])])
+        app.include_router(routes, dependencies=[Depends(check)])
 
 
 def _include_open(app: FastAPI, *routers: APIRouter) -> None:
     """Include routes that authenticate on their own, or are public."""
     for router in routers:
         app.include_router(router)
-
-
-def _rate_limited(searchers: Identify | None, admin: AdminAccess) -> type[APIRoute]:
-    """Return a route class that rate-limits searchers, except administrators."""
-    return require_identity(searchers, Scope.TOOLS_READ, admin.admits) if searchers else APIRoute
 
 
 def _add_middleware(app: FastAPI, hosts: Collection[str] | None, admission: Admission | None) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import quote as quote_path
 from toolscript.core.errors import NotFound, SetupError
 from toolscript.core.items import Item, RefusedItem
 from toolscript.core.mcp_client.model import ServerSpec, ToolServers, without_server_output
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.read import ConfigPlace, left_out
@@ -53,15 +54,15 @@ MAX_SOURCE = 500
 logger = logging.getLogger(__name__)
 
 
-def sync_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress) -> ImportReport:
+def sync_file(path: Path, *, source: str, prune: bool, namespace: str, on_progress: OnProgress) -> ImportReport:
     async def run() -> ImportReport:
         async with open_catalog(load_settings()) as catalog:
             return await import_items(
-                catalog,
+                catalog.of(namespace),
                 own_source(source),
                 read_items(path),
                 prune=prune,
-                empty_hint=f"`toolscript sources remove {quote(source)}` removes all of it; or leave --prune out",
+                empty_hint=f"`{_removal(source, namespace)}` removes all of it; or leave --prune out",
                 total=count_lines(path),
                 on_progress=on_progress,
             )
@@ -70,19 +71,30 @@ def sync_file(path: Path, *, source: str, prune: bool, on_progress: OnProgress) 
 
 
 def sync_servers(
-    *, config: str, only: Sequence[str], prune: bool, wait_seconds: float, on_progress: OnProgress
+    *,
+    config: str,
+    only: Sequence[str],
+    prune: bool,
+    namespace: str,
+    wait_seconds: float,
+    on_progress: OnProgress,
 ) -> Sequence[ServerReport]:
     async def run() -> Sequence[ServerReport]:
         chosen = choose_servers(_config_place(config), only)
         async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
-            reports = await ServerSync(catalog, servers, prune, on_progress).once(wait_seconds)
+            reports = await ServerSync(catalog.of(namespace), servers, prune, on_progress).once(wait_seconds)
             return sorted([*reports, *chosen.left_out], key=lambda report: report.server)
 
     return asyncio.run(run())
 
 
 def watch_servers(
-    *, config: str, only: Sequence[str], prune: bool, on_report: Callable[[ServerReport], None]
+    *,
+    config: str,
+    only: Sequence[str],
+    prune: bool,
+    namespace: str,
+    on_report: Callable[[ServerReport], None],
 ) -> None:
     """Sync whenever a server's list changes, until a signal stops it."""
 
@@ -91,7 +103,8 @@ def watch_servers(
         async with open_catalog(load_settings()) as catalog, open_servers(chosen.specs) as servers:
             for report in chosen.left_out:
                 on_report(report)
-            following = ContinuousSync(ServerSync(catalog, servers, prune), on_report)
+            sync = ServerSync(catalog.of(namespace), servers, prune)
+            following = ContinuousSync(sync, on_report)
             task = asyncio.ensure_future(following.run())
             for sign in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(sign, task.cancel)
@@ -163,27 +176,27 @@ class SyncService:
         self.runner.require_room()
 
     async def take_items(
-        self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool
+        self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool, namespace: str
     ) -> SyncJob:
         """Queue an import. `entries` runs on a thread when the job starts: parsing must not block searches."""
 
         async def work(on_progress: OnProgress) -> Outcome:
             items = await asyncio.to_thread(entries)
             report = await import_items(
-                self.catalog,
+                self.catalog.of(namespace),
                 source,
                 items,
                 prune=prune,
-                empty_hint=f"DELETE /api/v1/sources/{quote_path(source)} removes it; or leave `prune` out",
+                empty_hint=f"DELETE {_path_of(source, namespace)} removes it; or leave `prune` out",
                 batch_size=GENTLE_BATCH,
                 total=len(items),
                 on_progress=on_progress,
             )
             return Outcome(asdict(report))
 
-        return await self.runner.submit(own_source(source), work)
+        return await self.runner.submit(own_source(source), work, namespace)
 
-    async def start_server_sync(self, names: Sequence[str]) -> SyncJob:
+    async def start_server_sync(self, names: Sequence[str], namespace: str) -> SyncJob:
         if not self.config_file:
             raise SetupError(
                 "no MCP servers are configured for this service",
@@ -193,29 +206,37 @@ class SyncService:
 
         async def work(on_progress: OnProgress) -> Outcome:
             async with open_servers(chosen.specs) as servers:
-                sync = ServerSync(self.catalog, servers, on_progress=on_progress, batch_size=GENTLE_BATCH)
+                catalog = self.catalog.of(namespace)
+                sync = ServerSync(catalog, servers, on_progress=on_progress, batch_size=GENTLE_BATCH)
                 taken = await sync.once(WAIT_SECONDS)
             # Jobs are public; the error output of a server is for its operator only.
             reports = [replace(report, failed=without_server_output(report.failed)) for report in taken]
             return _outcome([*reports, *chosen.left_out])
 
         servers_in_job = [*(spec.name for spec in chosen.specs), *(report.server for report in chosen.left_out)]
-        return await self.runner.submit(", ".join(map(source_of, sorted(servers_in_job)))[:MAX_SOURCE], work)
+        sources = ", ".join(map(source_of, sorted(servers_in_job)))
+        return await self.runner.submit(sources[:MAX_SOURCE], work, namespace)
 
-    async def remove_source(self, name: str) -> SyncJob:
+    async def remove_source(self, name: str, namespace: str) -> SyncJob:
         """Queue the removal of a source. That of a server comes back with its next sync."""
 
         async def work(on_progress: OnProgress) -> Outcome:
-            removed = await remove_source(self.contents, name, batch_size=GENTLE_BATCH, on_progress=on_progress)
+            removed = await remove_source(
+                self.contents, name, namespace, batch_size=GENTLE_BATCH, on_progress=on_progress
+            )
             return Outcome({"removed": removed})
 
-        return await self.runner.submit(name, work)
+        return await self.runner.submit(name, work, namespace)
 
-    async def find(self, job_id: int) -> SyncJob:
-        return await self.jobs.find(job_id)
 
-    async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]:
-        return await self.jobs.page(before, limit)
+def _removal(source: str, namespace: str) -> str:
+    option = "" if namespace == DEFAULT_NAMESPACE else f" --namespace {namespace}"
+    return f"toolscript sources remove {quote(source)}{option}"
+
+
+def _path_of(source: str, namespace: str) -> str:
+    query = "" if namespace == DEFAULT_NAMESPACE else f"?namespace={namespace}"
+    return f"/api/v1/sources/{quote_path(source)}{query}"
 
 
 def _outcome(reports: Sequence[ServerReport]) -> Outcome:
@@ -225,8 +246,10 @@ def _outcome(reports: Sequence[ServerReport]) -> Outcome:
     return Outcome({"servers": [report.as_json() for report in ordered]}, error)
 
 
-def list_changes(*, before: int | None, limit: int, state: ChangeState | None) -> Sequence[ItemChange]:
-    return _with_pool(lambda pool: PostgresItemChanges(pool).page(before, limit, state))
+def list_changes(
+    *, before: int | None, limit: int, state: ChangeState | None, namespaces: Namespaces
+) -> Sequence[ItemChange]:
+    return _with_pool(lambda pool: PostgresItemChanges(pool).within(namespaces).page(before, limit, state))
 
 
 def find_change(change_id: int) -> ChangeDetails:
@@ -241,20 +264,22 @@ def decide_change(change_id: int, *, approve: bool, by: str) -> ItemChange:
     return _with_pool(decide)
 
 
-def list_item_sources(*, after: str, limit: int) -> Sequence[ItemSource]:
-    return _with_pool(lambda pool: PostgresCatalogContents(pool).sources(after, limit))
+def list_item_sources(*, after: tuple[str, str], limit: int, namespaces: Namespaces) -> Sequence[ItemSource]:
+    return _with_pool(lambda pool: PostgresCatalogContents(pool).within(namespaces).sources(after, limit))
 
 
-def find_item_source(name: str) -> ItemSource | None:
-    return _with_pool(lambda pool: PostgresCatalogContents(pool).source(name))
+def find_item_source(name: str, namespace: str) -> ItemSource | None:
+    return _with_pool(lambda pool: PostgresCatalogContents(pool).source(name, namespace))
 
 
-def remove_item_source(name: str, on_progress: OnProgress) -> int:
-    return _with_pool(lambda pool: remove_source(PostgresCatalogContents(pool), name, on_progress=on_progress))
+def remove_item_source(name: str, namespace: str, on_progress: OnProgress) -> int:
+    return _with_pool(
+        lambda pool: remove_source(PostgresCatalogContents(pool), name, namespace, on_progress=on_progress)
+    )
 
 
-def list_items(*, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
-    return _with_pool(lambda pool: PostgresCatalogContents(pool).page(after, limit, wanted))
+def list_items(*, after: int, limit: int, wanted: ItemFilter, namespaces: Namespaces) -> Sequence[CatalogItem]:
+    return _with_pool(lambda pool: PostgresCatalogContents(pool).within(namespaces).page(after, limit, wanted))
 
 
 def find_item(item_id: int) -> CatalogItem:

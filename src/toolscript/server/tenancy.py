@@ -145,6 +145,7 @@ def token_rules(settings: Settings) -> TokenRules:
         settings.jwt_audience,
         settings.jwt_tenant_claim,
         settings.jwt_plan_claim,
+        settings.jwt_namespaces_claim,
     )
 
 

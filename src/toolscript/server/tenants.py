@@ -92,11 +92,28 @@ def make_tenant_keys(folder: str) -> dict[str, object]:
 
 
 def tenant_token(
-    name: str, *, key: str, issuer: str | None, plan: str, subject: str, scopes: Sequence[Scope], hours: float
+    name: str,
+    *,
+    key: str,
+    issuer: str | None,
+    plan: str,
+    subject: str,
+    scopes: Sequence[Scope],
+    namespaces: Sequence[str],
+    hours: float,
 ) -> str:
     rules = token_rules(load_settings())
     rules = replace(rules, issuer=issuer) if issuer else rules
-    return sign_token(Path(key), rules, Tenant(name), plan=plan, subject=subject, scopes=scopes, hours=hours)
+    return sign_token(
+        Path(key),
+        rules,
+        Tenant(name),
+        plan=plan,
+        subject=subject,
+        scopes=scopes,
+        namespaces=namespaces,
+        hours=hours,
+    )
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from toolscript.core.auth.keys import SIGNATURES, algorithms_for
 from toolscript.core.auth.model import Tenant
 from toolscript.core.auth.tokens import TokenRules
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
+from toolscript.core.namespaces import valid_namespace
 
 PRIVATE_NAME, PUBLIC_NAME = "signing-key.json", "jwks.json"
 MAX_HOURS = 24 * 366.0
@@ -66,12 +67,14 @@ def sign_token(
     plan: str = "",
     subject: str = "",
     scopes: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
     hours: float = 1.0,
     now: Callable[[], float] = time.time,
 ) -> str:
     """Return a token of this tenant, valid for services with the same rules and the public key.
 
-    Without `scopes` the token has no scope claim and allows all that the tenant may do.
+    Without `scopes` the token has no scope claim and allows all that the tenant may do; without `namespaces` it
+    sees the default namespace of the catalog.
     """
     if not 0 < hours <= MAX_HOURS:
         raise InvalidRequest("a token is valid for more than 0 hours and at most a year")
@@ -91,6 +94,7 @@ def sign_token(
     claims |= {rules.tenant_claim: tenant.name}
     claims |= ({rules.plan_claim: plan} if plan else {}) | ({"sub": subject} if subject else {})
     claims |= {"scope": " ".join(scopes)} if scopes else {}
+    claims |= {rules.namespaces_claim: list(map(valid_namespace, namespaces))} if namespaces else {}
     header = {"alg": _algorithm(key, key_file), **({"kid": kid} if kid else {})}
     return jwt.encode(header, claims, key, registry=SIGNATURES)
 

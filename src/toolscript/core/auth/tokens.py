@@ -15,6 +15,7 @@ from joserfc.jwt import JWTClaimsRegistry
 from toolscript.core.auth.keys import HINT, KEY_TYPES, MAX_TOKEN_BYTES, SIGNATURES, KeyRing, KeySet, VerifyingKey
 from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.errors import Unauthorized, Unavailable
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, MAX_NAMESPACES, is_namespace
 
 # The standard claim (RFC 8693), and those of older issuers.
 SCOPE_CLAIMS = ("scope", "scp", "scopes")
@@ -34,12 +35,13 @@ LEEWAY_SECONDS = 30
 
 @dataclass(frozen=True)
 class TokenRules:
-    """Required issuer and audience of a token, and the claims that name the tenant and its plan."""
+    """Required issuer and audience of a token, and the claims that name tenant, plan and namespaces."""
 
     issuer: str
     audience: str = "toolscript"
     tenant_claim: str = "tenant_id"
     plan_claim: str = "plan"
+    namespaces_claim: str = "namespaces"
     leeway_seconds: int = LEEWAY_SECONDS
 
 
@@ -77,6 +79,7 @@ class ClaimReader:
             plan=self._plans.get(plan, self._default_plan) if isinstance(plan, str) else self._default_plan,
             subject=claims.get("sub", ""),
             scopes=_scopes(claims),
+            namespaces=self._namespaces(claims),
         )
         return principal, claims["exp"] + self._rules.leeway_seconds
 
@@ -86,6 +89,19 @@ class ClaimReader:
             claim = f"its claim `{self._rules.tenant_claim}`"
             raise Unauthorized("the token names no tenant", hint=f"{claim} must be the tenant's name, a string")
         return Tenant(name)
+
+    def _namespaces(self, claims: Mapping[str, object]) -> frozenset[str]:
+        """Return the namespaces; without the claim the default one. A malformed or empty claim names none."""
+        claim = self._rules.namespaces_claim
+        if claim not in claims:
+            return frozenset({DEFAULT_NAMESPACE})
+        names = frozenset(filter(is_namespace, _names(claims[claim])))
+        if len(names) > MAX_NAMESPACES:
+            raise Unauthorized(
+                f"the token names more than {MAX_NAMESPACES} namespaces",
+                hint=f"let its issuer put fewer into its claim `{claim}`",
+            )
+        return names
 
     def _refusal(self, error: ClaimError) -> Unauthorized:
         if isinstance(error, MissingClaimError):
@@ -115,11 +131,11 @@ def _claims(payload: bytes) -> dict[str, Any]:
 def _scopes(claims: Mapping[str, object]) -> frozenset[str] | None:
     """Return the scopes; None without such a claim. A malformed claim allows nothing."""
     values = [claims[name] for name in SCOPE_CLAIMS if name in claims]
-    return frozenset[str]().union(*map(_scope_names, values)) if values else None
+    return frozenset[str]().union(*map(_names, values)) if values else None
 
 
-def _scope_names(value: object) -> frozenset[str]:
-    """Return the scopes of a claim: a string separated by spaces, or a list, depending on the issuer."""
+def _names(value: object) -> frozenset[str]:
+    """Return the names in a claim: a string separated by spaces, or a list, depending on the issuer."""
     if isinstance(value, str):
         return frozenset(value.split())
     return frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()

@@ -67,6 +67,11 @@ class DocumentSettings(BaseSettings):
     jwt_audience: str = Field(default="toolscript", description="Required audience of a token.")
     jwt_tenant_claim: str = Field(default="tenant_id", description="Claim of a token that names the tenant.")
     jwt_plan_claim: str = Field(default="plan", description="Claim of a token that names the plan.")
+    jwt_namespaces_claim: str = Field(
+        default="namespaces",
+        description="Claim of a token that names the namespaces of the catalog that it sees: a list, or names "
+        "separated by spaces. A token without the claim sees `default`.",
+    )
     debug_bypass_auth: bool = Field(
         default=False,
         description="Whether `X-Debug-Bypass-Auth: 1` replaces a token; refused in production.",

@@ -175,7 +175,8 @@ def optional_authenticator_of(
     async def identify(request: Request, response: Response) -> Identity:
         if not public_scopes or authenticator.has_credentials(request.headers):
             principal = await authenticator.admit(request, response)
-            return Identity(public_scopes.union(filter(principal.may, Scope)), principal)
+            scopes = public_scopes.union(filter(principal.may, Scope))
+            return Identity(scopes, principal, principal.namespaces)
         await authenticator.count(Anonymous(address_of(request)), public_plan, request, response)
         return Identity(public_scopes)
 
@@ -204,7 +205,7 @@ def require_principal(authenticate: Authenticate, scope: Scope) -> type[APIRoute
         require_scope(principal, scope)
         request.state.principal = principal
 
-    return _check_first(check)
+    return check_first(check)
 
 
 def _never_exempt(_: Request) -> bool:
@@ -224,10 +225,10 @@ def require_identity(
             return
         require_scope(await identify(request, response), scope)
 
-    return _check_first(check)
+    return check_first(check)
 
 
-def _check_first(check: RouteCheck) -> type[APIRoute]:
+def check_first(check: RouteCheck) -> type[APIRoute]:
     """Return a route class that checks before FastAPI reads and parses the body."""
 
     class CheckedRoute(APIRoute):
@@ -270,6 +271,10 @@ class AdminAccess:
     def admits(self, request: Request) -> bool:
         return self.refusal(request) is None
 
+    def is_by_address(self, request: Request) -> bool:
+        """Return whether an administrator is recognized by the address alone, as in development."""
+        return self.development and not self.token and not self._is_socket_request(request)
+
     def refusal(self, request: Request) -> ToolscriptError | None:
         if self._is_socket_request(request):
             return _check_not_proxied(request)
@@ -293,27 +298,6 @@ def admins_only(admin: AdminAccess) -> AdminCheck:
             raise error
 
     return require_admin
-
-
-def writers_only(admin: AdminAccess) -> AdminCheck:
-    """Return a router dependency that admits only administrators to write; reads pass."""
-    require_admin = admins_only(admin)
-
-    async def require_writer(request: Request) -> None:
-        if request.method not in READING:
-            await require_admin(request)
-
-    return require_writer
-
-
-def readers_only(identify: Identify, admin: AdminAccess) -> Callable[[Request, Response], Awaitable[None]]:
-    """Return a router dependency for a private catalog: administrators, and tokens with the scope."""
-
-    async def require_reader(request: Request, response: Response) -> None:
-        if not admin.admits(request):
-            require_scope(await identify(request, response), Scope.TOOLS_READ)
-
-    return require_reader
 
 
 def _check_token(headers: Headers, token: str) -> ToolscriptError | None:

@@ -10,6 +10,7 @@ from toolscript.core.cancellation import raise_if_cancelled
 from toolscript.core.errors import InvalidRequest, Rejected, Unavailable
 from toolscript.core.items import Item, RefusedItem, StoreReport
 from toolscript.core.mcp_client.model import Offer, ServerState, ServerStatus, ToolServers
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.values import OnProgress, Progress, in_batches, silent
 from toolscript.tools.ports import Catalog, CatalogContents
 
@@ -67,13 +68,18 @@ async def import_items(
 
 
 async def remove_source(
-    contents: CatalogContents, name: str, *, batch_size: int = BATCH, on_progress: OnProgress = silent
+    contents: CatalogContents,
+    name: str,
+    namespace: str = DEFAULT_NAMESPACE,
+    *,
+    batch_size: int = BATCH,
+    on_progress: OnProgress = silent,
 ) -> int:
     """Remove all items of a source; return how many. Resumable and idempotent."""
-    source = await contents.source(name)
+    source = await contents.source(name, namespace)
     removed = 0
     while True:
-        count = await contents.remove_source(name, batch_size)
+        count = await contents.remove_source(name, batch_size, namespace)
         removed += count
         if count:
             on_progress(Progress("remove", removed, None if source is None else max(removed, source.items)))

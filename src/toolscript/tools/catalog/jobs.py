@@ -10,6 +10,7 @@ from typing import cast
 from toolscript.core.errors import ToolscriptError, Unavailable
 from toolscript.core.item_json import storable
 from toolscript.core.items import JsonObject
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.text import readable
 from toolscript.core.values import OnProgress, Progress
 from toolscript.tools.model.catalog import JobProgress, JobState, SyncJob
@@ -49,7 +50,8 @@ class JobRunner:
         self._capacity = at_once + max_waiting
         self._beat_seconds = beat_seconds
         self._slots = asyncio.Semaphore(at_once)
-        self._last_of: dict[str, asyncio.Task[None]] = {}
+        # By namespace and source.
+        self._last_of: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._open_count = 0
         self._progress: dict[int, JobProgress] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,26 +76,26 @@ class JobRunner:
                 details={"running_or_waiting": self._open_count, "retry_after_seconds": RETRY_SECONDS},
             )
 
-    async def submit(self, source: str, work: Work) -> SyncJob:
+    async def submit(self, source: str, work: Work, namespace: str = DEFAULT_NAMESPACE) -> SyncJob:
         """Queue the work and return its job at once."""
         self.require_room()
         self._open_count += 1
         try:
-            job = await self._jobs.add(source)
+            job = await self._jobs.add(source, namespace)
         except BaseException:
             self._open_count -= 1
             raise
         self._progress[job.id] = JobProgress(job.id, 0, None)
-        task = asyncio.create_task(self._run_after(self._last_of.get(source), job.id, work))
-        self._last_of[source] = task
+        task = asyncio.create_task(self._run_after(self._last_of.get((namespace, source)), job.id, work))
+        self._last_of[namespace, source] = task
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._ended(source, done))
+        task.add_done_callback(lambda done: self._ended((namespace, source), done))
         return job
 
-    def _ended(self, source: str, task: asyncio.Task[None]) -> None:
+    def _ended(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if self._last_of.get(source) is task:
-            del self._last_of[source]
+        if self._last_of.get(key) is task:
+            del self._last_of[key]
 
     async def _run_after(self, earlier: asyncio.Task[None] | None, job_id: int, work: Work) -> None:
         """Run jobs of one source one after the other: an earlier request must not overwrite a later one."""

@@ -11,6 +11,7 @@ from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
 from toolscript.core.web.request_context import API_PREFIX
+from toolscript.tools.http.access import Chosen, Narrowed, Seen
 from toolscript.tools.http.jobs import JOB_STARTED, MAX_SOURCE, SyncRequests, job_started
 from toolscript.tools.model.catalog import ChangeState, ItemFilter
 from toolscript.tools.ports import ItemChanges
@@ -23,6 +24,7 @@ from toolscript.tools.schemas.catalog import (
     ToolShown,
     ToolSource,
     ToolSourcePage,
+    source_after,
 )
 from toolscript.tools.schemas.skills import ReviewRequest
 
@@ -42,13 +44,13 @@ def source_routes(sync: SyncRequests) -> APIRouter:
 
 def _read_sources(router: APIRouter, sync: SyncRequests) -> None:
     @router.get("", responses=documented(401, 403, 422, 503), summary="List sources of tools, in order of name")
-    async def list_tool_sources(cursor: Cursor = "", limit: Limit = USUAL) -> ToolSourcePage:
-        sources = await sync.contents.sources(readable(decode_cursor(cursor, "")), limit + 1)
+    async def list_tool_sources(seen: Narrowed, cursor: Cursor = "", limit: Limit = USUAL) -> ToolSourcePage:
+        sources = await sync.contents.within(seen).sources(source_after(cursor), limit + 1)
         return ToolSourcePage.of_sources(sources, limit)
 
     @router.get("/{name:path}", responses=documented(401, 403, 404, 422, 503), summary="One source of tools")
-    async def get_tool_source(name: SourceName) -> ToolSource:
-        source = await sync.contents.source(readable(name))
+    async def get_tool_source(name: SourceName, namespace: Chosen) -> ToolSource:
+        source = await sync.contents.source(readable(name), namespace)
         if source is None:
             raise NotFound(f"there is no source {name[:80]!r}", hint="GET /api/v1/sources lists them")
         return ToolSource.of(source)
@@ -61,7 +63,7 @@ def _delete_source(router: APIRouter, sync: SyncRequests) -> None:
         responses={**JOB_STARTED, **documented(401, 403, 404, 422, 503)},
         summary="Delete a source with all of its tools",
     )
-    async def delete_tool_source(name: SourceName, response: Response) -> JobShown:
+    async def delete_tool_source(name: SourceName, namespace: Chosen, response: Response) -> JobShown:
         """Starts a job; its report has the number of `removed` tools, 0 if there is no such source.
 
         People's decisions about the tools are kept for a while, and apply again if the source comes back.
@@ -70,7 +72,7 @@ def _delete_source(router: APIRouter, sync: SyncRequests) -> None:
         if not source:
             raise InvalidRequest("the name of the source is blank", details={"field": "name"})
         sync.require_room()
-        return job_started(await sync.remove_source(source), response)
+        return job_started(await sync.remove_source(source, namespace), response)
 
 
 def tool_routes(sync: SyncRequests) -> APIRouter:
@@ -83,6 +85,7 @@ def tool_routes(sync: SyncRequests) -> APIRouter:
 def _list_tools(router: APIRouter, sync: SyncRequests) -> None:
     @router.get("", responses=documented(401, 403, 422, 503), summary="List tools of the catalog, in order of id")
     async def list_tools(
+        seen: Narrowed,
         cursor: Cursor = "",
         limit: Limit = USUAL,
         source: Annotated[
@@ -94,7 +97,7 @@ def _list_tools(router: APIRouter, sync: SyncRequests) -> None:
         kind: Annotated[ItemKind | None, Query(description="Only tools, prompts or resources.")] = None,
     ) -> ToolPage:
         item_filter = ItemFilter(source and readable(source), server and readable(server), kind)
-        items = await sync.contents.page(decode_cursor(cursor, 0), limit + 1, item_filter)
+        items = await sync.contents.within(seen).page(decode_cursor(cursor, 0), limit + 1, item_filter)
         return ToolPage.of_items(items, limit)
 
 
@@ -104,8 +107,8 @@ def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
         responses=documented(401, 403, 404, 422, 503),
         summary="One tool with its schemas",
     )
-    async def get_tool(tool_id: NumberInPath) -> ToolShown:
-        return ToolShown.of(await sync.contents.find(tool_id))
+    async def get_tool(tool_id: NumberInPath, seen: Seen) -> ToolShown:
+        return ToolShown.of(await sync.contents.within(seen).find(tool_id))
 
     @router.delete(
         "/{tool_id}",
@@ -113,9 +116,9 @@ def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
         responses=documented(401, 403, 404, 422, 503),
         summary="Delete one tool from the catalog",
     )
-    async def delete_tool(tool_id: NumberInPath) -> None:
+    async def delete_tool(tool_id: NumberInPath, seen: Seen) -> None:
         """Idempotent. The tool comes back when its source is synced again and still has it."""
-        await sync.contents.remove(tool_id)
+        await sync.contents.within(seen).remove(tool_id)
 
 
 def change_routes(changes: ItemChanges) -> APIRouter:
@@ -128,11 +131,12 @@ def change_routes(changes: ItemChanges) -> APIRouter:
 def _read_changes(router: APIRouter, changes: ItemChanges) -> None:
     @router.get("", responses=documented(401, 403, 422, 503), summary="List changes, the latest first")
     async def list_changes(
+        seen: Narrowed,
         state: Annotated[ChangeState | None, Query(description="Only changes in this state.")] = None,
         cursor: Cursor = "",
         limit: Limit = USUAL,
     ) -> ChangePage:
-        item_changes = await changes.page(decode_cursor(cursor, 0) or None, limit + 1, state)
+        item_changes = await changes.within(seen).page(decode_cursor(cursor, 0) or None, limit + 1, state)
         return ChangePage.of_changes(item_changes, limit)
 
     @router.get(
@@ -140,21 +144,21 @@ def _read_changes(router: APIRouter, changes: ItemChanges) -> None:
         responses=documented(401, 403, 404, 422, 503),
         summary="One change with the old and new values",
     )
-    async def get_change(change_id: NumberInPath) -> ChangeCompared:
-        return ChangeCompared.of_details(await changes.find(change_id))
+    async def get_change(change_id: NumberInPath, seen: Seen) -> ChangeCompared:
+        return ChangeCompared.of_details(await changes.within(seen).find(change_id))
 
 
 def _decide(router: APIRouter, changes: ItemChanges) -> None:
     refusals = documented(401, 403, 404, 409, 422, 503)
 
     @router.post("/{change_id}/approve", responses=refusals, summary="Apply the held definition")
-    async def approve_change(change_id: NumberInPath, request: ReviewRequest) -> ChangeShown:
-        return ChangeShown.of(await changes.approve(change_id, request.reviewer))
+    async def approve_change(change_id: NumberInPath, request: ReviewRequest, seen: Seen) -> ChangeShown:
+        return ChangeShown.of(await changes.within(seen).approve(change_id, request.reviewer))
 
     @router.post(
         "/{change_id}/reject",
         responses=refusals,
         summary="Keep the current definition, and do not hold the rejected one again",
     )
-    async def reject_change(change_id: NumberInPath, request: ReviewRequest) -> ChangeShown:
-        return ChangeShown.of(await changes.reject(change_id, request.reviewer))
+    async def reject_change(change_id: NumberInPath, request: ReviewRequest, seen: Seen) -> ChangeShown:
+        return ChangeShown.of(await changes.within(seen).reject(change_id, request.reviewer))

@@ -9,16 +9,18 @@ from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
-from toolscript.core.errors import InvalidRequest
+from toolscript.core.errors import Forbidden, InvalidRequest
 from toolscript.core.item_json import catalog_item_from_json
 from toolscript.core.items import Item, RefusedItem
+from toolscript.core.namespaces import NAME_PATTERN, Namespaces, chosen_namespace
 from toolscript.core.text import readable
 from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
 from toolscript.core.web.request_context import API_PREFIX
+from toolscript.tools.http.access import Narrowed, Seen
 from toolscript.tools.model.catalog import SyncJob
-from toolscript.tools.ports import CatalogContents
+from toolscript.tools.ports import CatalogContents, SyncJobs
 from toolscript.tools.schemas.catalog import JobPage, JobShown
 
 JOBS_PATH = f"{API_PREFIX}/jobs"
@@ -43,14 +45,23 @@ class SyncRequests(Protocol):
 
     @property
     def contents(self) -> CatalogContents: ...
+    @property
+    def jobs(self) -> SyncJobs: ...
     def require_room(self) -> None: ...
     async def take_items(
-        self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool
+        self, source: str, entries: Callable[[], Sequence[Item | RefusedItem]], *, prune: bool, namespace: str
     ) -> SyncJob: ...
-    async def start_server_sync(self, names: Sequence[str]) -> SyncJob: ...
-    async def remove_source(self, name: str) -> SyncJob: ...
-    async def find(self, job_id: int) -> SyncJob: ...
-    async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]: ...
+    async def start_server_sync(self, names: Sequence[str], namespace: str) -> SyncJob: ...
+    async def remove_source(self, name: str, namespace: str) -> SyncJob: ...
+
+
+IntoNamespace = Annotated[
+    str | None,
+    Field(
+        pattern=NAME_PATTERN,
+        description="Namespace to write to. Null: `default`, or the only one that the token sees.",
+    ),
+]
 
 
 class ItemsRequest(BaseModel):
@@ -64,16 +75,21 @@ class ItemsRequest(BaseModel):
         description="{id, server, name, description, input_schema, ...}, as in the lines of a file.",
     )
     prune: StrictBool = Field(False, description="Remove the items of this source that are not in the request.")
+    namespace: IntoNamespace = None
 
 
 class ServersRequest(BaseModel):
-    """A request names configured servers only: a client must not make the service run programs."""
+    """A request names configured servers only: a client must not make the service run programs.
+
+    For administrators alone: the config file is no part of any namespace.
+    """
 
     model_config = ConfigDict(extra="forbid", title="MCP servers of the service's own config file")
 
     servers: list[Annotated[str, Field(min_length=1, max_length=MAX_SOURCE)]] = Field(
         [], max_length=1_000, description="Names of servers; empty for all."
     )
+    namespace: IntoNamespace = None
 
 
 _SCHEMAS = [ItemsRequest.model_json_schema(), ServersRequest.model_json_schema()]
@@ -94,23 +110,26 @@ def job_routes(sync: SyncRequests) -> APIRouter:
         openapi_extra=_BODY,
         summary="Start a job: import the items of a catalog, or sync MCP servers",
     )
-    async def start_job(request: Request, response: Response) -> JobShown:
-        """A body with `source` and `items` imports these; one with `servers` syncs these MCP servers."""
+    async def start_job(request: Request, response: Response, seen: Seen) -> JobShown:
+        """A body with `source` and `items` imports these; one with `servers` syncs these MCP servers.
+
+        Only administrators may sync MCP servers: the service's config file is no part of any namespace.
+        """
         # The body is read here and not by the framework, which would read it before the client is authorized.
         sync.require_room()
-        return job_started(await _submit(sync, await request.body()), response)
+        return job_started(await _submit(sync, await request.body(), seen), response)
 
     @router.get(
         "/{job_id}",
         responses=documented(401, 403, 404, 422, 503),
         summary="One job: its state, progress and report",
     )
-    async def get_job(job_id: NumberInPath) -> JobShown:
-        return JobShown.of(await sync.find(job_id))
+    async def get_job(job_id: NumberInPath, seen: Seen) -> JobShown:
+        return JobShown.of(await sync.jobs.within(seen).find(job_id))
 
     @router.get("", responses=documented(401, 403, 422, 503), summary="List jobs, the latest first")
-    async def list_jobs(cursor: Cursor = "", limit: Limit = USUAL) -> JobPage:
-        jobs = await sync.page(decode_cursor(cursor, 0) or None, limit + 1)
+    async def list_jobs(seen: Narrowed, cursor: Cursor = "", limit: Limit = USUAL) -> JobPage:
+        jobs = await sync.jobs.within(seen).page(decode_cursor(cursor, 0) or None, limit + 1)
         return JobPage.of_jobs(jobs, limit)
 
     return router
@@ -122,10 +141,15 @@ def job_started(job: SyncJob, response: Response) -> JobShown:
     return JobShown.of(job)
 
 
-async def _submit(sync: SyncRequests, body: bytes) -> SyncJob:
+async def _submit(sync: SyncRequests, body: bytes, seen: Namespaces) -> SyncJob:
     request = await asyncio.to_thread(_read, body)
     if isinstance(request, ServersRequest):
-        return await sync.start_server_sync(request.servers)
+        if seen is not None:
+            raise Forbidden(
+                "only an administrator may sync the service's MCP servers", hint="send `source` and `items`"
+            )
+        return await sync.start_server_sync(request.servers, chosen_namespace(seen, request.namespace))
+    namespace = chosen_namespace(seen, request.namespace)
     source = readable(request.source.strip())
     if not source:
         raise InvalidRequest("source is blank", details={"field": "source"})
@@ -136,7 +160,7 @@ async def _submit(sync: SyncRequests, body: bytes) -> SyncJob:
         items = parsed.items if isinstance(parsed, ItemsRequest) else []
         return [_entry(number, item) for number, item in enumerate(items, 1)]
 
-    return await sync.take_items(source, entries, prune=request.prune)
+    return await sync.take_items(source, entries, prune=request.prune, namespace=namespace)
 
 
 def _read(body: bytes) -> ItemsRequest | ServersRequest:
@@ -144,7 +168,7 @@ def _read(body: bytes) -> ItemsRequest | ServersRequest:
         data = json.loads(body) if body else {}
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"the body is not JSON: {str(error)[:80]}") from None
-    of_items = isinstance(data, dict) and data.keys() & ItemsRequest.model_fields.keys()
+    of_items = isinstance(data, dict) and data.keys() & ItemsRequest.model_fields.keys() - {"namespace"}
     try:
         return (ItemsRequest if of_items else ServersRequest).model_validate(data)
     except ValidationError as error:

@@ -8,10 +8,12 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from toolscript.core.items import ItemKind
+from toolscript.core.namespaces import searched_namespaces
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_search_type
 from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import QUERY_TEXT, json_response
 from toolscript.core.web.request_context import API_PREFIX, new_query_id
+from toolscript.tools.http.access import Seen
 from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
 from toolscript.tools.model.query import MAX_SKILLS, USUAL, SkillQuery, Strategy, ToolQuery
 from toolscript.tools.schemas.search import (
@@ -63,7 +65,7 @@ class SearchService:
 
 
 def tool_search_routes(
-    search: SearchesCatalog, checked: type[APIRoute] = APIRoute, default: SearchType = SearchType.HYBRID
+    search: SearchesCatalog, checked: type[APIRoute], default: SearchType = SearchType.HYBRID
 ) -> APIRouter:
     """`checked` routes authenticate and rate-limit; `default` is the search type of requests without one."""
     router, service = APIRouter(prefix=API_PREFIX, route_class=checked), SearchService(search, default)
@@ -82,9 +84,9 @@ def _resources(router: APIRouter, service: SearchService) -> None:
         responses=ANSWERS,
         summary="Search tools, routed by skills",
     )
-    async def search_tools(request: Request, body: ToolSearchRequest) -> Response:
+    async def search_tools(request: Request, body: ToolSearchRequest, seen: Seen) -> Response:
         query_id = new_query_id(request)
-        answer = await service.catalog.search(body.as_query(service.default))
+        answer = await service.catalog.search(body.as_query(service.default, seen))
         return _json(ToolSearchAnswer.of(answer, query_id), answer.degraded)
 
     @router.post(
@@ -94,9 +96,9 @@ def _resources(router: APIRouter, service: SearchService) -> None:
         responses=ANSWERS,
         summary="Search skills: the first stage of a tool search alone",
     )
-    async def search_skills(request: Request, body: SkillSearchRequest) -> Response:
+    async def search_skills(request: Request, body: SkillSearchRequest, seen: Seen) -> Response:
         query_id = new_query_id(request)
-        answer = await service.catalog.skills(body.as_query(service.default))
+        answer = await service.catalog.skills(body.as_query(service.default, seen))
         return _json(SkillSearchAnswer.of(answer, query_id), answer.degraded)
 
 
@@ -104,9 +106,9 @@ def _search_alias(router: APIRouter, service: SearchService) -> None:
     @router.post(
         "/search", tags=["tools"], response_model=SearchResponse, responses=ANSWERS, summary="Search tools"
     )
-    async def search_catalog_alias(request: SearchRequest) -> Response:
+    async def search_catalog_alias(request: SearchRequest, seen: Seen) -> Response:
         """Alias of `POST /api/v1/tools/search` with its own field names."""
-        answer = await service.catalog.search(request.as_query(service.default))
+        answer = await service.catalog.search(request.as_query(service.default, seen))
         return _json(SearchResponse.of(answer), answer.degraded)
 
 
@@ -119,6 +121,7 @@ def _skill_alias(router: APIRouter, service: SearchService) -> None:
         summary="The skill stage alone: at most `limit` skills, by vector first",
     )
     async def search_catalog_skills_alias(
+        seen: Seen,
         query: Text,
         limit: Annotated[int, Query(ge=1, le=MAX_SKILLS, description="Maximum number of skills.")] = 5,
         threshold: Annotated[
@@ -128,7 +131,8 @@ def _skill_alias(router: APIRouter, service: SearchService) -> None:
     ) -> Response:
         """Alias of `POST /api/v1/skills/search` with its own field names: the answer is a bare list."""
         search_type = resolve_search_type(search_type, service.default)
-        answer = await service.catalog.skills(SkillQuery(query, limit, threshold, search_type))
+        namespaces = searched_namespaces(seen)
+        answer = await service.catalog.skills(SkillQuery(query, limit, threshold, search_type, namespaces))
         return _json(SkillsFound.of(answer.skills), answer.degraded)
 
 
@@ -141,6 +145,7 @@ def _tool_alias(router: APIRouter, service: SearchService) -> None:
         summary="Search all items, or those of named skills",
     )
     async def search_catalog_tools_alias(
+        seen: Seen,
         query: Text,
         skill_ids: Annotated[str, Query(description="Only items of any of these skills, comma-separated.")] = "",
         item_type: Annotated[ItemKind | None, Query(description="Only items of this kind.")] = None,
@@ -159,6 +164,7 @@ def _tool_alias(router: APIRouter, service: SearchService) -> None:
             Strategy.DIRECT,
             include_schemas=False,
             skill_ids=skills,
+            namespaces=searched_namespaces(seen),
         )
         answer = await service.catalog.search(tool_query)
         return _json(ToolsFound.of(answer), answer.degraded)

@@ -9,6 +9,7 @@ from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
 from toolscript.core.web.request_context import API_PREFIX
+from toolscript.tools.http.access import Narrowed, Seen
 from toolscript.tools.model.skill_json import skill_from_json
 from toolscript.tools.schemas.skills import (
     ID_PATTERN,
@@ -50,8 +51,8 @@ def audit_routes(skills: SkillManagement) -> APIRouter:
     router = APIRouter(prefix=f"{API_PREFIX}/audit", tags=["audit"])
 
     @router.get("", responses=documented(401, 403, 422, 503), summary="List people's decisions, the latest first")
-    async def list_audit(cursor: Cursor = "", limit: Limit = USUAL) -> AuditPage:
-        entries = await skills.taxonomy.audit(decode_cursor(cursor, 0) or None, limit + 1)
+    async def list_audit(seen: Narrowed, cursor: Cursor = "", limit: Limit = USUAL) -> AuditPage:
+        entries = await skills.taxonomy.within(seen).audit(decode_cursor(cursor, 0) or None, limit + 1)
         return AuditPage.of_entries(entries, limit)
 
     return router
@@ -60,16 +61,17 @@ def audit_routes(skills: SkillManagement) -> APIRouter:
 def _read_skills(router: APIRouter, skills: SkillManagement) -> None:
     @router.get("", responses=documented(401, 403, 422, 503), summary="List skills, in order of id")
     async def list_skills(
+        seen: Narrowed,
         cursor: Cursor = "",
         limit: Limit = USUAL,
         active: Annotated[bool, Query(description="Only active skills.")] = False,
     ) -> SkillPage:
-        entries = await skills.taxonomy.page(decode_cursor(cursor, ""), limit + 1, active_only=active)
+        entries = await skills.taxonomy.within(seen).page(decode_cursor(cursor, ""), limit + 1, active_only=active)
         return SkillPage.of_entries(entries, limit)
 
     @router.get("/{skill_id}", responses=documented(401, 403, 404, 422, 503), summary="One skill")
-    async def get_skill(skill_id: SkillIdInPath) -> SkillShown:
-        return SkillShown.of(await skills.taxonomy.find(skill_id))
+    async def get_skill(skill_id: SkillIdInPath, seen: Narrowed) -> SkillShown:
+        return SkillShown.of(await skills.taxonomy.within(seen).find(skill_id))
 
     @router.get(
         "/{skill_id}/tools",
@@ -77,9 +79,9 @@ def _read_skills(router: APIRouter, skills: SkillManagement) -> None:
         summary="List the tools of a skill, in order of id",
     )
     async def list_tools_of_skill(
-        skill_id: SkillIdInPath, cursor: Cursor = "", limit: Limit = USUAL
+        skill_id: SkillIdInPath, seen: Narrowed, cursor: Cursor = "", limit: Limit = USUAL
     ) -> ToolOfSkillPage:
-        members = await skills.taxonomy.members(skill_id, decode_cursor(cursor, 0), limit + 1)
+        members = await skills.taxonomy.within(seen).members(skill_id, decode_cursor(cursor, 0), limit + 1)
         return ToolOfSkillPage.of_members(members, limit)
 
 
@@ -125,12 +127,13 @@ def suggestion_routes(skills: SkillManagement) -> APIRouter:
 def _read_suggestions(router: APIRouter, skills: SkillManagement) -> None:
     @router.get("", responses=documented(401, 403, 422, 503), summary="List suggestions, in order of id")
     async def list_suggestions(
+        seen: Narrowed,
         state: Annotated[StateFilter, Query(description="Only suggestions in this state.")] = "pending",
         cursor: Cursor = "",
         limit: Limit = USUAL,
     ) -> SuggestionPage:
         only = None if state == "all" else SuggestionState(state)
-        suggestions = await skills.suggestions.page(decode_cursor(cursor, 0), limit + 1, only)
+        suggestions = await skills.suggestions.within(seen).page(decode_cursor(cursor, 0), limit + 1, only)
         return SuggestionPage.of_suggestions(suggestions, limit)
 
     @router.get(
@@ -139,10 +142,10 @@ def _read_suggestions(router: APIRouter, skills: SkillManagement) -> None:
         summary="One suggestion with the tools that request it and the nearest skills",
     )
     async def get_suggestion(
-        suggestion_id: NumberInPath, cursor: Cursor = "", limit: Limit = ITEMS_SHOWN
+        suggestion_id: NumberInPath, seen: Seen, cursor: Cursor = "", limit: Limit = ITEMS_SHOWN
     ) -> SuggestionEvidence:
         """`cursor` and `limit` page through the tools."""
-        evidence = await skills.evidence(suggestion_id, decode_cursor(cursor, 0), limit)
+        evidence = await skills.within(seen).evidence(suggestion_id, decode_cursor(cursor, 0), limit)
         return SuggestionEvidence.of_evidence(evidence)
 
 
@@ -178,21 +181,23 @@ def tool_skill_routes(skills: SkillManagement) -> APIRouter:
     refusals = documented(401, 403, 404, 422, 503)
 
     @router.get("", responses=refusals, summary="The skills of a tool")
-    async def get_skills_of_tool(tool_id: NumberInPath) -> ItemSkills:
-        return ItemSkills.of(tool_id, await skills.assignments.of(tool_id))
+    async def get_skills_of_tool(tool_id: NumberInPath, seen: Seen) -> ItemSkills:
+        return ItemSkills.of(tool_id, await skills.assignments.within(seen).of(tool_id))
 
     @router.put("", responses=refusals, summary="Set the skills of a tool by hand: no classifier changes them")
-    async def set_skills_of_tool(tool_id: NumberInPath, request: AssignRequest) -> ItemSkills:
-        assignments = await skills.assignments.set_by_hand(tool_id, request.skill_ids, request.reviewer)
-        return ItemSkills.of(tool_id, assignments)
+    async def set_skills_of_tool(tool_id: NumberInPath, request: AssignRequest, seen: Seen) -> ItemSkills:
+        assignments = skills.assignments.within(seen)
+        assigned = await assignments.set_by_hand(tool_id, request.skill_ids, request.reviewer)
+        return ItemSkills.of(tool_id, assigned)
 
     @router.delete(
         "",
         responses=refusals,
         summary="Return a tool to the classifier; its skills stay until then",
     )
-    async def release_skills_of_tool(tool_id: NumberInPath, reviewer: Reviewer) -> ItemSkills:
-        await skills.assignments.release(tool_id, reviewer)
-        return ItemSkills.of(tool_id, await skills.assignments.of(tool_id))
+    async def release_skills_of_tool(tool_id: NumberInPath, reviewer: Reviewer, seen: Seen) -> ItemSkills:
+        assignments = skills.assignments.within(seen)
+        await assignments.release(tool_id, reviewer)
+        return ItemSkills.of(tool_id, await assignments.of(tool_id))
 
     return router

@@ -9,6 +9,7 @@ from pydantic import Field, create_model
 
 from toolscript.core.items import MAX_ID, ItemKind, JsonObject
 from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, list_of, whole_number
+from toolscript.core.namespaces import MAX_NAMESPACES
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.web.fields import list_of_model, output_schema, subset
 from toolscript.tools.model.query import MAX_SKILLS, USUAL
@@ -86,6 +87,11 @@ _SEARCH: JsonObject = {
                 **list_of(STRING),
                 "maxItems": MAX_SKILLS,
                 "description": f"Only tools of these skills, as {LIST_SKILLS} names them.",
+            },
+            "namespaces": {
+                **list_of(STRING),
+                "maxItems": MAX_NAMESPACES,
+                "description": "Only tools of these namespaces. Default: all that your token sees.",
             },
             "detail": {
                 "type": "string",

@@ -9,6 +9,7 @@ from toolscript.core.mcp.answers import MAX_WORDS, compact_json, failed_with, on
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, text_or_texts, whole, wrong
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.namespaces import searched_namespaces, valid_namespace
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.taxonomy import SkillEntry
 from toolscript.tools.mcp.definitions import (
@@ -132,28 +133,31 @@ class CatalogDependencies:
 def catalog_tools(catalog: CatalogDependencies, search_type: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
     """Return the tools. `search_type` is the setting of the service: the tool has no such argument."""
 
-    async def search(_: Identity, arguments: JsonObject) -> CallResult:
-        query = _query(arguments, search_type)
+    async def search(identity: Identity, arguments: JsonObject) -> CallResult:
+        query = _query(arguments, search_type, identity.namespaces)
         return search_result(await catalog.search.search(query), with_schemas=query.include_schemas)
 
-    async def describe(_: Identity, arguments: JsonObject) -> CallResult:
-        ids = _ids(arguments)
-        by_id = {item.id: item for item in await catalog.items.items(ids) if item.is_active}
+    async def describe(identity: Identity, arguments: JsonObject) -> CallResult:
+        ids, seen = _ids(arguments), identity.namespaces
+        stored = await catalog.items.items(ids)
+        by_id = {item.id: item for item in stored if item.is_active and item.namespace in seen}
         items = [by_id[id_] for id_ in ids if id_ in by_id]
         return describe_result(items, [id_ for id_ in ids if id_ not in by_id])
 
-    async def skills(_: Identity, arguments: JsonObject) -> CallResult:
+    async def skills(identity: Identity, arguments: JsonObject) -> CallResult:
         require_known(LIST_SKILLS, arguments, ("limit", "after"))
         limit = whole(arguments, "limit", DEFAULT_SKILLS, 1, MAX_SKILLS_LISTED)
-        page = await catalog.skills.page(text(arguments, "after", ""), limit + 1, active_only=True)
+        seen = catalog.skills.within(identity.namespaces)
+        page = await seen.page(text(arguments, "after", ""), limit + 1, active_only=True)
         return skills_result(page[:limit], page[limit - 1].skill.id if len(page) > limit else None)
 
     calls = {SEARCH_TOOLS: search, DESCRIBE_TOOL: describe, LIST_SKILLS: skills}
     return [ServiceTool(DEFINITIONS[name], Scope.TOOLS_READ, call) for name, call in calls.items()]
 
 
-def _query(data: JsonObject, search_type: SearchType) -> ToolQuery:
-    require_known(SEARCH_TOOLS, data, ("query", "limit", "threshold", "type", "skill_ids", "detail"))
+def _query(data: JsonObject, search_type: SearchType, seen: frozenset[str]) -> ToolQuery:
+    require_known(SEARCH_TOOLS, data, ("query", "limit", "threshold", "type", "skill_ids", "namespaces", "detail"))
+    namespaces = [valid_namespace(name) for name in text_or_texts(data, "namespaces")]
     return ToolQuery(
         text(data, "query"),
         ItemKind(one_of(data, "type", [*ItemKind])) if "type" in data else None,
@@ -162,6 +166,7 @@ def _query(data: JsonObject, search_type: SearchType) -> ToolQuery:
         search_type,
         include_schemas=one_of(data, "detail", ("compact", "schema")) == "schema",
         skill_ids=text_or_texts(data, "skill_ids"),
+        namespaces=searched_namespaces(seen, namespaces),
     )
 
 

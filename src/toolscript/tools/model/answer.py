@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from toolscript.core.items import ItemKind, Schemas
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.tools.model.query import Strategy
 
 
@@ -55,6 +56,7 @@ class ToolHit:
     schemas: Schemas = field(default_factory=Schemas)
     confidence: float | None = None
     explanation: Explanation | None = None
+    namespace: str = DEFAULT_NAMESPACE
 
 
 class AbsenceReason(StrEnum):

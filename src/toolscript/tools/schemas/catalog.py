@@ -6,6 +6,9 @@ from typing import Any, Self
 from pydantic import BaseModel, Field
 
 from toolscript.core.items import ItemKind
+from toolscript.core.namespaces import is_namespace
+from toolscript.core.text import readable
+from toolscript.core.web.cursors import decode_key
 from toolscript.core.web.fields import Time, model_of
 from toolscript.core.web.paging import Page
 from toolscript.tools.model.catalog import (
@@ -20,6 +23,7 @@ from toolscript.tools.model.catalog import (
 
 
 class ToolSource(BaseModel):
+    namespace: str = Field(description="The namespace that it belongs to.")
     name: str = Field(description="Name of the source; `mcp:<server>` for the tools of an MCP server.")
     tool_count: int = Field(description="Number of its tools.")
     synced_at: Time = Field(description="Time of the last sync, with or without changes.")
@@ -32,11 +36,23 @@ class ToolSource(BaseModel):
 class ToolSourcePage(Page[ToolSource]):
     @classmethod
     def of_sources(cls, sources: Sequence[ItemSource], limit: int) -> Self:
-        return cls.of(sources, limit, ToolSource.of, lambda source: source.name)
+        return cls.of(sources, limit, ToolSource.of, source_key)
+
+
+def source_key(source: ItemSource) -> str:
+    """Return the position in the list, which is ordered by name, then by namespace."""
+    return f"{source.namespace}/{source.name}"
+
+
+def source_after(cursor: str) -> tuple[str, str]:
+    """Return the name and the namespace in a cursor; empty for the first page."""
+    namespace, _, name = decode_key(cursor, lambda key: is_namespace(key.partition("/")[0])).partition("/")
+    return readable(name), namespace
 
 
 class ListedTool(BaseModel):
     id: int = Field(description="Its id.")
+    namespace: str = Field(description="The namespace that it belongs to.")
     source: str = Field(description="The source that it comes from.")
     key: str = Field(description="Its key within the source.")
     kind: ItemKind = Field(description="Tool, prompt or resource.")
@@ -52,6 +68,7 @@ class ListedTool(BaseModel):
             cls,
             listed.item,
             id=listed.id,
+            namespace=listed.namespace,
             source=listed.source,
             skill_ids=[assignment.skill_id for assignment in listed.assignments],
             updated_at=listed.updated_at.isoformat(),
@@ -73,6 +90,7 @@ class ToolPage(Page[ListedTool]):
 
 class ChangeShown(BaseModel):
     id: int = Field(description="Its id.")
+    namespace: str = Field(description="The namespace of the tool.")
     tool_id: int = Field(description="The tool that changed.")
     source: str = Field(description="The source of the tool.")
     key: str = Field(description="The tool's key within the source.")
@@ -118,6 +136,7 @@ class JobProgressShown(BaseModel):
 
 class JobShown(BaseModel):
     id: int = Field(description="Its id.")
+    namespace: str = Field(description="The namespace that it writes to.")
     state: JobState = Field(description="`interrupted`: its process ended or sends no heartbeat. Post it again.")
     source: str = Field(description="The source or sources that it writes.")
     progress: JobProgressShown = Field(description="How far it is.")

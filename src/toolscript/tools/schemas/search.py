@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from toolscript.core.items import ItemKind
+from toolscript.core.namespaces import MAX_NAMESPACES, NAME_PATTERN, Namespaces, searched_namespaces
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_search_type
 from toolscript.core.web.fields import QUERY_TEXT, Count, model_of
 from toolscript.tools.model.answer import (
@@ -53,6 +54,16 @@ Query = Annotated[
 ]
 
 
+NamespacesSearched = Annotated[
+    list[Annotated[str, Field(pattern=NAME_PATTERN)]],
+    Field(
+        max_length=MAX_NAMESPACES,
+        description="Namespaces to search, each of them one that the token sees. Empty: all of these; for an "
+        "administrator `default`.",
+    ),
+]
+
+
 class SearchOptions(BaseModel):
     """The part of a tool search that the resource and its alias have in common."""
 
@@ -95,6 +106,7 @@ class SearchOptions(BaseModel):
         default: SearchType,
         kind: ItemKind | None,
         threshold: float | None,
+        namespaces: tuple[str, ...],
         skill_ids: tuple[str, ...] = (),
     ) -> ToolQuery:
         """Return the query; `default` is the search type if the request has none."""
@@ -112,6 +124,7 @@ class SearchOptions(BaseModel):
             skill_threshold=fallback.skill if self.skill_threshold is None else self.skill_threshold,
             explain=self.explain,
             about=self.why_not,
+            namespaces=namespaces,
         )
 
 
@@ -124,8 +137,11 @@ class ToolSearchRequest(SearchOptions):
         description="Only items of any of these skills, whatever the strategy; empty: no such filter.",
     )
 
-    def as_query(self, default: SearchType) -> ToolQuery:
-        return self.query_of(default, self.kind, self.threshold, tuple(self.skill_ids))
+    namespaces: NamespacesSearched = []
+
+    def as_query(self, default: SearchType, seen: Namespaces) -> ToolQuery:
+        namespaces = searched_namespaces(seen, self.namespaces)
+        return self.query_of(default, self.kind, self.threshold, namespaces, tuple(self.skill_ids))
 
 
 class SkillSearchRequest(BaseModel):
@@ -137,10 +153,12 @@ class SkillSearchRequest(BaseModel):
     limit: Count = Field(5, ge=1, le=MAX_SKILLS, description="Maximum number of skills.")
     threshold: Similarity = Field(USUAL.skill, description="Minimum similarity of a skill matched by vector.")
     search_type: SearchType | None = Field(None, description=SEARCH_TYPE)
+    namespaces: NamespacesSearched = []
 
-    def as_query(self, default: SearchType) -> SkillQuery:
+    def as_query(self, default: SearchType, seen: Namespaces) -> SkillQuery:
         search_type = resolve_search_type(self.search_type, default)
-        return SkillQuery(self.query, self.limit, self.threshold, search_type)
+        namespaces = searched_namespaces(seen, self.namespaces)
+        return SkillQuery(self.query, self.limit, self.threshold, search_type, namespaces)
 
 
 class SkillMatch(BaseModel):
@@ -177,6 +195,7 @@ class ExplanationModel(BaseModel):
 
 class ToolCandidate(BaseModel):
     id: int = Field(description="Its id, for `GET /api/v1/tools/{tool_id}`.")
+    namespace: str = Field(description="The namespace that it belongs to.")
     kind: ItemKind = Field(description="Tool, prompt or resource.")
     server: str = Field(description="Its MCP server.")
     name: str = Field(description="Its name on the server.")

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, RootModel
 
 from toolscript.core.items import ItemKind
+from toolscript.core.namespaces import Namespaces, searched_namespaces
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.web.fields import model_of
 from toolscript.tools.model.answer import AbsenceReason, MatchedSkill, ToolAnswer, ToolHit, WhyNotAnswer
@@ -28,8 +29,8 @@ class SearchRequest(SearchOptions):
         None, description="Minimum similarity of an item; the preset's if null."
     )
 
-    def as_query(self, default: SearchType) -> ToolQuery:
-        return self.query_of(default, self.item_type, self.tool_threshold)
+    def as_query(self, default: SearchType, seen: Namespaces) -> ToolQuery:
+        return self.query_of(default, self.item_type, self.tool_threshold, searched_namespaces(seen))
 
 
 class ToolFound(BaseModel):

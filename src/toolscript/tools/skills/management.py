@@ -11,6 +11,7 @@ import numpy as np
 
 from toolscript.core.errors import Conflict, SetupError, ToolscriptError, Unavailable
 from toolscript.core.items import JsonObject
+from toolscript.core.namespaces import Namespaces
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.taxonomy import Skill, SkillEntry, SuggestedSkill, Suggestion, skill_id_of
@@ -134,6 +135,15 @@ class SkillManagement:
     catalog: Catalog
     nearest: NearestSkills
     index_skills: IndexSkills
+
+    def within(self, namespaces: Namespaces) -> "SkillManagement":
+        """Return the management of what belongs to these namespaces: anything else is unknown."""
+        return replace(
+            self,
+            taxonomy=self.taxonomy.within(namespaces),
+            assignments=self.assignments.within(namespaces),
+            suggestions=self.suggestions.within(namespaces),
+        )
 
     async def add(self, skill: Skill, by: str) -> Written:
         return Written(await self.taxonomy.add(skill, by), await self.route([skill.id]))
