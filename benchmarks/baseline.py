@@ -21,7 +21,8 @@ from toolscript.core.qdrant.connection import Qdrant, translated
 from toolscript.core.qdrant.index import BY_GRAPH, BY_LARGE_GRAPH, LARGE
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER
 from toolscript.core.retrieval.model import Candidates, IndexCard, IndexQuery, Vector, Where
-from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
+from toolscript.core.retrieval.ports import Embedder, IndexReader
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import Request, parse_query
 from toolscript.core.retrieval.rerank import RERANK_DEPTH
@@ -80,8 +81,8 @@ class BaselinePipeline:
     """
 
     embedder: Embedder
-    items: Index
-    skills: Index
+    items: IndexReader
+    skills: IndexReader
     catalog: Catalog
     strategy: Strategy
     _requests: dict[str, Request] = field(default_factory=dict)
@@ -189,7 +190,8 @@ async def _serve(port: int, strategy: Strategy, cached_queries: int, texts: list
     async with open_stores(settings) as stores, open_embedder(settings, parallel=cores) as embedder:
         opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
         cached = CachedEmbedder(embedder, cached_queries)
-        pipeline = BaselinePipeline(cached, opened.items, opened.skills, stores.catalog, strategy)
+        items, skills = opened.items.within(DEFAULT_ONLY), opened.skills.within(DEFAULT_ONLY)
+        pipeline = BaselinePipeline(cached, items, skills, stores.catalog, strategy)
         pipeline.prepare(texts)
         raise_gc_thresholds()
         server = await loop.create_server(lambda: _Connection(pipeline), "127.0.0.1", port, backlog=256)

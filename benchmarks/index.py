@@ -25,6 +25,7 @@ from toolscript.core.items import StoredItem
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.qdrant.layout import Layout
 from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.namespaced import DefaultNamespace
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.retrieval.terms import query_terms
 from toolscript.core.settings.service import Settings
@@ -58,7 +59,11 @@ def bench_index(
                 _collection(settings, card, points, items, on_progress, keep=keep) as large,
                 _skills(settings, card, points) as skills,
             ):
-                searches = [ToolSearch(embedder, index, skills, stores.catalog) for index in (small, large)]
+                of_skills = DefaultNamespace(skills)
+                searches = [
+                    ToolSearch(embedder, DefaultNamespace(index), of_skills, stores.catalog)
+                    for index in (small, large)
+                ]
                 stages = await measure_stages(searches[0], searches[1], texts, on_progress)
                 embedded_queries = [
                     Question(await embedder.embed_query(text), query_terms(text)) for text in texts[:questions]

@@ -116,3 +116,42 @@ async def test_a_dropped_index_can_be_made_anew_and_is_empty(some_indexes: Index
     await some_indexes.drop(CARD.fingerprint)
     await some_indexes.create(CARD)
     assert await (await some_indexes.open(CARD)).count() == 0
+
+
+async def test_namespaces_of_an_index_version_hold_their_own_points(some_indexes: Indexes) -> None:
+    for namespace, count in (("default", 1), ("blue", 2), ("red-2", 3)):
+        await some_indexes.create(CARD, namespace)
+        await (await some_indexes.open(CARD, namespace)).put([point(number + 1) for number in range(count)])
+    await some_indexes.create(OTHER_CARD)
+    assert await (await some_indexes.open(CARD)).count() == 1
+    assert await (await some_indexes.open(CARD, "blue")).count() == 2
+    assert await some_indexes.size(CARD) == 6
+    assert await some_indexes.namespaces(CARD) == ["blue", "default", "red-2"]
+    assert await some_indexes.namespaces(OTHER_CARD) == ["default"]
+
+
+async def test_a_namespace_without_a_collection_cannot_be_opened(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    with pytest.raises(SetupError):
+        await some_indexes.open(CARD, "blue")
+    assert await some_indexes.namespaces(CARD) == ["default"]
+
+
+async def test_the_size_is_that_of_no_index_without_the_default_namespace(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD, "blue")
+    assert await some_indexes.size(CARD) is None
+
+
+async def test_namespaces_are_loaded_and_dropped_together(some_indexes: Indexes) -> None:
+    await some_indexes.create(CARD)
+    async with some_indexes.loading(CARD):
+        await some_indexes.create(CARD, "blue")
+        await (await some_indexes.open(CARD, "blue")).put([point(1)])
+    await some_indexes.make_live(CARD.fingerprint)
+    origin = await some_indexes.origin()
+    assert origin is not None
+    assert origin.collection.endswith(CARD.fingerprint)
+    await some_indexes.drop(CARD.fingerprint)
+    assert await some_indexes.namespaces(CARD) == []
+    with pytest.raises(SetupError):
+        await some_indexes.open(CARD, "blue")

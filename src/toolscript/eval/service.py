@@ -14,6 +14,7 @@ from toolscript.core.items import Assignment, Item, StoredItem, tool_id
 from toolscript.core.postgres.pool import open_pool
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.retrieval.model import IndexCard, Matrix, PointVersion, Vector
+from toolscript.core.retrieval.namespaced import DefaultNamespace
 from toolscript.core.retrieval.ports import Embedder, Index, Indexes
 from toolscript.core.retrieval.request import MAX_TEXTS
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS, RankingWeights
@@ -103,8 +104,8 @@ class DatasetSkills:
             for id_ in selected[:limit]
         ]
 
-    async def mark_indexed(self, index_version: int, versions: Mapping[str, int]) -> None:
-        self._written |= {(index_version, id_): version for id_, version in versions.items()}
+    async def mark_indexed(self, index_version: int, states: Sequence[SkillState]) -> None:
+        self._written |= {(index_version, state.skill.id): state.version for state in states}
 
     def _move(self, moves: Mapping[str, Centroid]) -> None:
         for skill, move in moves.items():
@@ -270,7 +271,8 @@ class ServiceEngine:
     async def load(self, items: Sequence[Item]) -> None:
         loaded = await self._points.load(items)
         weights, self._by_skill = self._options.weights, loaded.by_skill
-        self._search = ToolSearch(self._embedder, loaded.items, loaded.skills, self._catalog, weights=weights)
+        items, skills = DefaultNamespace(loaded.items), DefaultNamespace(loaded.skills)
+        self._search = ToolSearch(self._embedder, items, skills, self._catalog, weights=weights)
 
     async def answer(self, query: str) -> EngineAnswer:
         if self._search is None:

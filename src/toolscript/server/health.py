@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.health import CheckHealth, Health, PartHealth
-from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
+from toolscript.core.retrieval.ports import Embedder, Index, IndexViews
 from toolscript.documents.ports import DocumentIndex
 from toolscript.knowledge.search import KnowledgeSearch
 from toolscript.server.stores import CatalogStores
@@ -161,7 +162,7 @@ class HealthChecks:
 
     stores: CatalogStores
     embedder: Embedder
-    index: Index
+    index: IndexViews
     contents: Mapping[str, IndexContents]
     knowledge: KnowledgeSearch | None = None
     documents: CheckHealth | None = None
@@ -182,7 +183,7 @@ class HealthChecks:
         return Health(dict(zip(checks, await asyncio.gather(*checks.values()), strict=True)))
 
     async def _index(self) -> str:
-        await self.index.fields([1])
+        await self.index.within(DEFAULT_ONLY).fields([1])
         return self.index.card.fingerprint
 
     async def _live_index(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from toolscript.core.errors import SetupError
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.qdrant.collections import CollectionInfo, list_collections
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
@@ -261,8 +262,9 @@ async def _tool_indexes(alias: str, stores: Stores) -> list[IndexStatus]:
     statuses = list[IndexStatus]()
     index_versions = {f"{alias}__{each.fingerprint}": each for each in await stores.dirty.index_versions()}
     for collection in await _find_collections(stores, alias):
-        index_version = index_versions.get(collection.origin.collection)
-        waiting = (await stores.dirty.pending(index_version.id)).total if index_version else 0
+        index_version = index_versions.get(collection.index_version)
+        is_whole = collection.namespace == DEFAULT_NAMESPACE
+        waiting = (await stores.dirty.pending(index_version.id)).total if index_version and is_whole else 0
         under_way = f"{waiting:,} items wait for a worker" if waiting else ""
         statuses.append(
             _status_of("tools", collection, index_version.state.value if index_version else "", under_way)

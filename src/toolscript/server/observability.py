@@ -19,6 +19,7 @@ from toolscript.core.mcp.tools import ObserveMcp
 from toolscript.core.observability.routes import METRICS_PATH, MeasuredRequests, metrics_routes
 from toolscript.core.observability.tracing import trace_headers, trace_ids
 from toolscript.core.postgres.pool import Pool
+from toolscript.core.retrieval.namespaced import NamespacedIndex
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.retrieval.timings import NoSpans
@@ -110,6 +111,10 @@ class Observability:
         from toolscript.server.measured import MeasuredIndex
 
         return MeasuredIndex(index, self.metrics.engine(product))
+
+    def namespaced_index(self, index: NamespacedIndex, product: str) -> NamespacedIndex:
+        """Measure the index of each namespace. The namespace is never a label."""
+        return index.wrapped(lambda plain, _: self.item_index(plain, product))
 
     def library(self, library: LibraryReader) -> LibraryReader:
         if self.metrics is None:

@@ -182,7 +182,7 @@ async def _open_indexes(
 ) -> Readable:
     opened = await open_for_reading(stores.indexes, IndexCard(embedder.model))
     await _warm_up(embedder)
-    skills = observability.item_index(opened.skills, "tools")
+    skills = observability.namespaced_index(opened.skills, "tools")
     return Readable(opened.items, skill_index_to_search(settings, stores, skills))
 
 

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from toolscript.core.auth.model import Scope
 from toolscript.core.errors import SetupError
 from toolscript.core.health import CheckHealth
+from toolscript.core.retrieval.namespaced import NamespacedIndex
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.settings.service import Settings
 from toolscript.core.web.admission import Admission, Limits
@@ -113,7 +114,7 @@ def tool_search(
 ) -> ToolSearch:
     return ToolSearch(
         embedder,
-        observability.item_index(opened.items, "tools"),
+        observability.namespaced_index(opened.items, "tools"),
         opened.skills,
         stores.catalog,
         deadline_seconds=settings.deadline_seconds,
@@ -170,27 +171,30 @@ def _already_open(embedder: Embedder) -> Callable[[], Awaitable[Embedder]]:
     return give
 
 
-def skill_index_to_search(settings: Settings, stores: Stores, skills: Index) -> Index:
-    async def written() -> Mapping[int, int]:
-        index_version = await index_version_of(stores, skills)
-        if index_version is None:
-            raise SetupError("the live index is not recorded", hint="run `toolscript reindex` to rebuild it")
-        written = await stores.skill_vectors.written(index_version)
-        return {id_: in_index for id_, (in_index, _) in written.items()}
+def skill_index_to_search(settings: Settings, stores: Stores, skills: NamespacedIndex) -> NamespacedIndex:
+    def copied(index: Index, namespace: str) -> Index:
+        async def written() -> Mapping[int, int]:
+            index_version = await index_version_of(stores, index)
+            if index_version is None:
+                raise SetupError("the live index is not recorded", hint="run `toolscript reindex` to rebuild it")
+            written = await stores.skill_vectors.written(index_version, namespace)
+            return {id_: in_index for id_, (in_index, _) in written.items()}
 
-    return SkillCopy(skills, written) if settings.skill_copy else skills
+        return SkillCopy(index, written)
+
+    return skills.wrapped(copied) if settings.skill_copy else skills
 
 
-def refresh_copy_after_changes(management: SkillManagement, skills: Index) -> SkillManagement:
-    """Invalidate the copy after changes of skills, so that the next search in this process sees them."""
-    if not isinstance(skills, SkillCopy):
-        return management
-    copy, index_skills = skills, management.index_skills
+def refresh_copy_after_changes(management: SkillManagement, skills: NamespacedIndex) -> SkillManagement:
+    """Invalidate the copies after changes of skills, so that the next search in this process sees them."""
+    index_skills = management.index_skills
 
     async def index_and_invalidate(only: Collection[str]) -> int:
         try:
             return await index_skills(only)
         finally:
-            copy.forget()
+            for copy in skills.opened:
+                if isinstance(copy, SkillCopy):
+                    copy.forget()
 
     return replace(management, index_skills=index_and_invalidate)

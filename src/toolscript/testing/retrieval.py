@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from toolscript.core.errors import SetupError
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.model import (
     Candidate,
     Candidates,
@@ -125,24 +126,30 @@ class MemoryIndex:
 class MemoryIndexes:
     def __init__(self, *, engine_idf: bool = True) -> None:
         self._engine_idf = engine_idf
-        self._indexes: dict[str, MemoryIndex] = {}
+        self._indexes: dict[str, dict[str, MemoryIndex]] = {}
         self._live: str | None = None
+
+    async def namespaces(self, card: IndexCard) -> Sequence[str]:
+        return sorted(self._indexes.get(card.fingerprint, ()))
 
     async def live(self) -> str | None:
         return self._live
 
     async def origin(self) -> IndexOrigin | None:
-        return None if self._live is None else IndexOrigin(self._live, self._indexes[self._live].card.model)
+        return None if self._live is None else IndexOrigin(self._live, self._named(self._live).card.model)
 
     async def size(self, card: IndexCard) -> int | None:
-        index = self._indexes.get(card.fingerprint)
-        return None if index is None else await index.count()
+        indexes = self._indexes.get(card.fingerprint, {})
+        if DEFAULT_NAMESPACE not in indexes:
+            return None
+        return sum([await index.count() for index in indexes.values()])
 
-    async def create(self, card: IndexCard) -> None:
-        self._indexes.setdefault(card.fingerprint, MemoryIndex(card, engine_idf=self._engine_idf))
+    async def create(self, card: IndexCard, namespace: str = DEFAULT_NAMESPACE) -> None:
+        indexes = self._indexes.setdefault(card.fingerprint, {})
+        indexes.setdefault(namespace, MemoryIndex(card, engine_idf=self._engine_idf))
 
-    async def open(self, card: IndexCard) -> Index:
-        return self._named(card.fingerprint)
+    async def open(self, card: IndexCard, namespace: str = DEFAULT_NAMESPACE) -> Index:
+        return self._named(card.fingerprint, namespace)
 
     @asynccontextmanager
     async def loading(self, card: IndexCard) -> AsyncIterator[None]:
@@ -157,10 +164,11 @@ class MemoryIndexes:
         self._indexes.pop(fingerprint, None)
         self._live = None if self._live == fingerprint else self._live
 
-    def _named(self, fingerprint: str) -> MemoryIndex:
-        if fingerprint not in self._indexes:
+    def _named(self, fingerprint: str, namespace: str = DEFAULT_NAMESPACE) -> MemoryIndex:
+        index = self._indexes.get(fingerprint, {}).get(namespace)
+        if index is None:
             raise SetupError(f"there is no index {fingerprint}", hint="run `toolscript worker` to build it")
-        return self._indexes[fingerprint]
+        return index
 
 
 def _matches(point: Point, ask: IndexQuery) -> bool:

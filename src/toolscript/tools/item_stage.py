@@ -10,7 +10,7 @@ from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.deadline import Part
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
 from toolscript.core.retrieval.model import Candidates, Condition, IndexQuery, Vector, Where, type_skills
-from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.ports import IndexReader
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import Request
 from toolscript.core.retrieval.rerank import RERANK_DEPTH, FeaturesById, RankedCandidates, rank, unmatched_words
@@ -104,7 +104,7 @@ class RankedItems:
 
 
 class ItemStage:
-    def __init__(self, index: Index, cache: PayloadCache, weights: RankingWeights) -> None:
+    def __init__(self, index: IndexReader, cache: PayloadCache, weights: RankingWeights) -> None:
         self._index = index
         self._weights = weights
         self._cache = cache

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from toolscript.core.retrieval.cache import TtlCache
 from toolscript.core.retrieval.deadline import Attempt, Part
 from toolscript.core.retrieval.model import Candidate, Fields
-from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.ports import IndexReader
 from toolscript.core.retrieval.rerank import Features, features_of_payload
 
 CACHE_SIZE = 10_000
@@ -46,7 +46,7 @@ def revisions_of(hits: Iterable[Candidate]) -> dict[int, int]:
 
 
 class PayloadCache:
-    def __init__(self, index: Index, size: int = CACHE_SIZE) -> None:
+    def __init__(self, index: IndexReader, size: int = CACHE_SIZE) -> None:
         self._index = index
         self._points = TtlCache[int, tuple[int, CachedPayload]](size, CACHE_SECONDS)
 

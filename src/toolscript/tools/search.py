@@ -2,13 +2,17 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from toolscript.core.namespaces import ordered
 from toolscript.core.retrieval.deadline import IsOverloaded, Part, never_overloaded
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.retrieval.ports import Embedder, Index, Spans
+from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
+from toolscript.core.retrieval.ports import Embedder, IndexReader, IndexViews, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
@@ -25,13 +29,15 @@ from toolscript.tools.item_stage import (
 )
 from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
-from toolscript.tools.payload_cache import PayloadCache
+from toolscript.tools.payload_cache import CACHE_SIZE, PayloadCache
 from toolscript.tools.ports import Catalog
 from toolscript.tools.score_scale import reaches
 from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
 from toolscript.tools.why_not import Outcome, WhyNotExplainer
 
 NEAR_MISSES = 3
+# Namespaces, or sets of them, whose searches are kept besides that of the default one, and their cached payloads.
+MAX_OTHERS, OTHER_CACHE_SIZE = 32, 2_000
 NO_SKILLS_MATCHED = "No skills matched, falling back to unfiltered search"
 
 Vectors = list[Vector] | None
@@ -40,11 +46,13 @@ logger = logging.getLogger(__name__)
 
 
 class ToolSearch:
+    """Searches in the namespaces that a query names. Each set of namespaces has its own stages and caches."""
+
     def __init__(
         self,
         embedder: Embedder,
-        index: Index,
-        skills: Index,
+        index: IndexViews,
+        skills: IndexViews,
         catalog: Catalog,
         *,
         deadline_seconds: float = 10.0,
@@ -52,25 +60,70 @@ class ToolSearch:
         spans: Spans = NO_SPANS,
         is_overloaded: IsOverloaded = never_overloaded,
     ) -> None:
-        self._embedder = embedder
-        self._spans = spans
         self._index = index
-        self._skill_index = skills
-        self._weights_version = weights.version
-        cache = PayloadCache(index)
-        self._matching = SkillMatching(skills, index, cache)
-        self._items = ItemStage(index, cache, weights)
-        self._details = HydrationStage(cache, catalog)
-        self._why_not = WhyNotExplainer(index)
-        self._deadline_seconds = deadline_seconds
-        self._is_overloaded = is_overloaded
+        self._skills = skills
+        self._parts = SearchParts(embedder, catalog, weights, deadline_seconds, spans, is_overloaded)
+        self._default = self._open(DEFAULT_ONLY, CACHE_SIZE)
+        self._others = OrderedDict[tuple[str, ...], SearchWithin]()
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
         facts = {"search_type": query.search_type.value, "strategy": query.strategy.value}
-        with self._spans.span("search.execute", product="tools", **facts):
-            return await self._run(query)
+        with self._parts.spans.span("search.execute", product="tools", **facts):
+            return await self._within(query.namespaces).search(query)
 
-    async def _run(self, query: ToolQuery) -> ToolAnswer:
+    async def skills(self, query: SkillQuery) -> SkillAnswer:
+        """Run the skill stage alone. It embeds the whole query only, not its sub-queries."""
+        return await self._within(query.namespaces).skills(query)
+
+    def _within(self, namespaces: tuple[str, ...]) -> "SearchWithin":
+        if namespaces == DEFAULT_ONLY:
+            return self._default
+        key = ordered(namespaces)
+        search = self._others.get(key) or self._open(key, OTHER_CACHE_SIZE)
+        self._others[key] = search
+        self._others.move_to_end(key)
+        while len(self._others) > MAX_OTHERS:
+            self._others.popitem(last=False)
+        return search
+
+    def _open(self, namespaces: tuple[str, ...], cache_size: int) -> "SearchWithin":
+        index, skills = self._index.within(namespaces), self._skills.within(namespaces)
+        return SearchWithin(self._parts, index, skills, namespaces, cache_size)
+
+
+@dataclass(frozen=True)
+class SearchParts:
+    """What the searches of all namespaces share."""
+
+    embedder: Embedder
+    catalog: Catalog
+    weights: RankingWeights
+    deadline_seconds: float
+    spans: Spans
+    is_overloaded: IsOverloaded
+
+
+class SearchWithin:
+    """The search in some namespaces, which knows nothing of others."""
+
+    def __init__(
+        self,
+        parts: SearchParts,
+        index: IndexReader,
+        skills: IndexReader,
+        namespaces: tuple[str, ...],
+        cache_size: int,
+    ) -> None:
+        self._parts = parts
+        self._index = index
+        self._skill_index = skills
+        cache = PayloadCache(index, cache_size)
+        self._matching = SkillMatching(skills, index, cache, namespaces)
+        self._items = ItemStage(index, cache, parts.weights)
+        self._details = HydrationStage(cache, parts.catalog)
+        self._why_not = WhyNotExplainer(index)
+
+    async def search(self, query: ToolQuery) -> ToolAnswer:
         context = self._context(query)
         with start_background(self._skills_by_words(context, query.search_type)) as by_words:
             vectors = await self._embed(context)
@@ -84,7 +137,6 @@ class ToolSearch:
         return answer
 
     async def skills(self, query: SkillQuery) -> SkillAnswer:
-        """Run the skill stage alone. It embeds the whole query only, not its sub-queries."""
         by = query.search_type
         one_vector = SearchType.SEMANTIC if by is SearchType.HYBRID else by
         context = self._context(ToolQuery(query.text, search_type=one_vector))
@@ -101,7 +153,8 @@ class ToolSearch:
         )
 
     def _context(self, query: ToolQuery) -> SearchContext:
-        return SearchContext.now(query, self._deadline_seconds, self._spans, self._is_overloaded)
+        parts = self._parts
+        return SearchContext.now(query, parts.deadline_seconds, parts.spans, parts.is_overloaded)
 
     async def _embed(self, context: SearchContext) -> Vectors:
         """Embed the query text for `semantic`; for `hybrid`, also every sub-query in it."""
@@ -109,7 +162,7 @@ class ToolSearch:
         if search_type is SearchType.KEYWORD:
             return None
         texts = request.texts if search_type is SearchType.HYBRID else (request.text,)
-        work = _embed_all(self._embedder, texts)
+        work = _embed_all(self._parts.embedder, texts)
         with context.spans.span("search.embed"):
             embedded = await context.attempt.or_else(Part.EMBEDDING, work, None)
         if embedded is None or search_type is SearchType.SEMANTIC:
@@ -206,7 +259,7 @@ class ToolSearch:
             skill_ids_used=retrieval.skill_ids_used,
             unskilled_count=whole.unskilled if retrieval.candidates.anything else None,
             absence=absence,
-            weights_version=self._weights_version if query.search_type is SearchType.HYBRID else None,
+            weights_version=self._parts.weights.version if query.search_type is SearchType.HYBRID else None,
         )
 
 

@@ -5,9 +5,12 @@ the items with the best BM25 scores. Vectors alone are wrong too often: docs/why
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.model import Candidate, Condition, Fields, IndexQuery, Vector, Where
-from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.ports import IndexReader
 from toolscript.core.retrieval.request import Request
 from toolscript.core.taxonomy import skill_point_id
 from toolscript.tools.model.answer import MatchedBy, MatchedSkill
@@ -24,10 +27,19 @@ SkillsOfItems = Sequence[tuple[str, ...]]
 
 
 class SkillMatching:
-    def __init__(self, skills: Index, items: Index, cache: PayloadCache) -> None:
+    """Matches the skills of some namespaces. A skill has a point in each, with the centroid of its items there."""
+
+    def __init__(
+        self,
+        skills: IndexReader,
+        items: IndexReader,
+        cache: PayloadCache,
+        namespaces: Sequence[str] = (DEFAULT_NAMESPACE,),
+    ) -> None:
         self._skills = skills
         self._items = items
         self._cache = cache
+        self._namespaces = namespaces
         self._skill_cache = PayloadCache(skills)
 
     async def by_words(self, request: Request, where: Where) -> SkillsOfItems:
@@ -43,6 +55,8 @@ class SkillMatching:
         """Return at most `limit` skills by vector, then those by words that are missing."""
         named = tuple(dict.fromkeys(skill for skills in word_matches for skill in skills))
         near, by_words = await self._search(vector, named, limit, threshold)
+        if len(self._namespaces) > 1:
+            near, by_words = await self._joined(near, limit), await self._joined(by_words, len(by_words))
         active = [[skill for skill in skills if skill in by_words] for skills in word_matches]
         covered = covering(active, already=near, maximum=room_for_words(len(near)))
         return (*near.values(), *(by_words[skill] for skill in covered))
@@ -51,12 +65,13 @@ class SkillMatching:
         self, vector: Vector | None, named: Sequence[str], limit: int, threshold: float
     ) -> tuple[dict[str, MatchedSkill], dict[str, MatchedSkill]]:
         """Return the nearest skills that reach the threshold, and the named ones that are active, in one call."""
-        points = tuple(map(skill_point_id, named))
+        points = self._points_of(named)
         if vector is None:
             payloads = (await self._skills.fields(points, SKILL_FIELDS)).values() if points else ()
             active = [fields for fields in payloads if fields.get("is_active")]
             return {}, {str(fields["id"]): _matched(fields, None, MatchedBy.WORDS) for fields in active}
-        asks = [IndexQuery(vector, where=(ACTIVE,), limit=limit)]
+        # The nearest points of several namespaces may all be those of one skill.
+        asks = [IndexQuery(vector, where=(ACTIVE,), limit=limit * max(1, len(self._namespaces)))]
         if points:
             asks.append(IndexQuery(vector, where=(ACTIVE,), limit=len(points), only=points))
         near, *by_words = [candidates.dense or () for candidates in await self._skills.search_all(asks)]
@@ -64,6 +79,19 @@ class SkillMatching:
         word_hits = [hit for hits in by_words for hit in hits]
         read = await self._skill_cache.read(revisions_of([*near_enough, *word_hits]))
         return _all_matched(near_enough, read, MatchedBy.VECTOR), _all_matched(word_hits, read, MatchedBy.WORDS)
+
+    async def _joined(self, matched: Mapping[str, MatchedSkill], limit: int) -> dict[str, MatchedSkill]:
+        """Return the first skills, each with its items of all namespaces."""
+        kept = dict(islice(matched.items(), limit))
+        counts = dict.fromkeys(kept, 0)
+        payloads = await self._skills.fields(self._points_of(tuple(kept)), SKILL_FIELDS) if kept else {}
+        for fields in payloads.values():
+            if fields.get("is_active"):
+                counts[str(fields["id"])] += int(str(fields["tool_count"]))
+        return {id_: replace(skill, tool_count=counts[id_]) for id_, skill in kept.items()}
+
+    def _points_of(self, skills: Sequence[str]) -> tuple[int, ...]:
+        return tuple(skill_point_id(skill, namespace) for namespace in self._namespaces for skill in skills)
 
 
 def room_for_words(by_vector: int) -> int:
@@ -88,9 +116,12 @@ def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], m
 
 
 def _all_matched(hits: Sequence[Candidate], read: CachedPayloads, by: MatchedBy) -> dict[str, MatchedSkill]:
-    """Best first; skills that were removed meanwhile are left out."""
+    """Best first, each skill by its best point; skills that were removed meanwhile are left out."""
     matched = [_matched(read[hit.id].fields, hit.score, by) for hit in hits if hit.id in read]
-    return {skill.id: skill for skill in sorted(matched, key=lambda skill: (-(skill.score or 0.0), skill.id))}
+    best: dict[str, MatchedSkill] = {}
+    for skill in sorted(matched, key=lambda skill: (-(skill.score or 0.0), skill.id)):
+        best.setdefault(skill.id, skill)
+    return best
 
 
 def _matched(fields: Fields, score: float | None, by: MatchedBy) -> MatchedSkill:

@@ -7,7 +7,7 @@ from toolscript.core.items import ItemKind, tool_id
 from toolscript.core.retrieval.deadline import Part
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER
 from toolscript.core.retrieval.model import Candidate, Candidates, Fields, IndexQuery, Vector
-from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.ports import IndexReader
 from toolscript.core.retrieval.terms import query_terms
 from toolscript.tools.context import SearchContext
 from toolscript.tools.item_stage import RankedItems, RetrievalResult
@@ -82,7 +82,7 @@ class _Match:
 
 
 class WhyNotExplainer:
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: IndexReader) -> None:
         self._index = index
 
     async def of(self, outcome: Outcome) -> WhyNotAnswer:

@@ -12,6 +12,7 @@ from tests.e2e.literal.bare import Bare, BareSearch
 from toolscript.core.items import Item
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.namespaced import DefaultNamespace
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.settings.service import Settings
@@ -128,9 +129,8 @@ async def opened_catalog(
         loaded = await points.load(items)
         client = QdrantClient(url=settings.qdrant_url, timeout=60)
         stack.callback(client.close)
-        search = ToolSearch(
-            embedder, loaded.items, loaded.skills, MemoryCatalog(MemoryDirtySet()), deadline_seconds=120
-        )
+        of_both = DefaultNamespace(loaded.items), DefaultNamespace(loaded.skills)
+        search = ToolSearch(embedder, *of_both, MemoryCatalog(MemoryDirtySet()), deadline_seconds=120)
         bare = BareSearch(client, f"{alias}__{card.fingerprint}", f"{alias}__skills__{card.fingerprint}")
         yield Catalog(embedder, points, search, bare)
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from toolscript.core.errors import IndexUnavailable, ModelMismatch, ToolscriptError
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.connection import Qdrant, call_collections, exists_already, translated
 from toolscript.core.qdrant.index import QdrantIndex
@@ -27,13 +28,21 @@ SETTLE_SECONDS = 6 * 3600.0
 
 
 class QdrantIndexes:
-    """Index versions behind one alias. `source` describes how the embedding model of new ones is loaded."""
+    """Index versions behind one alias. `source` describes how the embedding model of new ones is loaded.
+
+    The collection of the default namespace is `<alias>__<fingerprint>`, that of another one has its name as a
+    suffix. The alias names the former: the others of the live index version are found by their fingerprint.
+    """
 
     def __init__(self, qdrant: Qdrant, alias: str, layout: Layout, source: str = "") -> None:
         self._qdrant = qdrant
         self._alias = alias
         self._layout = layout
         self._source = source
+        self._loading = set[str]()
+
+    async def namespaces(self, card: IndexCard) -> Sequence[str]:
+        return list(await self._names(card.fingerprint))
 
     async def live(self) -> str | None:
         answer = await self._collections("ListAliases", wire.ListAliasesRequest())
@@ -50,23 +59,23 @@ class QdrantIndexes:
         return origin_of(name, (await self._info(name)).result.config.metadata)
 
     async def size(self, card: IndexCard) -> int | None:
-        name = self._name(card.fingerprint)
-        answer = await self._collections("CollectionExists", wire.CollectionExistsRequest(collection_name=name))
-        if not answer.result.exists:
+        names = await self._names(card.fingerprint)
+        if DEFAULT_NAMESPACE not in names:
             return None
-        return await QdrantIndex(self._qdrant, name, card, self._layout).count()
+        counts = (QdrantIndex(self._qdrant, name, card, self._layout).count() for name in names.values())
+        return sum(await asyncio.gather(*counts))
 
-    async def create(self, card: IndexCard) -> None:
-        name = self._name(card.fingerprint)
+    async def create(self, card: IndexCard, namespace: str = DEFAULT_NAMESPACE) -> None:
+        name = self._name(card.fingerprint, namespace)
         metadata = {"fingerprint": card.fingerprint, **asdict(card), "source": self._source}
         try:
             await self._collections("Create", create_request(name, card, metadata, self._layout))
         except ToolscriptError as error:
             if not exists_already(error):
                 raise
-        await self._complete(name)
+        await self._complete(name, is_loading=card.fingerprint in self._loading)
 
-    async def _complete(self, name: str) -> None:
+    async def _complete(self, name: str, *, is_loading: bool) -> None:
         """Complete only the steps that a killed process left undone.
 
         An update of a collection, even without a change, interrupts an optimization, and the engine loses the
@@ -74,15 +83,15 @@ class QdrantIndexes:
         """
         info = (await self._info(name)).result
         # A process killed during a bulk load leaves the collection without a graph.
-        if not is_searching(info.config.optimizer_config):
-            await self._optimize(name, searching_config())
+        if is_searching(info.config.optimizer_config) is is_loading:
+            await self._optimize(name, loading_config() if is_loading else searching_config())
         for request in field_requests(name, self._layout):
             if request.field_name not in info.payload_schema:
                 with translated():
                     await self._qdrant.points.CreateFieldIndex(request, timeout=self._qdrant.timeout_seconds)
 
-    async def open(self, card: IndexCard) -> Index:
-        name = self._name(card.fingerprint)
+    async def open(self, card: IndexCard, namespace: str = DEFAULT_NAMESPACE) -> Index:
+        name = self._name(card.fingerprint, namespace)
         answer = await self._info(name)
         fingerprint = from_value(answer.result.config.metadata["fingerprint"])
         if fingerprint != card.fingerprint:
@@ -96,13 +105,16 @@ class QdrantIndexes:
 
     @asynccontextmanager
     async def loading(self, card: IndexCard) -> AsyncIterator[None]:
-        name = self._name(card.fingerprint)
-        await self._optimize(name, loading_config())
+        """Bulk-load points. A collection that is created meanwhile is loaded in the same way."""
+        await self._optimize_all(card, loading_config())
+        self._loading.add(card.fingerprint)
         try:
             yield
         finally:
-            await self._optimize(name, searching_config())
-        await self._wait_until_settled(name)
+            self._loading.discard(card.fingerprint)
+            await self._optimize_all(card, searching_config())
+        for name in (await self._names(card.fingerprint)).values():
+            await self._wait_until_settled(name)
 
     async def make_live(self, fingerprint: str) -> None:
         # Creating an alias moves it if it exists. Deleting it first could end with none, if creating then fails.
@@ -111,8 +123,14 @@ class QdrantIndexes:
         await self._collections("UpdateAliases", request)
 
     async def drop(self, fingerprint: str) -> None:
-        request = wire.DeleteCollection(collection_name=self._name(fingerprint))
-        await self._collections("Delete", request)
+        for name in (await self._names(fingerprint)).values():
+            await self._collections("Delete", wire.DeleteCollection(collection_name=name))
+
+    async def _optimize_all(self, card: IndexCard, config: wire.OptimizersConfigDiff) -> None:
+        """Configure all collections; if there is none, the engine refuses that of the default namespace."""
+        names = (await self._names(card.fingerprint)).values() or [self._name(card.fingerprint)]
+        for name in names:
+            await self._optimize(name, config)
 
     async def _optimize(self, name: str, config: wire.OptimizersConfigDiff) -> None:
         await self._collections("Update", wire.UpdateCollection(collection_name=name, optimizers_config=config))
@@ -135,8 +153,20 @@ class QdrantIndexes:
     async def _collections(self, method: str, request: object) -> Any:
         return await call_collections(self._qdrant, method, request)
 
-    def _name(self, fingerprint: str) -> str:
-        return f"{self._alias}__{fingerprint}"
+    async def _names(self, fingerprint: str) -> dict[str, str]:
+        """Return the collections of an index version by namespace, in order of namespace."""
+        listed = await self._collections("List", wire.ListCollectionsRequest())
+        default = self._name(fingerprint)
+        names = {
+            namespace_of(self._alias, str(entry.name)): str(entry.name)
+            for entry in listed.collections
+            if entry.name == default or str(entry.name).startswith(f"{default}.")
+        }
+        return dict(sorted(names.items()))
+
+    def _name(self, fingerprint: str, namespace: str = DEFAULT_NAMESPACE) -> str:
+        name = f"{self._alias}__{fingerprint}"
+        return name if namespace == DEFAULT_NAMESPACE else f"{name}.{namespace}"
 
 
 @dataclass(frozen=True)
@@ -145,6 +175,12 @@ class CollectionInfo:
     points: int
     shards: int
     is_live: bool
+    namespace: str = DEFAULT_NAMESPACE
+
+    @property
+    def index_version(self) -> str:
+        """The name of the default namespace's collection, which the collections of an index version share."""
+        return self.origin.collection.removesuffix(f".{self.namespace}")
 
 
 async def list_collections(qdrant: Qdrant, alias: str) -> list[CollectionInfo]:
@@ -162,13 +198,20 @@ async def list_collections(qdrant: Qdrant, alias: str) -> list[CollectionInfo]:
             cluster_request = wire.CollectionClusterInfoRequest(collection_name=name)
             cluster = await call_collections(qdrant, "CollectionClusterInfo", cluster_request)
             shards = {shard.shard_id for shard in (*cluster.local_shards, *cluster.remote_shards)}
-            collections.append(CollectionInfo(origin, int(info.points_count), len(shards), name in live))
+            namespace = namespace_of(alias, name)
+            is_live = name.removesuffix(f".{namespace}") in live
+            collections.append(CollectionInfo(origin, int(info.points_count), len(shards), is_live, namespace))
     return collections
 
 
 def _is_of(alias: str, name: str) -> bool:
     """Return whether a collection belongs to the alias; one alias may be a prefix of another."""
     return name.startswith(f"{alias}__") and "__" not in name.removeprefix(f"{alias}__")
+
+
+def namespace_of(alias: str, name: str) -> str:
+    """Return the namespace of a collection under this alias."""
+    return name.removeprefix(f"{alias}__").partition(".")[2] or DEFAULT_NAMESPACE
 
 
 def origin_of(collection: str, metadata: Mapping[str, wire.Value]) -> IndexOrigin:

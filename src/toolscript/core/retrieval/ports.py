@@ -44,8 +44,8 @@ class Embedder(Protocol):
     async def embed_texts(self, texts: Sequence[str]) -> Matrix: ...
 
 
-class Index(Protocol):
-    """A collection of points, built by one model in one layout."""
+class IndexReader(Protocol):
+    """What a search asks of an index."""
 
     @property
     def card(self) -> IndexCard: ...
@@ -53,11 +53,15 @@ class Index(Protocol):
     async def search_all(self, asks: Sequence[IndexQuery]) -> Sequence[Candidates]:
         """Run several queries in one request and return their results in order: all of them or none."""
 
-    async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
-        """Return the IDF of each term over all points, estimated from a sample."""
-
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         """Return the payloads of the points that still exist, whole or only these fields."""
+
+
+class Index(IndexReader, Protocol):
+    """A collection of points, built by one model in one layout."""
+
+    async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
+        """Return the IDF of each term over all points, estimated from a sample."""
 
     async def put(self, points: Sequence[Point]) -> None:
         """Store the points, except where a newer version exists."""
@@ -71,6 +75,15 @@ class Index(Protocol):
     async def count(self) -> int: ...
     async def whole(self, maximum: int) -> Sequence[StoredPoint] | None:
         """Return all points; None if there are more than `maximum`."""
+
+
+class IndexViews(Protocol):
+    """An index version, of which a search sees some namespaces."""
+
+    @property
+    def card(self) -> IndexCard: ...
+    def within(self, namespaces: tuple[str, ...]) -> IndexReader:
+        """Return the index of these namespaces only. One without points is empty, not an error."""
 
 
 class Indexes(Protocol):

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.model import PointVersion
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.indexing.versions import Opened
@@ -15,6 +16,9 @@ MAX_SHOWN = 20
 Scan = Callable[[int, int], Awaitable[Sequence[PointVersion]]]
 
 Suspect = tuple[PointVersion | None, PointVersion | None]
+
+# Id and namespace: a point in the wrong namespace is one too many there, and missing where it belongs.
+Key = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -79,44 +83,44 @@ class Doctor:
         """
         if not suspects:
             return
-        ids = [_id(pair) for pair in suspects]
+        keys = [_key(item or point) for item, point in suspects]
+        ids = list(dict.fromkeys(id_ for id_, _ in keys))
         dirty = await self._dirty.are_dirty(self._index_version, ids)
         points = await self._points_again(ids)
-        now = {stored.id: stored.version for stored in await self._catalog.items(ids) if stored.is_active}
-        wrong = {}
-        for id_, (item, _) in zip(ids, suspects, strict=True):
-            verdict = _verdict(points.get(id_), now.get(id_))
-            changed = now.get(id_) != (item.version if item else None)
-            if verdict and not changed and id_ not in dirty:
+        now = {(row.id, row.namespace): row.version for row in await self._catalog.items(ids) if row.is_active}
+        wrong: dict[Key, PointVersion | None] = {}
+        for key, (item, _) in zip(keys, suspects, strict=True):
+            verdict = _verdict(points.get(key), now.get(key))
+            changed = now.get(key) != (item.version if item else None)
+            if verdict and not changed and key[0] not in dirty:
                 counts[verdict] += 1
-                wrong[id_] = points.get(id_)
+                wrong[key] = points.get(key)
         if repair and wrong:
             await self._repair(wrong, now)
 
-    async def _points_again(self, ids: Sequence[int]) -> dict[int, PointVersion]:
+    async def _points_again(self, ids: Sequence[int]) -> dict[Key, PointVersion]:
         """Read the points again, with one scan over the range of ids instead of one request each."""
-        points: dict[int, PointVersion] = {}
+        points: dict[Key, PointVersion] = {}
         after = ids[0] - 1
         while after < ids[-1] and (page := await self._index.scan(after, PAGE)):
-            points.update((point.id, point) for point in page)
+            points.update((_key(point), point) for point in page)
             after = page[-1].id
         return points
 
-    async def _repair(self, wrong: Mapping[int, PointVersion | None], now: Mapping[int, int]) -> None:
+    async def _repair(self, wrong: Mapping[Key, PointVersion | None], now: Mapping[Key, int]) -> None:
         """Mark the items dirty. Remove points newer than their item first, as after a restored backup: they would
         reject the update."""
-        ahead = [point for id_, point in wrong.items() if point and point.version > now.get(id_, -1)]
+        ahead = [point for key, point in wrong.items() if point and point.version > now.get(key, -1)]
         await self._index.remove(ahead)
-        await self._dirty.mark(self._index_version, list(wrong))
+        await self._dirty.mark(self._index_version, list(dict.fromkeys(id_ for id_, _ in wrong)))
 
 
 def _older(point: PointVersion | None, version: int) -> bool:
     return point is None or point.version < version
 
 
-def _id(pair: Suspect) -> int:
-    seen = pair[0] or pair[1]
-    return seen.id if seen else 0
+def _key(seen: PointVersion | None) -> Key:
+    return (0, "") if seen is None else (seen.id, seen.namespace or DEFAULT_NAMESPACE)
 
 
 def _verdict(point: PointVersion | None, item_version: int | None) -> str | None:
@@ -139,14 +143,14 @@ async def _pages(pairs: AsyncIterator[Suspect]) -> AsyncIterator[list[Suspect]]:
 
 
 async def _side_by_side(left: Scan, right: Scan) -> AsyncIterator[Suspect]:
-    """Merge both sides in order of id; yield each id once, with None for a side that lacks it."""
+    """Merge both sides in order of id and namespace; yield each once, with None for a side that lacks it."""
     lefts, rights = _all(left), _all(right)
     version, other = await anext(lefts, None), await anext(rights, None)
     while version or other:
-        if other is None or (version and version.id < other.id):
+        if other is None or (version and _key(version) < _key(other)):
             yield version, None
             version = await anext(lefts, None)
-        elif version is None or other.id < version.id:
+        elif version is None or _key(other) < _key(version):
             yield None, other
             other = await anext(rights, None)
         else:

@@ -6,9 +6,10 @@ always writes the current state of an item, and the index keeps the newest versi
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from toolscript.tools.skills.management import ActiveSkills
 # Writes that a worker sent before it lost its lease reach the index within this many leases.
 LEASES_TO_LAND = 10
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 
@@ -39,22 +42,30 @@ class ItemSkills:
     async def settled(self, items: Sequence[StoredItem], vectors: Matrix) -> list[StoredItem]:
         """Classify the items that need skills; return all items with their current skills and versions.
 
-        Without any skill, items wait for the first one and for `toolscript skills reclassify`.
+        Without any skill, items wait for the first one and for `toolscript skills reclassify`. The classifier gets
+        the items of one namespace at a time, so that no prompt of a language model has those of two.
         """
         waiting = [(stored, vector) for stored, vector in zip(items, vectors, strict=True) if stored.needs_skills]
         skills = await self._active_skills.now() if waiting else ()
         if not skills:
             return list(items)
-        classifications = await self._classifier.classify(
-            [Unclassified(item.item, vector) for item, vector in waiting], skills
-        )
-        taken = await self._assignments.record(
-            [
-                Classified(item.id, item.version, answer)
-                for (item, _), answer in zip(waiting, classifications, strict=True)
+        classified: list[Classified] = []
+        for namespace, group in by_namespace(waiting, lambda pair: pair[0].namespace).items():
+            unclassified = [Unclassified(item.item, vector) for item, vector in group]
+            answers = await self._classifier.classify(unclassified, skills)
+            classified += [
+                Classified(item.id, item.version, answer, namespace)
+                for (item, _), answer in zip(group, answers, strict=True)
             ]
-        )
+        taken = await self._assignments.record(classified)
         return [_updated(stored, taken[stored.id]) if stored.id in taken else stored for stored in items]
+
+
+def by_namespace(values: Iterable[T], namespace_of: Callable[[T], str]) -> dict[str, list[T]]:
+    groups: dict[str, list[T]] = {}
+    for value in values:
+        groups.setdefault(namespace_of(value), []).append(value)
+    return groups
 
 
 def _updated(stored: StoredItem, taken: tuple[int, tuple[Assignment, ...]]) -> StoredItem:
@@ -155,7 +166,8 @@ class Indexer:
         await self._dirty.postpone(self._index_version, claim, error.message)
 
     async def _index_items(self, claim: Claim) -> None:
-        items = [stored for stored in await self._catalog.items(list(claim.versions)) if stored.is_active]
+        rows = await self._catalog.items(list(claim.versions))
+        items = [stored for stored in rows if stored.is_active]
         self._at_step(Step.READ)
         hashes = {stored.id: vector_hash(stored.item) for stored in items}
         vectors = await self._vectors(items, hashes)
@@ -170,7 +182,7 @@ class Indexer:
         points = [point_of(stored, vector) for stored, vector in zip(settled, vectors, strict=True)]
         await self._index.put([point for point in points if point.id in claim.versions])
         self._at_step(Step.PUT)
-        gone = _gone(claim, items)
+        gone = _gone(claim, rows)
         await self._index.remove(gone)
         self._at_step(Step.REMOVED)
         # The worker whose lease expired may still write a removed point, and die before it reports that. Such
@@ -188,11 +200,15 @@ class Indexer:
         return held
 
     async def _vectors(self, items: Sequence[StoredItem], hashes: Mapping[int, str]) -> Matrix:
-        """Return the vectors. An item whose text has not changed is not embedded again."""
+        """Return the vectors. An item whose text has not changed is not embedded again.
+
+        Texts of one namespace at a time: with some models a vector depends a little on the texts beside it.
+        """
         vectors = dict(await self._skill_vectors.recall(self._index_version, hashes))
         new = [stored for stored in items if stored.id not in vectors]
-        embedded = await embed_items(self._embedder, [stored.item for stored in new])
-        vectors |= {stored.id: vector for stored, vector in zip(new, embedded, strict=True)}
+        for group in by_namespace(new, lambda stored: stored.namespace).values():
+            embedded = await embed_items(self._embedder, [stored.item for stored in group])
+            vectors |= {stored.id: vector for stored, vector in zip(group, embedded, strict=True)}
         return np.array([vectors[stored.id] for stored in items], dtype=np.float32)
 
 
@@ -209,14 +225,21 @@ def _counted(items: Sequence[StoredItem], hashes: Mapping[int, str], vectors: Ma
             hashes[item.id],
             vector,
             {assignment.skill_id: assignment.weight for assignment in item.assignments},
+            item.namespace,
         )
         for item, vector in zip(items, vectors, strict=True)
     ]
 
 
-def _gone(claim: Claim, items: Sequence[StoredItem]) -> list[PointVersion]:
-    present = {stored.id for stored in items}
-    return [PointVersion(id_, version) for id_, version in claim.versions.items() if id_ not in present]
+def _gone(claim: Claim, rows: Sequence[StoredItem]) -> list[PointVersion]:
+    """Return the points to remove. The namespace of an item whose row is gone, too, is not known."""
+    present = {stored.id for stored in rows if stored.is_active}
+    namespaces = {stored.id: stored.namespace for stored in rows}
+    return [
+        PointVersion(id_, version, namespaces.get(id_))
+        for id_, version in claim.versions.items()
+        if id_ not in present
+    ]
 
 
 def _halves(claim: Claim) -> list[Claim]:

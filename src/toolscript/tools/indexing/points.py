@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from toolscript.core.errors import Rejected
 from toolscript.core.item_text import item_words, pack_stems, stems_of_words, terms_of_fields, terms_of_words
 from toolscript.core.items import StoredItem
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.model import Point, Vector, type_skills
 from toolscript.core.retrieval.ports import Embedder, Index
 from toolscript.core.retrieval.terms import words_of
@@ -33,12 +34,20 @@ def point_of(stored: StoredItem, vector: Vector) -> Point:
         "is_active": stored.is_active,
         "type_skill": type_skills(item.kind, stored.skill_ids),
         "stems": pack_stems(stems_of_words(words)),
+        # Points of the default namespace stay as they were before there were others.
+        **({} if stored.namespace == DEFAULT_NAMESPACE else {"namespace": stored.namespace}),
     }
-    return Point(stored.id, stored.version, vector, terms_of_words(item, words), fields)
+    return Point(stored.id, stored.version, vector, terms_of_words(item, words), fields, stored.namespace)
 
 
 def skill_point_of(state: SkillState, vector: Vector) -> Point:
+    """Return the point of a skill in a namespace.
+
+    Only the default namespace shows skills without items: in another one they would tell nothing but what others
+    named them for.
+    """
     skill = state.skill
+    is_shown = state.total.members > 0 or state.namespace == DEFAULT_NAMESPACE
     words = {
         "name": words_of(skill.name),
         "description": words_of(" ".join((skill.description, *skill.keywords, *skill.examples))),
@@ -48,9 +57,9 @@ def skill_point_of(state: SkillState, vector: Vector) -> Point:
         "name": skill.name,
         "description": skill.description,
         "tool_count": state.total.members,
-        "is_active": skill.is_active,
+        "is_active": skill.is_active and is_shown,
     }
-    return Point(skill.point_id, state.version, vector, terms_of_fields(words), fields)
+    return Point(state.point_id, state.version, vector, terms_of_fields(words), fields, state.namespace)
 
 
 class SkillPoints:
@@ -84,20 +93,15 @@ class SkillPoints:
     async def _write(self, states: Sequence[SkillState]) -> None:
         if states:
             vectors = await self._vectors_of(states)
-            await self._index.put([skill_point_of(state, vectors[state.skill.id]) for state in states])
-            await self._behind.mark_indexed(
-                self._index_version, {state.skill.id: state.version for state in states}
-            )
+            await self._index.put(list(map(skill_point_of, states, vectors)))
+            await self._behind.mark_indexed(self._index_version, states)
 
-    async def _vectors_of(self, states: Sequence[SkillState]) -> dict[str, Vector]:
+    async def _vectors_of(self, states: Sequence[SkillState]) -> list[Vector]:
         """Return the centroid of each skill; the vector of its own text if it has no items."""
-        means = {state.skill.id: state.total.mean() for state in states}
-        await self._embed([state.skill.text for state in states if means[state.skill.id] is None])
-        by_text = self._text_vectors
-        return {
-            state.skill.id: by_text[state.skill.text] if (mean := means[state.skill.id]) is None else mean
-            for state in states
-        }
+        means = [state.total.mean() for state in states]
+        pairs = list(zip(states, means, strict=True))
+        await self._embed([state.skill.text for state, mean in pairs if mean is None])
+        return [self._text_vectors[state.skill.text] if mean is None else mean for state, mean in pairs]
 
     async def _embed(self, texts: Sequence[str]) -> None:
         if len(self._text_vectors) > MAX_TEXTS:

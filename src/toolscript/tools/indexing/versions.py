@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from toolscript.core.errors import ModelMismatch, SetupError
 from toolscript.core.retrieval.model import IndexCard
-from toolscript.core.retrieval.ports import Index, Indexes
+from toolscript.core.retrieval.namespaced import NamespacedIndex
+from toolscript.core.retrieval.ports import Indexes
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.catalog import IndexVersion, IndexVersionState
 from toolscript.tools.ports import DirtySet, SkillVectors
@@ -36,8 +37,8 @@ class IndexPair:
 @dataclass(frozen=True)
 class Opened:
     index_version: IndexVersion
-    index: Index
-    skills: Index
+    index: NamespacedIndex
+    skills: NamespacedIndex
 
 
 async def open_for_writing(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
@@ -55,23 +56,25 @@ async def open_for_writing(indexes: IndexPair, dirty: DirtySet, card: IndexCard)
 
 @dataclass(frozen=True)
 class Readable:
-    items: Index
-    skills: Index
+    items: NamespacedIndex
+    skills: NamespacedIndex
 
 
 async def open_for_reading(indexes: IndexPair, card: IndexCard) -> Readable:
     """Open the live indexes, if they were built with this model; they stay open when others become live."""
     await _require_live(indexes, card)
-    return Readable(await indexes.items.open(card), await indexes.skills.open(card))
+    return Readable(*await _both(indexes, card))
 
 
 async def open_for_doctor(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> Opened:
     """Open the live index and its index version, the one with the same fingerprint."""
     index_version, skills = await open_skills(indexes, dirty, card)
-    return Opened(index_version, await indexes.items.open(card), skills)
+    return Opened(index_version, await NamespacedIndex.open(indexes.items, card), skills)
 
 
-async def open_skills(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> tuple[IndexVersion, Index]:
+async def open_skills(
+    indexes: IndexPair, dirty: DirtySet, card: IndexCard
+) -> tuple[IndexVersion, NamespacedIndex]:
     """Open the live index of skills and its index version, for a process that writes only skills."""
     await _require_live(indexes, card)
     index_version = await _index_version_of(dirty, card)
@@ -79,7 +82,7 @@ async def open_skills(indexes: IndexPair, dirty: DirtySet, card: IndexCard) -> t
         raise SetupError("the live index has no record", hint="run `toolscript reindex` to rebuild it")
     # An index of items may have been built before skills existed.
     await _make_skills(indexes, index_version, card)
-    return index_version, await indexes.skills.open(card)
+    return index_version, await NamespacedIndex.open(indexes.skills, card)
 
 
 async def begin_reindex(
@@ -157,7 +160,11 @@ async def _make_skills(indexes: IndexPair, index_version: IndexVersion, card: In
 
 
 async def _open(indexes: IndexPair, index_version: IndexVersion, card: IndexCard) -> Opened:
-    return Opened(index_version, await indexes.items.open(card), await indexes.skills.open(card))
+    return Opened(index_version, *await _both(indexes, card))
+
+
+async def _both(indexes: IndexPair, card: IndexCard) -> tuple[NamespacedIndex, NamespacedIndex]:
+    return await NamespacedIndex.open(indexes.items, card), await NamespacedIndex.open(indexes.skills, card)
 
 
 async def _index_version_of(dirty: DirtySet, card: IndexCard) -> IndexVersion | None:

@@ -14,6 +14,7 @@ from tests.unit.server.mcp.builders import Plain
 from tests.unit.tools.search.builders import Scene
 from toolscript.core.auth.model import Principal, Scope, Tenant
 from toolscript.core.health import Health, PartHealth
+from toolscript.core.retrieval.namespaced import DefaultNamespace
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.web.auth import AdminAccess, optional_authenticator_of
 from toolscript.knowledge.http.routes import KnowledgeRoutes
@@ -46,8 +47,8 @@ class Products:
         scene = self.scene
         return ToolSearch(
             scene.embedder,
-            observability.item_index(scene.index, "tools"),
-            observability.item_index(scene.skills, "tools"),
+            DefaultNamespace(observability.item_index(scene.index, "tools")),
+            DefaultNamespace(observability.item_index(scene.skills, "tools")),
             scene.catalog,
             spans=observability.spans_of("tools"),
         )

@@ -140,8 +140,9 @@ async def test_progress_is_reported_page_by_page(monkeypatch: pytest.MonkeyPatch
 class BusyIndex(MemoryIndex):
     """Runs a callback right after each of its first scans."""
 
-    def __init__(self, inner: MemoryIndex, after_scan: Callable[[], object]) -> None:
+    def __init__(self, inner: Index, after_scan: Callable[[], object]) -> None:
         super().__init__(inner.card)
+        assert isinstance(inner, MemoryIndex)
         self._points = inner._points
         self._after_scan = after_scan
         self._scans = 0
@@ -168,9 +169,8 @@ async def test_items_indexed_during_the_examination_are_no_error(change: str) ->
             await scene.catalog.keep_only("file", ["tool_0", "tool_2", "tool_3"])
 
     await work_continues()
-    inner = await scene.index()
-    assert isinstance(inner, MemoryIndex)
-    busy = replace(await scene.open(), index=BusyIndex(inner, work_continues))
+    opened = await scene.open()
+    busy = replace(opened, index=opened.index.wrapped(lambda index, _: BusyIndex(index, work_continues)))
     examination = await Doctor(scene.catalog, scene.dirty, scene.skill_vectors, busy).examine()
     assert (examination.missing, examination.stale, examination.extra) == (0, 0, 0)
 

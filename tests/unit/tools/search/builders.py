@@ -8,6 +8,7 @@ from toolscript.core.embedding.items import embed_items
 from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, Schemas
 from toolscript.core.retrieval.deadline import IsOverloaded, never_overloaded
 from toolscript.core.retrieval.model import Candidates, Fields, IndexCard, IndexQuery, Vector
+from toolscript.core.retrieval.namespaced import DefaultNamespace
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet
 from toolscript.testing.retrieval import MemoryIndex
@@ -130,8 +131,8 @@ class Scene:
     def tools(self) -> ToolSearch:
         return ToolSearch(
             self.embedder,
-            self.index,
-            self.skills,
+            DefaultNamespace(self.index),
+            DefaultNamespace(self.skills),
             self.catalog,
             deadline_seconds=self.deadline_seconds,
             weights=self.weights,

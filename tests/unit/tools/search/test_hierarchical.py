@@ -32,9 +32,7 @@ class Routed(Scene):
         for skill, text in self.texts.items():
             vector = await HashEmbedder().embed_query(text)
             await self.skills.put([_skill(skill, vector, is_active=skill not in self.inactive)])
-        return ToolSearch(
-            self.embedder, self.index, self.skills, self.catalog, deadline_seconds=self.deadline_seconds
-        )
+        return self.tools
 
 
 def _skill(skill: str, vector: Vector, *, is_active: bool) -> Point:
