@@ -75,8 +75,8 @@ async def classified(
     record: Record, item_id: int, *assignments: Assignment, asks_for: str = "", described: str = ""
 ) -> Classified:
     """Return the classifier's result for the current version of the item."""
-    suggestion = SuggestedSkill(asks_for, described) if asks_for else None
-    return Classified(item_id, (await item(record, item_id)).version, Classification(assignments, suggestion))
+    suggestion, stored = SuggestedSkill(asks_for, described) if asks_for else None, await item(record, item_id)
+    return Classified(item_id, stored.version, Classification(assignments, suggestion), stored.namespace)
 
 
 async def classify(

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 
@@ -30,7 +31,6 @@ from toolscript.testing import (
     MemorySuggestions,
     MemoryTaxonomy,
 )
-from toolscript.tools.model.centroids import Centroid
 from toolscript.tools.postgres.assignments import PostgresAssignments
 from toolscript.tools.postgres.catalog import PostgresCatalog
 from toolscript.tools.postgres.centroids import PostgresSkillVectors
@@ -114,7 +114,7 @@ def _in_memory() -> Record:
     suggestions = MemorySuggestions(catalog, taxonomy)
     assignments = MemoryAssignments(catalog, taxonomy, suggestions)
     vectors = MemorySkillVectors(dirty, taxonomy.skills)
-    taxonomy.count_tools = lambda skill_id: vectors.sums.get(FIRST, {}).get(skill_id, Centroid.nothing()).members
+    taxonomy.count_tools = partial(vectors.members, FIRST)
     return Record(catalog, dirty, let_pass, taxonomy, assignments, suggestions, vectors)
 
 

@@ -10,6 +10,7 @@ from tests.contracts.builders import tool, tools
 from tests.contracts.source_builders import changing_in_postgres
 from toolscript.core.errors import NotFound
 from toolscript.core.items import Item, ItemKind
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.postgres.pool import open_pool
 from toolscript.testing import MemoryCatalog, MemoryCatalogContents, MemoryDirtySet
 from toolscript.tools.model.catalog import ItemFilter
@@ -34,7 +35,7 @@ class Scene:
         return [item.item.name for item in await self.contents.page(0, 1_000, wanted)]
 
     async def counts(self) -> dict[str, int]:
-        return {source.name: source.items for source in await self.contents.sources("", 100)}
+        return {source.name: source.items for source in await self.contents.sources(("", ""), 100)}
 
     async def settle(self) -> set[int]:
         """Clear the dirty items, as if the index had followed."""
@@ -59,9 +60,9 @@ async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
 async def test_sources_are_listed_with_how_many_items_each_has_a_page_at_a_time(scene: Scene) -> None:
     for name, count in (("b", 2), ("a", 3), ("mcp:c", 1)):
         await scene.catalog.store(name, tools(count))
-    first = await scene.contents.sources("", 2)
+    first = await scene.contents.sources(("", ""), 2)
     assert [(item.name, item.items) for item in first] == [("a", 3), ("b", 2)]
-    assert [item.name for item in await scene.contents.sources("b", 2)] == ["mcp:c"]
+    assert [item.name for item in await scene.contents.sources(("b", DEFAULT_NAMESPACE), 2)] == ["mcp:c"]
     assert await scene.contents.source("nobody's") is None
 
 

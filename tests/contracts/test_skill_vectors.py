@@ -57,9 +57,9 @@ async def test_it_is_known_whether_any_item_has_been_counted(record: Record) -> 
 
 
 async def test_a_point_written_while_all_are_set_behind_stays_behind(record: Record) -> None:
-    versions = {each.skill.id: each.version for each in await record.skill_vectors.behind(FIRST, 100)}
+    written = await record.skill_vectors.behind(FIRST, 100)
     await record.skill_vectors.all_behind(FIRST)
-    await record.skill_vectors.mark_indexed(FIRST, versions)
+    await record.skill_vectors.mark_indexed(FIRST, written)
     assert {each.skill.id for each in await record.skill_vectors.behind(FIRST, 100)} == {"files", "mail", "maps"}
 
 
@@ -145,13 +145,13 @@ async def test_a_skill_that_moves_while_its_point_is_written_stays_behind(record
     claim = await claimed(record)
     read = await record.skill_vectors.behind(FIRST, 10)
     await count(record, claim, item(next(iter(claim.versions)), axis(0), mail=8_000))
-    await record.skill_vectors.mark_indexed(FIRST, {each.skill.id: each.version for each in read})
+    await record.skill_vectors.mark_indexed(FIRST, read)
     assert await follow(record) == ["mail"]
 
 
 async def follow(record: Record) -> list[str]:
     read = await record.skill_vectors.behind(FIRST, 10)
-    await record.skill_vectors.mark_indexed(FIRST, {each.skill.id: each.version for each in read})
+    await record.skill_vectors.mark_indexed(FIRST, read)
     return [each.skill.id for each in read]
 
 

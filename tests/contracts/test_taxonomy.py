@@ -170,7 +170,7 @@ async def test_a_changed_skill_has_to_be_written_to_the_index_again(record: Reco
     await with_skills(record, "mail", "maps")
     behind = await record.skill_vectors.behind(FIRST, 10)
     assert [state.skill.id for state in behind] == ["mail", "maps"]
-    await record.skill_vectors.mark_indexed(FIRST, {state.skill.id: state.version for state in behind})
+    await record.skill_vectors.mark_indexed(FIRST, behind)
     await record.taxonomy.change(Skill("maps", "Maps and routes"), "ann")
     (state,) = await record.skill_vectors.behind(FIRST, 10)
     assert state.skill.name == "Maps and routes"

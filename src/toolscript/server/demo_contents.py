@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -38,7 +39,6 @@ from toolscript.testing import (
 from toolscript.tools.catalog.items import import_items
 from toolscript.tools.classify.rules import RulesClassifier
 from toolscript.tools.indexing.versions import IndexPair, Readable, open_for_writing
-from toolscript.tools.model.centroids import Centroid
 from toolscript.tools.skills.importing import load_defaults
 
 SOURCE = "demo"
@@ -71,7 +71,7 @@ def memory_stores() -> CatalogStores:
     taxonomy = MemoryTaxonomy(catalog)
     suggestions = MemorySuggestions(catalog, taxonomy)
     skill_vectors = MemorySkillVectors(dirty, taxonomy.skills)
-    taxonomy.count_tools = lambda skill_id: _members(skill_vectors, skill_id)
+    taxonomy.count_tools = partial(skill_vectors.members, FIRST_GENERATION)
     return CatalogStores(
         catalog,
         MemoryCatalogContents(catalog),
@@ -84,10 +84,6 @@ def memory_stores() -> CatalogStores:
         skill_vectors,
         IndexPair(MemoryIndexes(), MemoryIndexes(), skill_vectors),
     )
-
-
-def _members(vectors: MemorySkillVectors, skill_id: str) -> int:
-    return vectors.sums.get(FIRST_GENERATION, {}).get(skill_id, Centroid.nothing()).members
 
 
 async def fill_catalog(stores: CatalogStores, embedder: Embedder, items: Sequence[Item]) -> Readable:

@@ -1,15 +1,20 @@
-"""An in-memory catalog: items, their changes, the dirty set and sync jobs."""
+"""An in-memory catalog: items, their changes, the dirty set and sync jobs.
+
+A view of some namespaces is a shallow copy: it shares the rows.
+"""
 
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 
 from toolscript.core.errors import NotFound
 from toolscript.core.items import Item, JsonObject, Schemas, StoredItem, StoreReport
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in, valid_namespace
 from toolscript.core.retrieval.model import PointVersion
 from toolscript.core.taxonomy import AuditEntry
 from toolscript.tools.model.catalog import (
@@ -56,11 +61,17 @@ class MemoryItemChanges:
         self._put = put
         self._ids = count(1)
         self._rows: dict[int, _Row] = {}
+        self.namespaces: Namespaces = None
         self.audited: list[AuditEntry] = []
+
+    def within(self, namespaces: Namespaces) -> "MemoryItemChanges":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def page(self, before: int | None, limit: int, state: ChangeState | None = None) -> Sequence[ItemChange]:
         ids = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
-        changes = [self._change(id_) for id_ in ids]
+        changes = [self._change(id_) for id_ in ids if self._is_seen(id_)]
         return [change for change in changes if state in (None, change.state)][:limit]
 
     async def find(self, change_id: int) -> ChangeDetails:
@@ -93,6 +104,7 @@ class MemoryItemChanges:
             changed.fields,
             state,
             datetime.now(UTC),
+            namespace=stored.namespace,
         )
         self._rows[change.id] = _Row(ChangeDetails(change, changed.old, changed.new), new)
         for id_ in sorted(self._of(stored.id), reverse=True)[MAX_KEPT_PER_ITEM:]:
@@ -119,8 +131,11 @@ class MemoryItemChanges:
     def _of(self, item_id: int) -> list[int]:
         return [id_ for id_, row in self._rows.items() if row.details.change.item_id == item_id]
 
+    def _is_seen(self, change_id: int) -> bool:
+        return seen_in(self.namespaces, self._rows[change_id].details.change.namespace)
+
     def _row(self, change_id: int) -> _Row:
-        if change_id not in self._rows:
+        if change_id not in self._rows or not self._is_seen(change_id):
             raise unknown_change(change_id)
         return self._rows[change_id]
 
@@ -138,7 +153,8 @@ class MemoryItemChanges:
     def _decide(self, held: ItemChange, state: ChangeState, actor: str, action: str) -> ItemChange:
         now = datetime.now(UTC)
         self._become(held.id, replace(held, state=state, reviewed_by=actor, reviewed_at=now))
-        self.audited.append(AuditEntry(now, actor, action, str(held.id), {"item_id": held.item_id}))
+        details: dict[str, object] = {"item_id": held.item_id}
+        self.audited.append(AuditEntry(now, actor, action, str(held.id), details, held.namespace))
         return self._change(held.id)
 
     def _become(self, change_id: int, change: ItemChange) -> None:
@@ -307,26 +323,34 @@ class MemoryCatalog:
         self.changes = MemoryItemChanges(self._find, self._replace)
         self.detach_suggestions: Callable[[int], None] = lambda _item_id: None
         self._ids = count(1)
-        self._by_key: dict[tuple[str, str], StoredItem] = {}
+        self.namespace = DEFAULT_NAMESPACE
+        self._by_key: dict[tuple[str, str, str], StoredItem] = {}
         self.by_hand: set[int] = set()
-        self.synced_at: dict[str, datetime] = {}
+        # By name and namespace.
+        self.synced_at: dict[tuple[str, str], datetime] = {}
         dirty.catalog_page = self._page
+
+    def of(self, namespace: str) -> "MemoryCatalog":
+        view = copy(self)
+        view.namespace = valid_namespace(namespace)
+        return view
 
     async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
         report = StoreReport()
         if items:
-            self.synced_at[source] = datetime.now(UTC)
+            self.synced_at[source, self.namespace] = datetime.now(UTC)
         for item in items:
             report += self._store(source, item)
         return report
 
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
-        self.synced_at[source] = datetime.now(UTC)
-        obsolete = {key for where, key in self._by_key if where == source} - set(keys)
+        self.synced_at[source, self.namespace] = datetime.now(UTC)
+        own = (self.namespace, source)
+        obsolete = {key for namespace, where, key in self._by_key if (namespace, where) == own} - set(keys)
         return await self.remove(source, sorted(obsolete))
 
     async def remove(self, source: str, keys: Sequence[str]) -> int:
-        items = [self._by_key.get((source, key)) for key in keys]
+        items = [self._by_key.get((self.namespace, source, key)) for key in keys]
         leaving = [item for item in items if item is not None and item.is_active]
         for item in leaving:
             self.changes.withdraw(item.id)
@@ -337,7 +361,7 @@ class MemoryCatalog:
     def entries(self) -> list[tuple[str, StoredItem]]:
         """Return all items with their sources, inactive ones too, ordered by id."""
         return sorted(
-            ((source, item) for (source, _), item in self._by_key.items()), key=lambda entry: entry[1].id
+            ((source, item) for (_, source, _), item in self._by_key.items()), key=lambda entry: entry[1].id
         )
 
     def stored(self, item_id: int) -> StoredItem | None:
@@ -385,10 +409,12 @@ class MemoryCatalog:
         return sum(item.is_active for item in self._by_key.values())
 
     def _store(self, source: str, item: Item) -> StoreReport:
-        stored = self._by_key.get((source, item.key))
+        place = (self.namespace, source, item.key)
+        stored = self._by_key.get(place)
         if stored is None:
-            added = StoredItem(next(self._ids), self._dirty.next_version(), item, needs_skills=True)
-            self._by_key[source, item.key] = added
+            id_, version = next(self._ids), self._dirty.next_version()
+            added = StoredItem(id_, version, item, needs_skills=True, namespace=self.namespace)
+            self._by_key[place] = added
             self._dirty.mark_changed([(added.id, added.version)])
             return StoreReport(added=1)
         self.changes.withdraw(stored.id, but=item.fingerprint if self.hold_changes else "")
@@ -409,27 +435,31 @@ class MemoryCatalog:
             self.put_anew(replace(stored, item=item, is_active=True, needs_skills=item_id not in self.by_hand))
 
     def _page(self, after: float, limit: int) -> Sequence[PointVersion]:
-        later = sorted(item.id for item in self._by_key.values() if item.id > after and item.is_active)[:limit]
-        versions = {item.id: item.version for item in self._by_key.values()}
-        return [PointVersion(id_, versions[id_]) for id_ in later]
+        active = {item.id: item for item in self._by_key.values() if item.id > after and item.is_active}
+        return [PointVersion(id_, active[id_].version, active[id_].namespace) for id_ in sorted(active)[:limit]]
 
 
 class MemoryCatalogContents:
-    def __init__(self, catalog: MemoryCatalog) -> None:
+    def __init__(self, catalog: MemoryCatalog, namespaces: Namespaces = None) -> None:
         self._catalog = catalog
+        self.namespaces = namespaces
 
-    async def sources(self, after: str, limit: int) -> Sequence[ItemSource]:
-        names = sorted(name for name in self._catalog.synced_at if name > after)
-        return [self._source(name) for name in names[:limit]]
+    def within(self, namespaces: Namespaces) -> "MemoryCatalogContents":
+        return MemoryCatalogContents(self._catalog, namespaces)
 
-    async def source(self, name: str) -> ItemSource | None:
-        return self._source(name) if name in self._catalog.synced_at else None
+    async def sources(self, after: tuple[str, str], limit: int) -> Sequence[ItemSource]:
+        later = sorted(key for key in self._catalog.synced_at if key > after and seen_in(self.namespaces, key[1]))
+        return [self._source(*key) for key in later[:limit]]
 
-    async def remove_source(self, name: str, limit: int) -> int:
-        leaving = self._active(ItemFilter(source=name))[:limit]
-        await self._catalog.remove(name, [item.item.key for _, item in leaving])
-        if len(leaving) < limit:
-            self._catalog.synced_at.pop(name, None)
+    async def source(self, name: str, namespace: str = DEFAULT_NAMESPACE) -> ItemSource | None:
+        is_known = (name, namespace) in self._catalog.synced_at and seen_in(self.namespaces, namespace)
+        return self._source(name, namespace) if is_known else None
+
+    async def remove_source(self, name: str, limit: int, namespace: str = DEFAULT_NAMESPACE) -> int:
+        leaving = self._active(ItemFilter(source=name, namespace=namespace))[:limit]
+        await self._catalog.of(namespace).remove(name, [item.item.key for _, item in leaving])
+        if len(leaving) < limit and seen_in(self.namespaces, namespace):
+            self._catalog.synced_at.pop((name, namespace), None)
         return len(leaving)
 
     async def page(self, after: int, limit: int, item_filter: ItemFilter) -> Sequence[CatalogItem]:
@@ -445,18 +475,21 @@ class MemoryCatalogContents:
 
     async def remove(self, item_id: int) -> bool:
         for source, item in self._catalog.entries():
-            if item.id == item_id:
-                return await self._catalog.remove(source, [item.item.key]) == 1
+            if item.id == item_id and seen_in(self.namespaces, item.namespace):
+                return await self._catalog.of(item.namespace).remove(source, [item.item.key]) == 1
         raise unknown_item(item_id)
 
-    def _source(self, name: str) -> ItemSource:
-        return ItemSource(name, len(self._active(ItemFilter(source=name))), self._catalog.synced_at[name])
+    def _source(self, name: str, namespace: str) -> ItemSource:
+        items = self._active(ItemFilter(source=name, namespace=namespace))
+        return ItemSource(name, len(items), self._catalog.synced_at[name, namespace], namespace)
 
     def _active(self, item_filter: ItemFilter) -> list[tuple[str, StoredItem]]:
         return [
             (source, item)
             for source, item in self._catalog.entries()
             if item.is_active
+            and seen_in(self.namespaces, item.namespace)
+            and item_filter.namespace in (None, item.namespace)
             and item_filter.source in (None, source)
             and item_filter.server in (None, item.item.server)
             and item_filter.kind in (None, item.item.kind)
@@ -468,7 +501,7 @@ def _without_schemas(item: Item) -> Item:
 
 
 def _catalog_item(source: str, item: StoredItem) -> CatalogItem:
-    return CatalogItem(item.id, source, item.item, datetime.now(UTC), item.assignments)
+    return CatalogItem(item.id, source, item.item, datetime.now(UTC), item.assignments, item.namespace)
 
 
 @dataclass(frozen=True)
@@ -482,11 +515,19 @@ class MemorySyncJobs:
         self._now = now
         self._ids = count(1)
         self._rows: dict[int, _JobRow] = {}
+        self.namespaces: Namespaces = None
 
-    async def add(self, source: str) -> SyncJob:
-        job = SyncJob(next(self._ids), JobState.QUEUED, source, datetime.now(UTC))
+    def within(self, namespaces: Namespaces) -> "MemorySyncJobs":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
+
+    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE) -> SyncJob:
+        now, place = datetime.now(UTC), valid_namespace(namespace)
+        job = SyncJob(next(self._ids), JobState.QUEUED, source, now, namespace=place)
         self._write(job)
-        for id_ in sorted(self._rows, reverse=True)[MAX_JOBS_KEPT:]:
+        beside = [id_ for id_, row in self._rows.items() if row.job.namespace == place]
+        for id_ in sorted(beside, reverse=True)[MAX_JOBS_KEPT:]:
             if not self._read(id_).state.is_open:
                 del self._rows[id_]
         return job
@@ -496,7 +537,7 @@ class MemorySyncJobs:
 
     async def beat(self, progress: Sequence[JobProgress]) -> None:
         for job_progress in progress:
-            if job_progress.id in self._rows and self._rows[job_progress.id].job.state.is_open:
+            if self._is_open(job_progress.id):
                 self._change(job_progress.id, done=job_progress.done, total=job_progress.total)
 
     async def finish(
@@ -506,25 +547,31 @@ class MemorySyncJobs:
 
     async def interrupt(self, job_ids: Sequence[int]) -> None:
         for id_ in job_ids:
-            if id_ in self._rows and self._rows[id_].job.state.is_open:
+            if self._is_open(id_):
                 self._change(id_, state=JobState.INTERRUPTED, finished_at=datetime.now(UTC))
 
     async def find(self, job_id: int) -> SyncJob:
+        if not self._is_seen(job_id):
+            raise unknown_job(job_id)
         return self._read(job_id)
 
     async def page(self, before: int | None, limit: int) -> Sequence[SyncJob]:
-        ids = [id_ for id_ in sorted(self._rows, reverse=True) if before is None or id_ < before]
-        return [self._read(id_) for id_ in ids[:limit]]
+        earlier = [id_ for id_ in self._rows if (before is None or id_ < before) and self._is_seen(id_)]
+        return [self._read(id_) for id_ in sorted(earlier, reverse=True)[:limit]]
+
+    def _is_seen(self, job_id: int) -> bool:
+        return job_id in self._rows and seen_in(self.namespaces, self._rows[job_id].job.namespace)
+
+    def _is_open(self, job_id: int) -> bool:
+        return self._is_seen(job_id) and self._rows[job_id].job.state.is_open
 
     def _read(self, job_id: int) -> SyncJob:
-        if job_id not in self._rows:
-            raise unknown_job(job_id)
         row = self._rows[job_id]
         is_silent = row.job.state.is_open and self._now() - row.updated_at > SILENT_SECONDS
         return replace(row.job, state=JobState.INTERRUPTED) if is_silent else row.job
 
     def _change(self, job_id: int, **changed: object) -> None:
-        if job_id in self._rows:
+        if self._is_seen(job_id):
             self._write(replace(self._rows[job_id].job, **changed))  # type: ignore[arg-type]
 
     def _write(self, job: SyncJob) -> None:

@@ -1,12 +1,17 @@
-"""In-memory skills: taxonomy, assignments, centroids and suggestions."""
+"""In-memory skills: taxonomy, assignments, centroids and suggestions.
+
+A view of some namespaces is a shallow copy: it shares the rows.
+"""
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 
 from toolscript.core.items import AssignedBy, Assignment, StoredItem
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import (
     MAX_COUNTED,
@@ -19,6 +24,7 @@ from toolscript.core.taxonomy import (
     SuggestedSkill,
     Suggestion,
     SuggestionState,
+    skill_point_id,
 )
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet
@@ -27,10 +33,11 @@ from toolscript.tools.model.centroids import (
     Centroid,
     Counted,
     Rebuilt,
+    SkillKey,
     SkillState,
     differences,
     rebuilt,
-    sum_by_skill,
+    sum_by_namespace,
 )
 from toolscript.tools.model.skills import (
     action_of,
@@ -65,14 +72,20 @@ class _Kept:
 
 
 class MemoryTaxonomy:
-    """`count_tools` returns the number of indexed items of a skill; the double that counts them sets it."""
+    """`count_tools` returns the number of a skill's indexed items in a view; the double that counts them sets it."""
 
     def __init__(self, catalog: MemoryCatalog) -> None:
         self._catalog = catalog
         self._revisions = count(1)
         self._kept: dict[str, _Kept] = {}
         self._audit: list[AuditEntry] = []
-        self.count_tools: Callable[[str], int] = lambda _skill_id: 0
+        self.namespaces: Namespaces = None
+        self.count_tools: Callable[[str, Namespaces], int] = lambda _skill_id, _namespaces: 0
+
+    def within(self, namespaces: Namespaces) -> "MemoryTaxonomy":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def revision(self) -> int:
         return max((entry.revision for entry in self._kept.values()), default=0)
@@ -125,19 +138,30 @@ class MemoryTaxonomy:
                 is_primary=assignment.skill_id == stored.primary_skill_id,
             )
             for stored in await self._catalog.items(ids)
+            if seen_in(self.namespaces, stored.namespace)
             for assignment in stored.assignments
             if assignment.skill_id == skill_id
         ][:limit]
 
     async def audit(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
-        numbered = list(enumerate(self._audit, 1))
-        return [(number, entry) for number, entry in reversed(numbered) if before is None or number < before][
-            :limit
+        seen = [
+            (number, entry)
+            for number, entry in enumerate(self._audit, 1)
+            if (before is None or number < before)
+            and (entry.namespace is None or seen_in(self.namespaces, entry.namespace))
         ]
+        return seen[::-1][:limit]
 
-    def write_audit(self, actor: str, action: str, subject: object, details: Mapping[str, object]) -> None:
+    def write_audit(
+        self,
+        actor: str,
+        action: str,
+        subject: object,
+        details: Mapping[str, object],
+        namespace: str | None = None,
+    ) -> None:
         kept = json.loads(json.dumps(details))
-        self._audit.append(AuditEntry(datetime.now(UTC), actor, action, str(subject), kept))
+        self._audit.append(AuditEntry(datetime.now(UTC), actor, action, str(subject), kept, namespace))
 
     async def skills(self) -> Sequence[Skill]:
         return [kept.skill for kept in self._kept.values()]
@@ -147,7 +171,9 @@ class MemoryTaxonomy:
 
     def _entry(self, skill_id: str) -> SkillEntry:
         kept = self._kept[skill_id]
-        return SkillEntry(kept.skill, self.count_tools(skill_id), kept.created_at, kept.updated_at)
+        return SkillEntry(
+            kept.skill, self.count_tools(skill_id, self.namespaces), kept.created_at, kept.updated_at
+        )
 
 
 @dataclass
@@ -164,8 +190,16 @@ class MemorySkillVectors:
         self._dirty = dirty
         self._list_skills = skills
         self._counted: dict[int, dict[int, Counted]] = {}
-        self.sums: dict[int, dict[str, Centroid]] = {}
-        self._skills: dict[int, dict[str, _Skill]] = {}
+        self.sums: dict[int, dict[SkillKey, Centroid]] = {}
+        self._skills: dict[int, dict[SkillKey, _Skill]] = {}
+
+    def members(self, index_version: int, skill_id: str, namespaces: Namespaces) -> int:
+        """Return the number of items of a skill in these namespaces."""
+        return sum(
+            centroid.members
+            for key, centroid in self.sums.get(index_version, {}).items()
+            if key.skill_id == skill_id and seen_in(namespaces, key.namespace)
+        )
 
     async def recall(self, index_version: int, text_hashes: Mapping[int, str]) -> Mapping[int, Vector]:
         counted = self._counted.get(index_version, {})
@@ -181,7 +215,7 @@ class MemorySkillVectors:
         before = [stored.pop(id_) for id_ in held if id_ in stored]
         now = [item for item in counted if item.item_id in held]
         stored.update((item.item_id, item) for item in now)
-        await self._move(index_version, differences(sum_by_skill(before), sum_by_skill(now)))
+        await self._move(index_version, differences(sum_by_namespace(before), sum_by_namespace(now)))
 
     async def has_counted(self, index_version: int) -> bool:
         return bool(self._counted.get(index_version))
@@ -190,23 +224,28 @@ class MemorySkillVectors:
         rows = await self._rows(index_version)
         sums = self.sums.get(index_version, {})
         waiting = sorted(
-            (row.point_version, id_)
-            for id_, row in rows.items()
-            if row.point_version < row.version and (not only or id_ in only)
+            (row.point_version, key)
+            for key, row in rows.items()
+            if row.point_version < row.version and (not only or key.skill_id in only)
         )
         return [
-            SkillState(rows[id_].skill, sums.get(id_, Centroid.nothing()), rows[id_].version)
-            for _, id_ in waiting[:limit]
+            SkillState(rows[key].skill, sums.get(key, Centroid.nothing()), rows[key].version, key.namespace)
+            for _, key in waiting[:limit]
         ]
 
-    async def mark_indexed(self, index_version: int, versions: Mapping[str, int]) -> None:
+    async def mark_indexed(self, index_version: int, states: Sequence[SkillState]) -> None:
         rows = await self._rows(index_version)
-        for id_, version in versions.items():
-            rows[id_].point_version = max(rows[id_].point_version, version)
+        for state in states:
+            row = rows[SkillKey(state.skill.id, state.namespace)]
+            row.point_version = max(row.point_version, state.version)
 
-    async def written(self, index_version: int) -> Mapping[int, tuple[int, int]]:
+    async def written(self, index_version: int, namespace: str | None = None) -> Mapping[int, tuple[int, int]]:
         rows = await self._rows(index_version)
-        return {row.skill.point_id: (row.point_version, row.version) for row in rows.values()}
+        return {
+            skill_point_id(*key): (row.point_version, row.version)
+            for key, row in rows.items()
+            if namespace in (None, key.namespace)
+        }
 
     async def all_behind(self, index_version: int) -> None:
         for row in (await self._rows(index_version)).values():
@@ -221,27 +260,30 @@ class MemorySkillVectors:
             if not only or not item.weights.keys().isdisjoint(only)
         ]
         rows = await self._rows(index_version)
-        skill_ids = set(only) or set(rows)
-        exact = {skill: centroid for skill, centroid in sum_by_skill(items).items() if skill in skill_ids}
         sums = self.sums.get(index_version, {})
-        kept = {skill: sums.get(skill, Centroid.nothing()) for skill in skill_ids}
+        kept = {key: sums.get(key, Centroid.nothing()) for key in rows if not only or key.skill_id in only}
+        exact = {key: centroid for key, centroid in sum_by_namespace(items).items() if key in kept}
         on_progress(Progress("add up", len(items)))
         await self._move(index_version, differences(kept, exact))
         return rebuilt(kept, exact, len(items))
 
-    async def _move(self, index_version: int, moves: Mapping[str, Centroid]) -> None:
+    async def _move(self, index_version: int, moves: Mapping[SkillKey, Centroid]) -> None:
         rows = await self._rows(index_version)
         sums = self.sums.setdefault(index_version, {})
-        for skill, move in moves.items():
-            sums[skill] = sums.get(skill, Centroid.nothing()) + move
-            rows[skill].version = self._dirty.next_version()
+        for key, move in moves.items():
+            sums[key] = sums.get(key, Centroid.nothing()) + move
+            skill, version = rows[SkillKey(key.skill_id, DEFAULT_NAMESPACE)].skill, self._dirty.next_version()
+            rows.setdefault(key, _Skill(skill, version)).version = version
 
-    async def _rows(self, index_version: int) -> dict[str, _Skill]:
+    async def _rows(self, index_version: int) -> dict[SkillKey, _Skill]:
+        """Return the current rows: each skill has one in the default namespace, and where it has, or had, items."""
         rows = self._skills.setdefault(index_version, {})
         for skill in await self._list_skills():
-            if skill.id not in rows or rows[skill.id].skill != skill:
-                written = rows[skill.id].point_version if skill.id in rows else 0
-                rows[skill.id] = _Skill(skill, self._dirty.next_version(), written)
+            places = {key for key in rows if key.skill_id == skill.id} | {SkillKey(skill.id, DEFAULT_NAMESPACE)}
+            for key in sorted(places):
+                if key not in rows or rows[key].skill != skill:
+                    written = rows[key].point_version if key in rows else 0
+                    rows[key] = _Skill(skill, self._dirty.next_version(), written)
         return rows
 
 
@@ -256,13 +298,21 @@ class MemorySuggestions:
         self._catalog = catalog
         self._taxonomy = taxonomy
         self._ids = count(1)
-        self._by_key: dict[str, _Suggested] = {}
+        # By key and namespace.
+        self._by_key: dict[tuple[str, str], _Suggested] = {}
+        self.namespaces: Namespaces = None
         catalog.detach_suggestions = self._remove_from_all
+
+    def within(self, namespaces: Namespaces) -> "MemorySuggestions":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
     ) -> Sequence[Suggestion]:
-        ids = sorted(entry.suggestion.id for entry in self._by_key.values() if entry.suggestion.id > after)
+        seen = [entry.suggestion for entry in self._by_key.values() if self._is_seen(entry)]
+        ids = sorted(suggestion.id for suggestion in seen if suggestion.id > after)
         suggestions = [await self.find(id_) for id_ in ids]
         listed = [
             suggestion
@@ -315,14 +365,15 @@ class MemorySuggestions:
             if suggestion.skill_id is not None
         ]
 
-    def ask(self, item_id: int, key: str, suggested: SuggestedSkill) -> Suggestion:
+    def ask(self, item: StoredItem, key: str, suggested: SuggestedSkill) -> Suggestion:
         """Add the item to the pending suggestion of this key; return a decided one unchanged."""
-        entry = self._by_key.get(key)
+        entry = self._by_key.get((key, item.namespace))
         if entry is None:
-            new = Suggestion(next(self._ids), suggested, SuggestionState.PENDING, 0, datetime.now(UTC))
-            entry = self._by_key[key] = _Suggested(new)
+            now, state = datetime.now(UTC), SuggestionState.PENDING
+            new = Suggestion(next(self._ids), suggested, state, 0, now, namespace=item.namespace)
+            entry = self._by_key[key, item.namespace] = _Suggested(new)
         if entry.suggestion.state is SuggestionState.PENDING:
-            entry.items.add(item_id)
+            entry.items.add(item.id)
         return entry.suggestion
 
     def detach_suggestions(self, item_id: int) -> None:
@@ -335,9 +386,12 @@ class MemorySuggestions:
         for suggested in self._by_key.values():
             suggested.items.discard(item_id)
 
+    def _is_seen(self, suggested: _Suggested) -> bool:
+        return seen_in(self.namespaces, suggested.suggestion.namespace)
+
     def _find(self, suggestion_id: int) -> _Suggested:
         for suggested in self._by_key.values():
-            if suggested.suggestion.id == suggestion_id:
+            if suggested.suggestion.id == suggestion_id and self._is_seen(suggested):
                 return suggested
         raise unknown_suggestion(suggestion_id)
 
@@ -363,7 +417,7 @@ class MemorySuggestions:
             "asked_by": len(self._active_items(suggested)),
             "skill_id": skill_id,
         }
-        self._taxonomy.write_audit(actor, audit_action(state), before.id, details)
+        self._taxonomy.write_audit(actor, audit_action(state), before.id, details, before.namespace)
 
 
 class MemoryAssignments:
@@ -371,6 +425,12 @@ class MemoryAssignments:
         self._catalog = catalog
         self._taxonomy = taxonomy
         self._suggestions = suggestions
+        self.namespaces: Namespaces = None
+
+    def within(self, namespaces: Namespaces) -> "MemoryAssignments":
+        view = copy(self)
+        view.namespaces = namespaces
+        return view
 
     async def of(self, item_id: int) -> tuple[Assignment, ...]:
         return self._stored(item_id).assignments
@@ -379,8 +439,8 @@ class MemoryAssignments:
         taken = {}
         for result in classified:
             stored = self._catalog.stored(result.item_id)
-            if stored and stored.needs_skills and stored.version == result.version:
-                now = self._put(stored, self._resolved(stored.id, result.classification))
+            if stored and self._matches(stored, result):
+                now = self._put(stored, self._resolved(stored, result.classification))
                 taken[now.id] = (now.version, now.assignments)
         return taken
 
@@ -392,16 +452,16 @@ class MemoryAssignments:
         self._suggestions.detach_suggestions(item_id)
         now = self._put(before, _in_order(assignments))
         details = moved(before.assignments, assignments)
-        self._taxonomy.write_audit(actor, "item.assign", item_id, details)
+        self._taxonomy.write_audit(actor, "item.assign", item_id, details, before.namespace)
         return now.assignments
 
     async def release(self, item_id: int, by: str) -> None:
         actor = valid_actor(by)
-        self._stored(item_id)
+        stored = self._stored(item_id)
         if item_id in self._catalog.by_hand:
             self._catalog.by_hand.discard(item_id)
             self._catalog.classify_again([item_id])
-            self._taxonomy.write_audit(actor, "item.release", item_id, {})
+            self._taxonomy.write_audit(actor, "item.release", item_id, {}, stored.namespace)
 
     async def reclassify(
         self, after: int, limit: int, *, skill_id: str | None = None, source: AssignedBy | None = None
@@ -412,21 +472,28 @@ class MemoryAssignments:
         ids = [
             item.id
             for item in await self._catalog.items(later)
-            if item.id not in self._catalog.by_hand and _matches(item, skill_id, source)
+            if seen_in(self.namespaces, item.namespace)
+            and item.id not in self._catalog.by_hand
+            and _is_assigned(item, skill_id, source)
         ]
         return self._catalog.classify_again(ids[:limit])
 
     def _stored(self, item_id: int) -> StoredItem:
         stored = self._catalog.stored(item_id)
-        if stored is None:
+        if stored is None or not seen_in(self.namespaces, stored.namespace):
             raise unknown_item(item_id)
         return stored
 
-    def _resolved(self, item_id: int, classification: Classification) -> tuple[Assignment, ...]:
-        grants: list[tuple[SuggestedSkill, str | None]] = [*self._suggestions.granted(item_id)]
-        self._suggestions.detach_suggestions(item_id)
+    def _matches(self, stored: StoredItem, result: Classified) -> bool:
+        """Return whether the item is as it was when it was classified."""
+        is_same = (stored.version, stored.namespace) == (result.version, result.namespace)
+        return stored.needs_skills and is_same and seen_in(self.namespaces, stored.namespace)
+
+    def _resolved(self, stored: StoredItem, classification: Classification) -> tuple[Assignment, ...]:
+        grants: list[tuple[SuggestedSkill, str | None]] = [*self._suggestions.granted(stored.id)]
+        self._suggestions.detach_suggestions(stored.id)
         if requested := stored_suggestion(classification.suggestion):
-            grants.append((requested[1], self._suggestions.ask(item_id, *requested).skill_id))
+            grants.append((requested[1], self._suggestions.ask(stored, *requested).skill_id))
         assignments = by_classifier(classification.assignments, self._taxonomy.active())
         for suggested, skill_id in grants:
             if skill_id in self._taxonomy.active():
@@ -441,7 +508,7 @@ class MemoryAssignments:
         return same
 
 
-def _matches(item: StoredItem, skill_id: str | None, source: AssignedBy | None) -> bool:
+def _is_assigned(item: StoredItem, skill_id: str | None, source: AssignedBy | None) -> bool:
     if skill_id is None and source is None:
         return True
     return any(

@@ -5,6 +5,7 @@ sum of fifty million items, and subtracting an item leaves no remainder."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,14 @@ from toolscript.core.taxonomy import Skill, skill_point_id
 UNIT = 1 << 24
 
 Whole = NDArray[np.int64]
+Key = TypeVar("Key", str, "SkillKey")
+
+
+class SkillKey(NamedTuple):
+    """A skill in a namespace: each has a centroid of its own."""
+
+    skill_id: str
+    namespace: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,19 @@ def sum_by_skill(counted: Iterable[Counted], to: Mapping[str, Centroid] | None =
     return sums
 
 
-def differences(before: Mapping[str, Centroid], after: Mapping[str, Centroid]) -> dict[str, Centroid]:
+def sum_by_namespace(
+    counted: Iterable[Counted], to: Mapping[SkillKey, Centroid] | None = None
+) -> dict[SkillKey, Centroid]:
+    """Return the sum of each skill in each namespace, added to the sums in `to`."""
+    sums = dict(to or {})
+    for item in counted:
+        for skill, weight in item.weights.items():
+            key = SkillKey(skill, item.namespace)
+            sums[key] = sums.get(key, Centroid.nothing()) + Centroid.of(item.vector, weight)
+    return sums
+
+
+def differences(before: Mapping[Key, Centroid], after: Mapping[Key, Centroid]) -> dict[Key, Centroid]:
     """Return, for each sum that differs, the value to add to `before` to get `after`."""
     nothing = Centroid.nothing()
     skills = before.keys() | after.keys()
@@ -96,7 +117,10 @@ class SkillState:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The result of an exact recount: the wrong skills, the largest drift of a vector, the largest miscount."""
+    """The result of an exact recount: the wrong skills, the largest drift of a vector, the largest miscount.
+
+    `skills` is the number of centroids: a skill has one in each namespace.
+    """
 
     skills: int
     items: int
@@ -105,13 +129,14 @@ class Rebuilt:
     largest_miscount: int
 
 
-def rebuilt(kept: Mapping[str, Centroid], exact: Mapping[str, Centroid], items: int) -> Rebuilt:
+def rebuilt(kept: Mapping[SkillKey, Centroid], exact: Mapping[SkillKey, Centroid], items: int) -> Rebuilt:
     """Compare the stored sums with the exact ones."""
     moves, nothing = differences(kept, exact), Centroid.nothing()
     drifts = [_drift(kept.get(skill, nothing), exact.get(skill, nothing)) for skill in moves]
     miscounts = [abs(move.members) for move in moves.values()]
     skills = len(kept.keys() | exact.keys())
-    return Rebuilt(skills, items, tuple(sorted(moves)), max(drifts, default=0.0), max(miscounts, default=0))
+    mended = tuple(sorted({key.skill_id for key in moves}))
+    return Rebuilt(skills, items, mended, max(drifts, default=0.0), max(miscounts, default=0))
 
 
 def _drift(kept: Centroid, exact: Centroid) -> float:

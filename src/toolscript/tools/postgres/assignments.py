@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from psycopg.rows import class_row
 
 from toolscript.core.items import AssignedBy, Assignment
+from toolscript.core.namespaces import Namespaces, seen_in
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.taxonomy import Classified, SuggestedSkill, SuggestionState
 from toolscript.tools.model.skills import (
@@ -28,24 +29,32 @@ from toolscript.tools.postgres.sql import (
     write_assignments,
     write_audit,
 )
+from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 
 # Existing rows are not touched: the statement after this one locks them.
 _SUGGEST = """
-INSERT INTO mcp.skill_suggestions (key, suggested_name, suggested_description)
-SELECT * FROM unnest(%(keys)s::text[], %(names)s::text[], %(descriptions)s::text[]) AS new (key, name, description)
-ORDER BY key
-ON CONFLICT (key) DO NOTHING RETURNING id
+INSERT INTO mcp.skill_suggestions (namespace, key, suggested_name, suggested_description)
+SELECT *
+FROM unnest(%(namespaces)s::text[], %(keys)s::text[], %(names)s::text[], %(descriptions)s::text[])
+     AS new (namespace, key, name, description)
+ORDER BY key, namespace
+ON CONFLICT (namespace, key) DO NOTHING RETURNING id
 """
 
 _HOLD_SUGGESTIONS = """
-SELECT id, key, status, skill_id FROM mcp.skill_suggestions WHERE key = ANY(%s) ORDER BY key FOR UPDATE
+SELECT id, suggestions.namespace, suggestions.key, status, skill_id
+FROM mcp.skill_suggestions suggestions
+JOIN unnest(%(namespaces)s::text[], %(keys)s::text[]) AS wanted (namespace, key)
+  ON suggestions.namespace = wanted.namespace AND suggestions.key = wanted.key
+ORDER BY suggestions.key, suggestions.namespace FOR UPDATE OF suggestions
 """
 
 _FORGET_SUGGESTIONS = "DELETE FROM mcp.skill_suggestions WHERE id = ANY(%s)"
 
 _HOLD_ITEMS = """
-SELECT id, version FROM mcp.items WHERE id = ANY(%s) AND is_active AND needs_skills AND NOT skills_by_hand
-ORDER BY source, key FOR NO KEY UPDATE
+SELECT id, version, namespace FROM mcp.items
+WHERE id = ANY(%s) AND is_active AND needs_skills AND NOT skills_by_hand
+ORDER BY source, key, id FOR NO KEY UPDATE
 """
 
 # Suggestions of these items that a person accepted; the items have not changed since.
@@ -57,30 +66,34 @@ WHERE tool_id = ANY(%s) AND skill_id IS NOT NULL ORDER BY tool_id, suggestions.k
 
 _CLASSIFIED = "UPDATE mcp.items SET needs_skills = false WHERE id = ANY(%s)"
 
+_SuggestionKey = tuple[str, str]  # namespace and key
 Recorded = dict[int, tuple[int, tuple[Assignment, ...]]]
 
 AT_ONCE = 5_000
-_HOLD_ONE = "SELECT skills_by_hand FROM mcp.items WHERE id = %s AND is_active FOR NO KEY UPDATE"
+_HOLD_ONE = f"""
+SELECT skills_by_hand, namespace FROM mcp.items WHERE id = %(id)s AND is_active AND {SEEN} FOR NO KEY UPDATE
+"""  # noqa: S608 - built from constants only
 _BY_HAND = "UPDATE mcp.items SET skills_by_hand = true, needs_skills = false WHERE id = %s"
 _RELEASE = "UPDATE mcp.items SET skills_by_hand = false WHERE id = %s"
 
 # Eligible items only: a page with nothing but items decided by hand would look like the end.
-_NEXT = """
-SELECT id FROM mcp.items WHERE id > %(after)s AND is_active AND NOT skills_by_hand ORDER BY id LIMIT %(limit)s
-"""
+_ELIGIBLE = "is_active AND NOT skills_by_hand"
+_NEXT = f"mcp.items WHERE id > %(after)s AND {_ELIGIBLE}"
 
-# Read in order of the index that has the tool first, or the skill and then the tool.
-_NEXT_ASSIGNED = """
-SELECT DISTINCT tool_id FROM mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = tool_id
-WHERE tool_id > %(after)s AND is_active AND NOT skills_by_hand
+# Read in order of the index that has the skill first and then the item.
+_NEXT_IN_SKILL = f"""
+mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = tool_id
+WHERE skill_id = %(skill)s AND tool_id > %(after)s AND {_ELIGIBLE}
 """
-_IN_SKILL = " AND skill_id = %(skill)s"
-_OF_SOURCE = " AND assigned.source = %(source)s"
-_IN_ORDER = " ORDER BY tool_id LIMIT %(limit)s"
+_ASSIGNED_BY = """
+ AND EXISTS (SELECT FROM mcp.tool_skill_assignments assigned
+             WHERE assigned.tool_id = items.id AND assigned.source = %(source)s)
+"""
+_ASSIGNED_IN_SKILL_BY = " AND assigned.source = %(source)s"
 
 _HOLD = """
 SELECT id FROM mcp.items WHERE id = ANY(%s) AND is_active AND NOT skills_by_hand
-ORDER BY source, key FOR NO KEY UPDATE
+ORDER BY source, key, id FOR NO KEY UPDATE
 """
 
 _NEEDS_SKILLS = """
@@ -94,6 +107,7 @@ class _SuggestionRow:
     """A suggestion, read while its row is locked."""
 
     id: int
+    namespace: str
     key: str
     status: str
     skill_id: str | None
@@ -107,7 +121,9 @@ async def record(conn: Connection, classified: Sequence[Classified]) -> Recorded
     """Store results, in a transaction with SHARE_GENERATIONS. Of two results for one item the first counts."""
     by_item = {result.item_id: result for result in reversed(classified)}
     suggested = {
-        id_: row for id_, result in by_item.items() if (row := stored_suggestion(result.classification.suggestion))
+        id_: ((result.namespace, row[0]), row[1])
+        for id_, result in by_item.items()
+        if (row := stored_suggestion(result.classification.suggestion))
     }
     new, rows = await _hold_suggestions(conn, dict(suggested.values()))
     granted = await _granted(conn, by_item)
@@ -149,28 +165,33 @@ async def _granted(
 
 
 async def _hold_suggestions(
-    conn: Connection, by_key: Mapping[str, SuggestedSkill]
-) -> tuple[set[int], dict[str, _SuggestionRow]]:
-    """Lock the suggestions; return the ids of new ones, and all by key."""
+    conn: Connection, by_key: Mapping[_SuggestionKey, SuggestedSkill]
+) -> tuple[set[int], dict[_SuggestionKey, _SuggestionRow]]:
+    """Lock the suggestions; return the ids of new ones, and all by namespace and key."""
     if not by_key:
         return set(), {}
     values = {
-        "keys": list(by_key),
+        "namespaces": [namespace for namespace, _ in by_key],
+        "keys": [key for _, key in by_key],
         "names": [skill.name for skill in by_key.values()],
         "descriptions": [skill.description for skill in by_key.values()],
     }
     new = await (await conn.execute(_SUGGEST, values)).fetchall()
     async with conn.cursor(row_factory=class_row(_SuggestionRow)) as cursor:
-        await cursor.execute(_HOLD_SUGGESTIONS, (list(by_key),))
+        await cursor.execute(_HOLD_SUGGESTIONS, values)
         rows = await cursor.fetchall()
-    return {int(str(row[0])) for row in new}, {row.key: row for row in rows}
+    return {int(str(row[0])) for row in new}, {(row.namespace, row.key): row for row in rows}
 
 
 async def _hold_items(conn: Connection, by_item: Mapping[int, Classified]) -> dict[int, int]:
     """Lock the items; return the versions of those that have not changed since they were classified."""
     rows = await (await conn.execute(_HOLD_ITEMS, (list(by_item),))).fetchall()
-    versions = {int(str(row[0])): int(str(row[1])) for row in rows}
-    return {id_: version for id_, version in versions.items() if version == by_item[id_].version}
+    current = {int(str(row[0])): (int(str(row[1])), row[2]) for row in rows}
+    return {
+        id_: version
+        for id_, (version, namespace) in current.items()
+        if (version, namespace) == (by_item[id_].version, by_item[id_].namespace)
+    }
 
 
 async def _write(
@@ -184,61 +205,77 @@ async def _write(
 
 
 class PostgresAssignments:
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, namespaces: Namespaces = None) -> None:
         self._pool = pool
+        self._namespaces = namespaces
+
+    def within(self, namespaces: Namespaces) -> "PostgresAssignments":
+        return PostgresAssignments(self._pool, namespaces)
 
     async def of(self, item_id: int) -> tuple[Assignment, ...]:
         async with connection(self._pool) as conn:
-            by_item = await assigned(conn, [item_id])
+            by_item = await assigned(conn, [item_id], self._namespaces)
         if item_id not in by_item:
             raise unknown_item(item_id)
         return by_item[item_id]
 
     async def record(self, classified: Sequence[Classified]) -> Mapping[int, tuple[int, tuple[Assignment, ...]]]:
-        if not classified:
+        seen = [result for result in classified if seen_in(self._namespaces, result.namespace)]
+        if not seen:
             return {}
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            return await record(conn, classified)
+            return await record(conn, seen)
 
     async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: str) -> tuple[Assignment, ...]:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
             after = by_hand(skill_ids, await hold_active_skills(conn, skill_ids), actor)
-            await _hold_one(conn, item_id)
+            _, namespace = await self._hold(conn, item_id)
             before = (await assigned(conn, [item_id]))[item_id]
             await conn.execute(_BY_HAND, (item_id,))
             await detach_suggestions(conn, [item_id])
             if not are_same(before, after):
                 await write_assignments(conn, {item_id: after})
-            await write_audit(conn, actor, "item.assign", item_id, moved(before, after))
+            await write_audit(conn, actor, "item.assign", item_id, moved(before, after), namespace)
             return (await assigned(conn, [item_id]))[item_id]
 
     async def release(self, item_id: int, by: str) -> None:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            if await _hold_one(conn, item_id):
+            is_by_hand, namespace = await self._hold(conn, item_id)
+            if is_by_hand:
                 await conn.execute(_RELEASE, (item_id,))
                 await _require_classification(conn, [item_id])
-                await write_audit(conn, actor, "item.release", item_id, {})
+                await write_audit(conn, actor, "item.release", item_id, {}, namespace)
 
     async def reclassify(
         self, after: int, limit: int, *, skill_id: str | None = None, source: AssignedBy | None = None
     ) -> Sequence[int]:
         """Skip a page if people decided about all its items meanwhile, so that an empty result means the end."""
-        values = {"after": after, "limit": limit, "skill": skill_id, "source": source}
+        query = _next(self._namespaces, skill_id, source)
+        seen = seen_of(self._namespaces)
+        values = {"after": after, "limit": limit, "skill": skill_id, "source": source, "seen": seen}
         while True:
             async with transaction(self._pool) as conn:
                 await conn.execute(SHARE_GENERATIONS)
                 if skill_id is not None:
                     await find_skill(conn, skill_id)
-                page = _ids(await (await conn.execute(_next(skill_id, source), values)).fetchall())
+                page = _ids(await (await conn.execute(query, values)).fetchall())
                 marked = await classify_again(conn, page)
             if marked or not page:
                 return sorted(marked)
             values["after"] = page[-1]
+
+    async def _hold(self, conn: Connection, item_id: int) -> tuple[bool, str]:
+        """Lock the item; return whether a person decided about it, and its namespace."""
+        values = {"id": item_id, "seen": seen_of(self._namespaces)}
+        row = await (await conn.execute(_HOLD_ONE, values)).fetchone()
+        if row is None:
+            raise unknown_item(item_id)
+        return bool(row[0]), str(row[1])
 
 
 async def classify_again(conn: Connection, ids: Collection[int]) -> Sequence[int]:
@@ -257,18 +294,11 @@ async def _require_classification(conn: Connection, ids: Sequence[int]) -> None:
     await mark_changed(conn, [(row[0], row[1]) for row in rows])
 
 
-async def _hold_one(conn: Connection, item_id: int) -> bool:
-    """Lock the item; return whether a person decided about it."""
-    row = await (await conn.execute(_HOLD_ONE, (item_id,))).fetchone()
-    if row is None:
-        raise unknown_item(item_id)
-    return bool(row[0])
-
-
-def _next(skill_id: str | None, source: AssignedBy | None) -> str:
-    if skill_id is None and source is None:
-        return _NEXT
-    return _NEXT_ASSIGNED + _IN_SKILL * (skill_id is not None) + _OF_SOURCE * (source is not None) + _IN_ORDER
+def _next(namespaces: Namespaces, skill_id: str | None, source: AssignedBy | None) -> str:
+    if skill_id is None:
+        return page_of(namespaces, _NEXT + _ASSIGNED_BY * (source is not None))
+    rows = _NEXT_IN_SKILL + _ASSIGNED_IN_SKILL_BY * (source is not None)
+    return page_of(namespaces, rows, key="tool_id", namespace="assigned.namespace")
 
 
 def _ids(rows: Sequence[Sequence[object]]) -> list[int]:

@@ -7,6 +7,7 @@ from typing import Any
 from psycopg.rows import class_row, dict_row
 
 from toolscript.core.items import Item, ItemKind, JsonObject, Schemas, StoredItem, StoreReport
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, valid_namespace
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.retrieval.model import PointVersion
 from toolscript.tools.model.catalog import ChangeState
@@ -14,6 +15,7 @@ from toolscript.tools.postgres.sql import (
     ASSIGNED,
     SHARE_GENERATIONS,
     Changed,
+    SourceKey,
     add_to_source,
     assignments_of,
     detach_all_suggestions,
@@ -28,11 +30,14 @@ from toolscript.tools.postgres.sql import (
 # A removed item has no current fingerprint: when it comes back, it counts as changed.
 _KNOWN = """
 SELECT id, key, CASE WHEN is_active THEN fingerprint ELSE '' END
-FROM mcp.items WHERE source = %s AND key = ANY(%s)
+FROM mcp.items WHERE namespace = %s AND source = %s AND key = ANY(%s)
 """
 
 # The current definitions.
-_HOLD = "SELECT * FROM mcp.items WHERE source = %s AND key = ANY(%s) ORDER BY source, key FOR NO KEY UPDATE"
+_HOLD = """
+SELECT * FROM mcp.items WHERE namespace = %s AND source = %s AND key = ANY(%s)
+ORDER BY source, key FOR NO KEY UPDATE
+"""
 
 # Unchanged items take neither a lock nor an id: they are filtered before the upsert and again within it.
 _STORE = """
@@ -44,13 +49,14 @@ WITH incoming AS (
     AS incoming (key, kind, server, name, description, server_description, input_schema, output_schema,
                  annotations, fingerprint)
 )
-INSERT INTO mcp.items AS stored (source, key, kind, server, name, description, server_description, input_schema,
-                                 output_schema, annotations, fingerprint, version)
-SELECT %(source)s, incoming.*, nextval('mcp.item_version')
-FROM incoming LEFT JOIN mcp.items known ON known.source = %(source)s AND known.key = incoming.key
+INSERT INTO mcp.items AS stored (namespace, source, key, kind, server, name, description, server_description,
+                                 input_schema, output_schema, annotations, fingerprint, version)
+SELECT %(namespace)s, %(source)s, incoming.*, nextval('mcp.item_version')
+FROM incoming LEFT JOIN mcp.items known
+  ON known.namespace = %(namespace)s AND known.source = %(source)s AND known.key = incoming.key
 WHERE known.fingerprint IS DISTINCT FROM incoming.fingerprint OR NOT known.is_active
 ORDER BY incoming.key
-ON CONFLICT (source, key) DO UPDATE SET
+ON CONFLICT (namespace, source, key) DO UPDATE SET
     kind = excluded.kind, server = excluded.server, name = excluded.name, description = excluded.description,
     server_description = excluded.server_description, input_schema = excluded.input_schema,
     output_schema = excluded.output_schema, annotations = excluded.annotations,
@@ -79,7 +85,8 @@ FROM gone WHERE items.id = gone.id RETURNING items.id, items.version
 
 _DELETE_LONG_REMOVED = """
 DELETE FROM mcp.items WHERE id IN (
-    SELECT id FROM mcp.items WHERE source = %s AND NOT is_active AND updated_at < now() - interval '90 days'
+    SELECT id FROM mcp.items
+    WHERE namespace = %s AND source = %s AND NOT is_active AND updated_at < now() - interval '90 days'
       AND NOT skills_by_hand
       AND NOT EXISTS (SELECT FROM mcp.item_changes WHERE item_id = items.id AND state = 'rejected')
     ORDER BY source, key LIMIT 1000 FOR UPDATE SKIP LOCKED
@@ -89,20 +96,21 @@ DELETE FROM mcp.items WHERE id IN (
 _REMOVE_OTHERS = f"""
 WITH gone AS (
     SELECT id FROM mcp.items
-    WHERE source = %s AND is_active AND NOT EXISTS (SELECT FROM kept WHERE kept.key = items.key)
+    WHERE namespace = %s AND source = %s AND is_active
+      AND NOT EXISTS (SELECT FROM kept WHERE kept.key = items.key)
     ORDER BY source, key FOR NO KEY UPDATE
 )
 {RETIRE}"""  # noqa: S608 - built from constants only
 
 _REMOVE = f"""
 WITH gone AS (
-    SELECT id FROM mcp.items WHERE source = %s AND is_active AND key = ANY(%s)
+    SELECT id FROM mcp.items WHERE namespace = %s AND source = %s AND is_active AND key = ANY(%s)
     ORDER BY source, key FOR NO KEY UPDATE
 )
 {RETIRE}"""  # noqa: S608 - built from constants only
 
 _ITEMS = f"""
-SELECT id, version, is_active, key, kind, server, name, description, server_description,
+SELECT id, version, is_active, namespace, key, kind, server, name, description, server_description,
        input_schema, output_schema, annotations, needs_skills, {ASSIGNED} AS assigned
 FROM mcp.items WHERE id = ANY(%s) ORDER BY id
 """  # noqa: S608 - built from constants only
@@ -113,34 +121,44 @@ _SCHEMAS = "SELECT id, input_schema, output_schema, annotations FROM mcp.items W
 class PostgresCatalog:
     """With `hold_changes`, a change of a known item waits for a person."""
 
-    def __init__(self, pool: Pool, *, hold_changes: bool = False) -> None:
+    def __init__(self, pool: Pool, *, hold_changes: bool = False, namespace: str = DEFAULT_NAMESPACE) -> None:
         self._pool = pool
         self._hold_changes = hold_changes
+        self._namespace = valid_namespace(namespace)
+
+    def of(self, namespace: str) -> "PostgresCatalog":
+        return PostgresCatalog(self._pool, hold_changes=self._hold_changes, namespace=namespace)
 
     async def store(self, source: str, items: Sequence[Item]) -> StoreReport:
         if not items:
             return StoreReport()
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            await own_source(conn, source)
-            known = await _known(conn, source, items)
-            changed = await _hold_differing(conn, source, items, known)
-            held_back, held = await self._record_changes(conn, source, items, known, changed)
+            own = await self._own(conn, source)
+            known = await _known(conn, own, items)
+            changed = await _hold_differing(conn, own, items, known)
+            held_back, held = await self._record_changes(conn, own, items, known, changed)
             stored = [item for item in items if item.key not in known]
             stored += [change.new for change in changed if change.item_id not in held_back]
-            rows = await _store(conn, source, stored)
+            rows = await _store(conn, own, stored)
             await detach_all_suggestions(
                 conn, [change.item_id for change in changed if change.item_id not in held_back]
             )
             await mark_changed(conn, rows)
             added = len({row[0] for row in rows} - {change.item_id for change in changed if change.was_there})
-            await taken_from_source(conn, source, added)
+            await taken_from_source(conn, own, added)
         return StoreReport(added, len(rows) - added, len(items) - len(rows) - held, held)
+
+    async def _own(self, conn: Connection, source: str) -> SourceKey:
+        """Begin a change of the definitions of a source."""
+        own = SourceKey(self._namespace, source)
+        await own_source(conn, own)
+        return own
 
     async def _record_changes(
         self,
         conn: Connection,
-        source: str,
+        source: SourceKey,
         items: Sequence[Item],
         known: Mapping[str, tuple[int, str]],
         changed: Sequence[Changed],
@@ -159,25 +177,25 @@ class PostgresCatalog:
     async def keep_only(self, source: str, keys: Sequence[str]) -> int:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            await own_source(conn, source)
+            own = await self._own(conn, source)
             await conn.execute("CREATE TEMP TABLE kept (key text) ON COMMIT DROP")
             async with conn.cursor().copy("COPY kept FROM STDIN") as copy:
                 for key in keys:
                     await copy.write_row((key,))
             await conn.execute("ANALYZE kept")
-            rows = await (await conn.execute(_REMOVE_OTHERS, (source,))).fetchall()
+            rows = await (await conn.execute(_REMOVE_OTHERS, own)).fetchall()
             await retired(conn, rows)
-            await taken_from_source(conn, source, -len(rows))
-            await conn.execute(_DELETE_LONG_REMOVED, (source,))
+            await taken_from_source(conn, own, -len(rows))
+            await conn.execute(_DELETE_LONG_REMOVED, own)
         return len(rows)
 
     async def remove(self, source: str, keys: Sequence[str]) -> int:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            await own_source(conn, source)
-            rows = await (await conn.execute(_REMOVE, (source, list(keys)))).fetchall()
+            own = await self._own(conn, source)
+            rows = await (await conn.execute(_REMOVE, (*own, list(keys)))).fetchall()
             await retired(conn, rows)
-            await add_to_source(conn, source, -len(rows))
+            await add_to_source(conn, own, -len(rows))
         return len(rows)
 
     async def items(self, ids: Sequence[int]) -> Sequence[StoredItem]:
@@ -191,7 +209,7 @@ class PostgresCatalog:
         return {int(str(row[0])): Schemas(_object(row[1]), _object(row[2]), _object(row[3])) for row in rows}
 
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
-        query = "SELECT id, version FROM mcp.items WHERE id > %s AND is_active ORDER BY id LIMIT %s"
+        query = "SELECT id, version, namespace FROM mcp.items WHERE id > %s AND is_active ORDER BY id LIMIT %s"
         async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(PointVersion)) as cursor:
             await cursor.execute(query, (after, limit))
             return await cursor.fetchall()
@@ -224,20 +242,20 @@ async def replace_definition(conn: Connection, item_id: int, new: Item) -> tuple
     return id_, version
 
 
-async def _known(conn: Connection, source: str, items: Sequence[Item]) -> dict[str, tuple[int, str]]:
+async def _known(conn: Connection, source: SourceKey, items: Sequence[Item]) -> dict[str, tuple[int, str]]:
     """Return id and fingerprint of each known item, by key: unchanged items need not be sent."""
-    rows = await (await conn.execute(_KNOWN, (source, [item.key for item in items]))).fetchall()
+    rows = await (await conn.execute(_KNOWN, (*source, [item.key for item in items]))).fetchall()
     return {str(key): (int(str(id_)), str(fingerprint)) for id_, key, fingerprint in rows}
 
 
 async def _hold_differing(
-    conn: Connection, source: str, items: Sequence[Item], known: Mapping[str, tuple[int, str]]
+    conn: Connection, source: SourceKey, items: Sequence[Item], known: Mapping[str, tuple[int, str]]
 ) -> list[Changed]:
     differing = {item.key: item for item in items if item.key in known and item.fingerprint != known[item.key][1]}
     if not differing:
         return []
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_HOLD, (source, list(differing)))
+        await cursor.execute(_HOLD, (*source, list(differing)))
         rows = await cursor.fetchall()
     return [
         Changed(row["id"], row["fingerprint"], item_of_row(row), differing[row["key"]], row["is_active"])
@@ -245,7 +263,7 @@ async def _hold_differing(
     ]
 
 
-async def _store(conn: Connection, source: str, items: Sequence[Item]) -> list[tuple[object, object]]:
+async def _store(conn: Connection, source: SourceKey, items: Sequence[Item]) -> list[tuple[object, object]]:
     """Return the items that changed, with their new versions."""
     if not items:
         return []
@@ -253,9 +271,10 @@ async def _store(conn: Connection, source: str, items: Sequence[Item]) -> list[t
     return [(row[0], row[1]) for row in rows]
 
 
-def _columns(source: str, items: Sequence[Item]) -> dict[str, object]:
+def _columns(source: SourceKey, items: Sequence[Item]) -> dict[str, object]:
     return {
-        "source": source,
+        "namespace": source.namespace,
+        "source": source.name,
         "keys": [item.key for item in items],
         "kinds": [str(item.kind) for item in items],
         "servers": [item.server for item in items],
@@ -293,4 +312,12 @@ def item_of_row(row: dict[str, Any]) -> Item:
 
 def _stored(row: dict[str, Any]) -> StoredItem:
     assigned = assignments_of(row["assigned"])
-    return StoredItem(row["id"], row["version"], item_of_row(row), row["is_active"], assigned, row["needs_skills"])
+    return StoredItem(
+        row["id"],
+        row["version"],
+        item_of_row(row),
+        row["is_active"],
+        assigned,
+        row["needs_skills"],
+        row["namespace"],
+    )

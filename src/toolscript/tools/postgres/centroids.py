@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import Skill, skill_point_id
@@ -14,10 +15,11 @@ from toolscript.tools.model.centroids import (
     Centroid,
     Counted,
     Rebuilt,
+    SkillKey,
     SkillState,
     differences,
     rebuilt,
-    sum_by_skill,
+    sum_by_namespace,
 )
 
 PAGE = 5_000
@@ -39,45 +41,63 @@ ORDER BY dirty.item_id FOR UPDATE OF dirty
 """
 
 _COUNTED = """
-SELECT item_id, text_hash, vector, skill_ids, weights FROM mcp.counted_items
+SELECT item_id, text_hash, vector, skill_ids, weights, namespace FROM mcp.counted_items
 WHERE generation = %(generation)s AND item_id = ANY(%(ids)s)
 """
 
 # Lists of different lengths cannot be unnested side by side: each comes as one text.
 _COUNT = """
-INSERT INTO mcp.counted_items (generation, item_id, text_hash, vector, skill_ids, weights)
-SELECT %(generation)s, id, hash, vector, string_to_array(skills, ','), string_to_array(weights, ',')::integer[]
-FROM unnest(%(ids)s::bigint[], %(hashes)s::text[], %(vectors)b::bytea[], %(skills)s::text[], %(weights)s::text[])
-     AS counted (id, hash, vector, skills, weights)
+INSERT INTO mcp.counted_items (generation, item_id, text_hash, vector, skill_ids, weights, namespace)
+SELECT %(generation)s, id, hash, vector, string_to_array(skills, ','), string_to_array(weights, ',')::integer[],
+       namespace
+FROM unnest(%(ids)s::bigint[], %(hashes)s::text[], %(vectors)b::bytea[], %(skills)s::text[], %(weights)s::text[],
+            %(namespaces)s::text[])
+     AS counted (id, hash, vector, skills, weights, namespace)
 ON CONFLICT (generation, item_id) DO UPDATE SET text_hash = excluded.text_hash, vector = excluded.vector,
-    skill_ids = excluded.skill_ids, weights = excluded.weights
+    skill_ids = excluded.skill_ids, weights = excluded.weights, namespace = excluded.namespace
 """
 
 _DELETE_COUNTED = "DELETE FROM mcp.counted_items WHERE generation = %(generation)s AND item_id = ANY(%(ids)s)"
 
+# A change of a skill marks the rows that it has, so a new row waits for its end: its point could keep
+# the old text. Changes of skills lock no dirty items: to take this lock after those causes no deadlock.
+_HOLD_NEW = """
+SELECT FROM mcp.skill_categories WHERE id IN (
+    SELECT moved.skill_id FROM unnest(%(skills)s::text[], %(namespaces)s::text[]) AS moved (skill_id, namespace)
+    WHERE NOT EXISTS (SELECT FROM mcp.skill_vectors sums WHERE sums.generation = %(generation)s
+                      AND sums.namespace = moved.namespace AND sums.skill_id = moved.skill_id)
+) ORDER BY id FOR SHARE
+"""
+
 _SUMS = """
-SELECT skill_id, total, weight, members FROM mcp.skill_vectors
-WHERE generation = %(generation)s AND skill_id = ANY(%(skills)s) ORDER BY skill_id FOR UPDATE
+SELECT sums.skill_id, sums.namespace, total, weight, members
+FROM mcp.skill_vectors sums JOIN unnest(%(skills)s::text[], %(namespaces)s::text[]) AS moved (skill_id, namespace)
+  ON sums.skill_id = moved.skill_id AND sums.namespace = moved.namespace
+WHERE generation = %(generation)s ORDER BY sums.skill_id, sums.namespace FOR UPDATE OF sums
 """
 
 _MOVE = """
-INSERT INTO mcp.skill_vectors AS sums (generation, skill_id, total, weight, members)
+INSERT INTO mcp.skill_vectors AS sums (generation, skill_id, namespace, total, weight, members)
 SELECT %(generation)s, moved.*
-FROM unnest(%(skills)s::text[], %(totals)b::bytea[], %(weights)s::bigint[], %(members)s::bigint[]) AS moved
-ORDER BY 2
-ON CONFLICT (generation, skill_id) DO UPDATE SET total = excluded.total, weight = excluded.weight,
+FROM unnest(%(skills)s::text[], %(namespaces)s::text[], %(totals)b::bytea[], %(weights)s::bigint[],
+            %(members)s::bigint[]) AS moved
+ORDER BY 2, 3
+ON CONFLICT (generation, namespace, skill_id) DO UPDATE SET total = excluded.total, weight = excluded.weight,
     members = excluded.members, version = nextval('mcp.item_version')
 """
 
 _BEHIND = """
-SELECT skills.id, name, description, parent_domain, keywords, examples, is_active, total, weight, members, version
+SELECT skills.id, name, description, parent_domain, keywords, examples, is_active, total, weight, members, version,
+       namespace
 FROM mcp.skill_vectors sums JOIN mcp.skill_categories skills ON skills.id = sums.skill_id
 WHERE generation = %(generation)s AND point_version < version
   AND (cardinality(%(only)s::text[]) = 0 OR skill_id = ANY(%(only)s))
-ORDER BY point_version, skill_id LIMIT %(limit)s
+ORDER BY point_version, skill_id, namespace LIMIT %(limit)s
 """
 
-_LOCKED = "SELECT skill_id FROM mcp.skill_vectors WHERE generation = %(generation)s ORDER BY skill_id FOR UPDATE"
+_LOCKED = """
+SELECT FROM mcp.skill_vectors WHERE generation = %(generation)s ORDER BY skill_id, namespace FOR UPDATE
+"""
 
 # With a new version: a process that writes a skill right now may write it to a lost collection.
 _ALL_BEHIND = """
@@ -87,24 +107,33 @@ WHERE generation = %(generation)s
 
 _FOLLOWED = """
 WITH locked AS (
-    SELECT skill_id FROM mcp.skill_vectors
-    WHERE generation = %(generation)s AND skill_id = ANY(%(skills)s) ORDER BY skill_id FOR UPDATE
+    SELECT sums.skill_id, sums.namespace, written.version
+    FROM mcp.skill_vectors sums
+    JOIN unnest(%(skills)s::text[], %(namespaces)s::text[], %(versions)s::bigint[])
+         AS written (skill_id, namespace, version)
+      ON sums.skill_id = written.skill_id AND sums.namespace = written.namespace
+    WHERE generation = %(generation)s ORDER BY sums.skill_id, sums.namespace FOR UPDATE OF sums
 )
-UPDATE mcp.skill_vectors sums SET point_version = greatest(point_version, written.version)
-FROM locked JOIN unnest(%(skills)s::text[], %(versions)s::bigint[]) AS written (id, version)
-  ON written.id = locked.skill_id
-WHERE sums.generation = %(generation)s AND sums.skill_id = locked.skill_id
+UPDATE mcp.skill_vectors sums SET point_version = greatest(point_version, locked.version)
+FROM locked
+WHERE generation = %(generation)s AND sums.skill_id = locked.skill_id AND sums.namespace = locked.namespace
 """
+
+_WRITTEN = """
+SELECT skill_id, namespace, point_version, version FROM mcp.skill_vectors WHERE generation = %(generation)s
+"""
+_IN_NAMESPACE = " AND namespace = %(namespace)s"
 
 _OWN_RECOUNT = "SELECT pg_advisory_xact_lock(7406005, %s)"
 
 # One statement reads both sides from one snapshot. A row is an item's contribution or the sum of a skill.
 _BOTH_SIDES = """
-SELECT item_id, text_hash, vector, skill_ids, weights, NULL::text AS skill_id, NULL::bigint, NULL::bigint
+SELECT item_id, text_hash, vector, skill_ids, weights, namespace,
+       NULL::text AS skill_id, NULL::bigint AS weight, NULL::bigint AS members
 FROM mcp.counted_items
 WHERE generation = %(generation)s AND (cardinality(%(skills)s::text[]) = 0 OR skill_ids && %(skills)s::text[])
 UNION ALL
-SELECT NULL, NULL, total, NULL, NULL, skill_id, weight, members
+SELECT NULL, NULL, total, NULL, NULL, namespace, skill_id, weight, members
 FROM mcp.skill_vectors
 WHERE generation = %(generation)s AND (cardinality(%(skills)s::text[]) = 0 OR skill_id = ANY(%(skills)s))
 """
@@ -132,8 +161,8 @@ class PostgresSkillVectors:
             gone = [id_ for id_ in differing if id_ not in now]
             if gone:
                 await conn.execute(_DELETE_COUNTED, {"generation": index_version, "ids": gone})
-            added = sum_by_skill(now[id_] for id_ in differing if id_ in now)
-            taken = sum_by_skill(before[id_] for id_ in differing if id_ in before)
+            added = sum_by_namespace(now[id_] for id_ in differing if id_ in now)
+            taken = sum_by_namespace(before[id_] for id_ in differing if id_ in before)
             await _move(conn, index_version, differences(taken, added))
 
     async def has_counted(self, index_version: int) -> bool:
@@ -148,17 +177,26 @@ class PostgresSkillVectors:
             rows = await (await conn.execute(_BEHIND, values, binary=True)).fetchall()
         return [_state(row) for row in rows]
 
-    async def mark_indexed(self, index_version: int, versions: Mapping[str, int]) -> None:
-        if versions:
-            values = {"generation": index_version, "skills": list(versions), "versions": list(versions.values())}
+    async def mark_indexed(self, index_version: int, states: Sequence[SkillState]) -> None:
+        if states:
+            values = {
+                "generation": index_version,
+                "skills": [state.skill.id for state in states],
+                "namespaces": [state.namespace for state in states],
+                "versions": [state.version for state in states],
+            }
             async with connection(self._pool) as conn:
                 await conn.execute(_FOLLOWED, values)
 
-    async def written(self, index_version: int) -> Mapping[int, tuple[int, int]]:
-        query = "SELECT skill_id, point_version, version FROM mcp.skill_vectors WHERE generation = %s"
+    async def written(self, index_version: int, namespace: str | None = None) -> Mapping[int, tuple[int, int]]:
+        query = _WRITTEN + _IN_NAMESPACE * (namespace is not None)
+        values = {"generation": index_version, "namespace": namespace}
         async with connection(self._pool) as conn:
-            rows = await (await conn.execute(query, (index_version,))).fetchall()
-        return {skill_point_id(str(row[0])): (int(str(row[1])), int(str(row[2]))) for row in rows}
+            rows = await (await conn.execute(query, values)).fetchall()
+        return {
+            skill_point_id(str(skill_id), str(place)): (int(str(point_version)), int(str(version)))
+            for skill_id, place, point_version, version in rows
+        }
 
     async def all_behind(self, index_version: int) -> None:
         async with transaction(self._pool) as conn:
@@ -179,19 +217,21 @@ class PostgresSkillVectors:
 
 async def _read_snapshot(
     conn: Connection, index_version: int, only: list[str], on_progress: OnProgress
-) -> tuple[dict[str, Centroid], dict[str, Centroid], int]:
-    kept: dict[str, Centroid] = {}
-    exact: dict[str, Centroid] = {}
+) -> tuple[dict[SkillKey, Centroid], dict[SkillKey, Centroid], int]:
+    kept: dict[SkillKey, Centroid] = {}
+    exact: dict[SkillKey, Centroid] = {}
     items = 0
     async with conn.cursor("both_sides", binary=True) as cursor:
         await cursor.execute(_BOTH_SIDES, {"generation": index_version, "skills": only})
         while page := await cursor.fetchmany(PAGE):
-            counted = [_counted_item(row[:5]) for row in page if row[5] is None]
-            exact = sum_by_skill(counted, exact)
-            kept |= {str(row[5]): _sum((row[2], *row[6:])) for row in page if row[5] is not None}
+            counted = [_counted_item(row[:6]) for row in page if row[6] is None]
+            exact = sum_by_namespace(counted, exact)
+            kept |= {
+                SkillKey(str(row[6]), str(row[5])): _sum((row[2], *row[7:])) for row in page if row[6] is not None
+            }
             items += len(counted)
             on_progress(Progress("add up", items))
-    return kept, {skill: part for skill, part in exact.items() if not only or skill in only}, items
+    return kept, {key: part for key, part in exact.items() if not only or key.skill_id in only}, items
 
 
 async def _still_ours(conn: Connection, index_version: int, claim: Claim) -> set[int]:
@@ -220,17 +260,26 @@ async def _write(conn: Connection, index_version: int, counted: Sequence[Counted
             "vectors": [item.vector.astype("<f4").tobytes() for item in counted],
             "skills": [",".join(item.weights) for item in counted],
             "weights": [",".join(map(str, item.weights.values())) for item in counted],
+            "namespaces": [item.namespace for item in counted],
         }
         await conn.execute(_COUNT, values)
 
 
-async def _move(conn: Connection, index_version: int, by: Mapping[str, Centroid]) -> None:
+async def _move(conn: Connection, index_version: int, by: Mapping[SkillKey, Centroid]) -> None:
     if not by:
         return
-    values: dict[str, object] = {"generation": index_version, "skills": sorted(by)}
+    keys = sorted(by)
+    values: dict[str, object] = {
+        "generation": index_version,
+        "skills": [key.skill_id for key in keys],
+        "namespaces": [key.namespace for key in keys],
+    }
+    # In the default namespace, every skill has a row from its beginning.
+    if any(key.namespace != DEFAULT_NAMESPACE for key in keys):
+        await conn.execute(_HOLD_NEW, values)
     rows = await (await conn.execute(_SUMS, values, binary=True)).fetchall()
-    kept = {str(row[0]): _sum(row[1:]) for row in rows}
-    moved = [kept.get(skill, Centroid.nothing()) + by[skill] for skill in sorted(by)]
+    kept = {SkillKey(str(row[0]), str(row[1])): _sum(row[2:]) for row in rows}
+    moved = [kept.get(key, Centroid.nothing()) + by[key] for key in keys]
     values["totals"] = [centroid.total.astype("<i8").tobytes() for centroid in moved]
     values["weights"] = [centroid.weight for centroid in moved]
     values["members"] = [centroid.members for centroid in moved]
@@ -241,15 +290,15 @@ def _same(counted: Counted | None, other: Counted | None) -> bool:
     if counted is None or other is None:
         return counted is other
     return (
-        counted.text_hash == other.text_hash
+        (counted.text_hash, counted.namespace) == (other.text_hash, other.namespace)
         and dict(counted.weights) == dict(other.weights)
         and np.array_equal(counted.vector, other.vector)
     )
 
 
 def _counted_item(row: Sequence[Any]) -> Counted:
-    id_, text_hash, vector, skills, weights = row
-    return Counted(id_, text_hash, _vector(vector), dict(zip(skills, weights, strict=True)))
+    id_, text_hash, vector, skills, weights, namespace = row
+    return Counted(id_, text_hash, _vector(vector), dict(zip(skills, weights, strict=True)), namespace)
 
 
 def _sum(row: Sequence[Any]) -> Centroid:
@@ -260,9 +309,9 @@ def _sum(row: Sequence[Any]) -> Centroid:
 
 
 def _state(row: Sequence[Any]) -> SkillState:
-    id_, name, description, domain, keywords, examples, is_active, total, weight, members, version = row
+    id_, name, description, domain, keywords, examples, is_active, total, weight, members, version, namespace = row
     skill = Skill(id_, name, description, domain, tuple(keywords), tuple(examples), is_active)
-    return SkillState(skill, _sum((total, weight, members)), version)
+    return SkillState(skill, _sum((total, weight, members)), version, namespace)
 
 
 def _vector(raw: Any) -> Vector:

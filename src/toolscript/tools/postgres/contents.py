@@ -5,24 +5,36 @@ from typing import Any
 
 from psycopg.rows import class_row, dict_row
 
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.tools.model.catalog import CatalogItem, ItemFilter, ItemSource, unknown_item
 from toolscript.tools.postgres.catalog import RETIRE, item_of_row, retired
 from toolscript.tools.postgres.sql import (
     ASSIGNED,
     SHARE_GENERATIONS,
+    SourceKey,
     add_to_source,
     assignments_of,
     forget_source,
     own_source,
 )
+from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 
-_SOURCES = "SELECT name, items, synced_at FROM mcp.sources"
+_SOURCES = "SELECT name, items, synced_at, namespace FROM mcp.sources"
+_LATER_SOURCES = f"{_SOURCES} WHERE (name, namespace) > (%(name)s, %(namespace)s)"
+_IN_ORDER = "ORDER BY name, namespace LIMIT %(limit)s"
+
+# A page of each namespace, merged: as `page_of`, but in order of name.
+_SOURCES_IN_VIEW = f"""
+SELECT page.* FROM unnest(%(seen)s::text[]) AS seen (name)
+CROSS JOIN LATERAL ({_LATER_SOURCES} AND name >= %(name)s AND namespace = seen.name {_IN_ORDER}) AS page
+{_IN_ORDER}
+"""  # noqa: S608 - built from constants only
 
 # By id, so that no batch scans the rows that earlier ones removed; locked in the common order.
 _REMOVE_NEXT = f"""
 WITH chosen AS MATERIALIZED (
-    SELECT id FROM mcp.items WHERE source = %(source)s AND is_active ORDER BY id LIMIT %(limit)s
+    SELECT id FROM mcp.items WHERE namespace = %s AND source = %s AND is_active ORDER BY id LIMIT %s
 ), gone AS (
     SELECT id FROM mcp.items WHERE id IN (SELECT id FROM chosen) ORDER BY source, key FOR NO KEY UPDATE
 )
@@ -33,55 +45,74 @@ WITH gone AS (SELECT id FROM mcp.items WHERE id = %s AND is_active FOR NO KEY UP
 {RETIRE}"""  # noqa: S608 - built from constants only
 
 _LISTED = f"""
-SELECT id, source, key, kind, server, name, description, server_description, updated_at, {ASSIGNED} AS assigned
-FROM mcp.items WHERE is_active AND id > %(after)s
+SELECT id, namespace, source, key, kind, server, name, description, server_description, updated_at,
+       {ASSIGNED} AS assigned
+FROM mcp.items
 """  # noqa: S608 - built from constants only
+_LATER = "mcp.items WHERE is_active AND id > %(after)s"
 
 _ONE = f"""
-SELECT id, source, key, kind, server, name, description, server_description, updated_at, {ASSIGNED} AS assigned,
-       input_schema, output_schema, annotations
-FROM mcp.items WHERE is_active AND id = %s
+SELECT id, namespace, source, key, kind, server, name, description, server_description, updated_at,
+       {ASSIGNED} AS assigned, input_schema, output_schema, annotations
+FROM mcp.items WHERE is_active AND id = %(id)s AND {SEEN}
 """  # noqa: S608 - built from constants only
+
+# An item never moves to another source.
+_SOURCE_OF = f"SELECT namespace, source FROM mcp.items WHERE id = %(id)s AND {SEEN}"  # noqa: S608 - built from constants only
 
 
 class PostgresCatalogContents:
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, namespaces: Namespaces = None) -> None:
         self._pool = pool
+        self._namespaces = namespaces
 
-    async def sources(self, after: str, limit: int) -> Sequence[ItemSource]:
-        query = f"{_SOURCES} WHERE name > %s ORDER BY name LIMIT %s"
+    def within(self, namespaces: Namespaces) -> "PostgresCatalogContents":
+        return PostgresCatalogContents(self._pool, namespaces)
+
+    async def sources(self, after: tuple[str, str], limit: int) -> Sequence[ItemSource]:
+        name, namespace = after
+        values = {"name": name, "namespace": namespace, "limit": limit, "seen": seen_of(self._namespaces)}
+        query = f"{_LATER_SOURCES} {_IN_ORDER}" if self._namespaces is None else _SOURCES_IN_VIEW
         async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(ItemSource)) as cursor:
-            await cursor.execute(query, (after, limit))
+            await cursor.execute(query, values)
             return await cursor.fetchall()
 
-    async def source(self, name: str) -> ItemSource | None:
+    async def source(self, name: str, namespace: str = DEFAULT_NAMESPACE) -> ItemSource | None:
+        if not seen_in(self._namespaces, namespace):
+            return None
         async with connection(self._pool) as conn, conn.cursor(row_factory=class_row(ItemSource)) as cursor:
-            await cursor.execute(f"{_SOURCES} WHERE name = %s", (name,))
+            await cursor.execute(f"{_SOURCES} WHERE namespace = %s AND name = %s", (namespace, name))
             return await cursor.fetchone()
 
-    async def remove_source(self, name: str, limit: int) -> int:
+    async def remove_source(self, name: str, limit: int, namespace: str = DEFAULT_NAMESPACE) -> int:
+        if not seen_in(self._namespaces, namespace):
+            return 0
+        source = SourceKey(namespace, name)
         async with transaction(self._pool) as conn:
-            await _own(conn, name)
-            rows = await (await conn.execute(_REMOVE_NEXT, {"source": name, "limit": limit})).fetchall()
+            await _own(conn, source)
+            rows = await (await conn.execute(_REMOVE_NEXT, (*source, limit))).fetchall()
             await retired(conn, rows)
             if len(rows) == limit:
-                await add_to_source(conn, name, -len(rows))
+                await add_to_source(conn, source, -len(rows))
             else:
-                await forget_source(conn, name)
+                await forget_source(conn, source)
         return len(rows)
 
     async def page(self, after: int, limit: int, wanted: ItemFilter) -> Sequence[CatalogItem]:
+        seen = self._namespaces
+        if wanted.namespace is not None:
+            seen = frozenset({wanted.namespace} if seen_in(seen, wanted.namespace) else ())
         filters = {"source": wanted.source, "server": wanted.server, "kind": wanted.kind and str(wanted.kind)}
         # The statement contains only the filters that are set, so that PostgreSQL uses their index.
         more = "".join(f" AND {name} = %({name})s" for name, value in filters.items() if value is not None)
-        query = f"{_LISTED}{more} ORDER BY id LIMIT %(limit)s"
+        query = f"{_LISTED} WHERE id IN ({page_of(seen, _LATER + more)}) ORDER BY id"
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(query.encode(), {**filters, "after": after, "limit": limit})
+            await cursor.execute(query, {**filters, "after": after, "limit": limit, "seen": seen_of(seen)})
             return [_listed(row) for row in await cursor.fetchall()]
 
     async def find(self, item_id: int) -> CatalogItem:
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_ONE, (item_id,))
+            await cursor.execute(_ONE, self._one(item_id))
             row = await cursor.fetchone()
         if row is None:
             raise unknown_item(item_id)
@@ -89,19 +120,21 @@ class PostgresCatalogContents:
 
     async def remove(self, item_id: int) -> bool:
         async with transaction(self._pool) as conn:
-            # An item never moves to another source.
-            row = await (await conn.execute("SELECT source FROM mcp.items WHERE id = %s", (item_id,))).fetchone()
+            row = await (await conn.execute(_SOURCE_OF, self._one(item_id))).fetchone()
             if row is None:
                 raise unknown_item(item_id)
-            source = str(row[0])
+            source = SourceKey(str(row[0]), str(row[1]))
             await _own(conn, source)
             rows = await (await conn.execute(_REMOVE_ONE, (item_id,))).fetchall()
             await retired(conn, rows)
             await add_to_source(conn, source, -len(rows))
         return bool(rows)
 
+    def _one(self, item_id: int) -> dict[str, object]:
+        return {"id": item_id, "seen": seen_of(self._namespaces)}
 
-async def _own(conn: Connection, source: str) -> None:
+
+async def _own(conn: Connection, source: SourceKey) -> None:
     await conn.execute(SHARE_GENERATIONS)
     await own_source(conn, source)
 
@@ -109,5 +142,10 @@ async def _own(conn: Connection, source: str) -> None:
 def _listed(row: dict[str, Any]) -> CatalogItem:
     complete = {"input_schema": None, "output_schema": None, "annotations": None, **row}
     return CatalogItem(
-        row["id"], row["source"], item_of_row(complete), row["updated_at"], assignments_of(row["assigned"])
+        row["id"],
+        row["source"],
+        item_of_row(complete),
+        row["updated_at"],
+        assignments_of(row["assigned"]),
+        row["namespace"],
     )

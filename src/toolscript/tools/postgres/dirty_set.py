@@ -107,20 +107,21 @@ WHERE id = %s AND state NOT IN ('live', 'dropped')
 
 _DELETE_DROPPED = """
 WITH gone AS (
-    SELECT generation, {column} FROM mcp.{table}
+    SELECT generation, {key} FROM mcp.{table}
     WHERE generation IN (SELECT id FROM mcp.index_generations WHERE state = 'dropped')
-    ORDER BY generation, {column} LIMIT %s FOR UPDATE
+    ORDER BY generation, {key} LIMIT %s FOR UPDATE
 )
-DELETE FROM mcp.{table} USING gone WHERE {table}.generation = gone.generation AND {table}.{column} = gone.{column}
+DELETE FROM mcp.{table} WHERE (generation, {key}) IN (SELECT generation, {key} FROM gone)
 """
 
 _TABLES_OF_INDEX_VERSIONS = (
     ("dirty_items", "item_id"),
     ("counted_items", "item_id"),
-    ("skill_vectors", "skill_id"),
+    ("skill_vectors", "skill_id, namespace"),
 )
 DROP_BATCH = 10_000
 
+# In the default namespace: an item of another one makes the rows of its skills there.
 _ALL_SKILLS = """
 INSERT INTO mcp.skill_vectors (generation, skill_id)
 SELECT generations.id, skills.id FROM mcp.index_generations generations, mcp.skill_categories skills
@@ -264,16 +265,16 @@ class PostgresDirtySet:
             gone = await conn.execute(_DROP, (index_version,))
         if not gone.rowcount:
             raise NotFound(f"there is no index version {index_version} that could be dropped")
-        for table, column in _TABLES_OF_INDEX_VERSIONS:
-            while await self._delete_dropped(table, column):
+        for table, key in _TABLES_OF_INDEX_VERSIONS:
+            while await self._delete_dropped(table, key):
                 pass
         async with transaction(self._pool) as conn:
             await conn.execute("DELETE FROM mcp.index_generations WHERE state = 'dropped'")
 
-    async def _delete_dropped(self, table: str, column: str) -> int:
+    async def _delete_dropped(self, table: str, key: str) -> int:
         """Delete the next page of rows, so that locks are short; this also finishes an interrupted run."""
         async with transaction(self._pool) as conn:
-            gone = await conn.execute(_DELETE_DROPPED.format(table=table, column=column), (DROP_BATCH,))
+            gone = await conn.execute(_DELETE_DROPPED.format(table=table, key=key), (DROP_BATCH,))
         return gone.rowcount
 
     async def claim(

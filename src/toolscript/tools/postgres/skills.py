@@ -7,6 +7,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from toolscript.core.items import AssignedBy, Assignment, ItemKind
+from toolscript.core.namespaces import Namespaces
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry
 from toolscript.core.text import readable
@@ -20,15 +21,19 @@ from toolscript.tools.model.skills import (
     valid_skill,
 )
 from toolscript.tools.postgres.sql import MARK_SKILLS, OWN_TAXONOMY, SHARE_GENERATIONS, read_audit, write_audit
+from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 
 # The number of items of a skill was counted during indexing: a list does not count them again.
-_ENTRIES = """
+_ENTRIES = f"""
 SELECT skills.id, name, description, parent_domain, keywords, examples, is_active,
-       coalesce(sums.members, 0) AS tool_count, skills.created_at, updated_at
+       (SELECT coalesce(sum(members), 0)::bigint
+        FROM mcp.skill_vectors sums JOIN mcp.index_generations live ON live.id = sums.generation
+        WHERE live.state = 'live' AND sums.skill_id = skills.id AND {SEEN}) AS tool_count,
+       skills.created_at, updated_at
 FROM mcp.skill_categories skills
-LEFT JOIN mcp.index_generations live ON live.state = 'live'
-LEFT JOIN mcp.skill_vectors sums ON sums.generation = live.id AND sums.skill_id = skills.id
-"""
+"""  # noqa: S608 - built from constants only
+
+_FIND = f"{_ENTRIES} WHERE skills.id = %(id)s"
 
 _PAGE = f"""
 {_ENTRIES} WHERE skills.id COLLATE "C" > %(after)s AND (is_active OR NOT %(active_only)s)
@@ -49,16 +54,21 @@ SET name = %(name)s, description = %(description)s, parent_domain = %(parent_dom
 WHERE id = %(id)s
 """
 
-_MEMBERS = """
+_ASSIGNED = "mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = assigned.tool_id"
+_MEMBERS = f"""
 SELECT items.id, kind, server, name, description, skill_id, confidence, assigned.source, reason, is_primary
-FROM mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = assigned.tool_id
-WHERE skill_id = %s AND tool_id > %s AND items.is_active ORDER BY tool_id LIMIT %s
-"""
+FROM {_ASSIGNED} WHERE skill_id = %(skill)s
+"""  # noqa: S608 - built from constants only
+_LATER_MEMBERS = f"{_ASSIGNED} WHERE skill_id = %(skill)s AND tool_id > %(after)s AND items.is_active"
 
 
 class PostgresTaxonomy:
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, namespaces: Namespaces = None) -> None:
         self._pool = pool
+        self._namespaces = namespaces
+
+    def within(self, namespaces: Namespaces) -> "PostgresTaxonomy":
+        return PostgresTaxonomy(self._pool, namespaces)
 
     async def revision(self) -> int:
         async with connection(self._pool) as conn:
@@ -67,12 +77,13 @@ class PostgresTaxonomy:
 
     async def page(self, after: str, limit: int, *, active_only: bool = False) -> Sequence[SkillEntry]:
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(_PAGE, {"after": readable(after), "limit": limit, "active_only": active_only})
+            values = {"after": readable(after), "limit": limit, "active_only": active_only}
+            await cursor.execute(_PAGE, {**values, "seen": seen_of(self._namespaces)})
             return [_entry(row) for row in await cursor.fetchall()]
 
     async def find(self, skill_id: str) -> SkillEntry:
         async with connection(self._pool) as conn:
-            return await find_skill(conn, skill_id)
+            return await find_skill(conn, skill_id, self._namespaces)
 
     async def add(self, skill: Skill, by: str) -> SkillEntry:
         actor, skill = valid_actor(by), valid_skill(skill)
@@ -80,13 +91,13 @@ class PostgresTaxonomy:
             await begin_change(conn)
             await add_skill(conn, skill, actor)
             await mark_skill(conn, skill.id)
-            return await find_skill(conn, skill.id)
+            return await find_skill(conn, skill.id, self._namespaces)
 
     async def change(self, skill: Skill, by: str, instead_of: Skill | None = None) -> SkillEntry:
         actor, skill = valid_actor(by), valid_skill(skill)
         async with transaction(self._pool) as conn:
             await begin_change(conn)
-            before = await find_skill(conn, skill.id)
+            before = await find_skill(conn, skill.id, self._namespaces)
             if instead_of not in (None, before.skill):
                 raise changed_meanwhile(skill.id)
             if before.skill == skill:
@@ -95,12 +106,14 @@ class PostgresTaxonomy:
             action = action_of(before.skill, skill)
             await write_audit(conn, actor, action, skill.id, difference(before.skill, skill))
             await mark_skill(conn, skill.id)
-            return await find_skill(conn, skill.id)
+            return await find_skill(conn, skill.id, self._namespaces)
 
     async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
+        ids = page_of(self._namespaces, _LATER_MEMBERS, key="tool_id", namespace="assigned.namespace")
+        values = {"skill": readable(skill_id), "after": after, "limit": limit, "seen": seen_of(self._namespaces)}
         async with connection(self._pool) as conn:
             async with conn.cursor(row_factory=dict_row) as cursor:
-                await cursor.execute(_MEMBERS, (readable(skill_id), after, limit))
+                await cursor.execute(f"{_MEMBERS} AND tool_id IN ({ids}) ORDER BY tool_id", values)
                 rows = await cursor.fetchall()
             if not rows:
                 await find_skill(conn, skill_id)
@@ -108,7 +121,7 @@ class PostgresTaxonomy:
 
     async def audit(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
         async with connection(self._pool) as conn:
-            return await read_audit(conn, before, limit)
+            return await read_audit(conn, before, limit, self._namespaces)
 
 
 async def begin_change(conn: Connection) -> None:
@@ -128,9 +141,9 @@ async def mark_skill(conn: Connection, skill_id: str) -> None:
     await conn.execute(MARK_SKILLS, {"skills": [skill_id]})
 
 
-async def find_skill(conn: Connection, skill_id: str) -> SkillEntry:
+async def find_skill(conn: Connection, skill_id: str, namespaces: Namespaces = None) -> SkillEntry:
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_ENTRIES + "WHERE skills.id = %s", (readable(skill_id),))
+        await cursor.execute(_FIND, {"id": readable(skill_id), "seen": seen_of(namespaces)})
         row = await cursor.fetchone()
     if row is None:
         raise unknown_skill(skill_id)

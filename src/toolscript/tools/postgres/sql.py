@@ -1,21 +1,24 @@
 """Statements that the stores of the catalog share.
 
-A transaction that locks rows of several tables does so in this order: suggestions, skills, items (by source and
-key), held changes (by item), dirty items (by index version and id), centroids (by id). This prevents deadlocks.
+A transaction that locks rows of several tables does so in this order: suggestions (by key and namespace), skills,
+items (by source, key and id), held changes (by item), dirty items (by index version and id), centroids (by skill
+and namespace). This prevents deadlocks.
 """
 
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg.rows import dict_row
 
-from toolscript.core.items import SKILL_ID, AssignedBy, Assignment, Item
+from toolscript.core.items import MAX_ID, SKILL_ID, AssignedBy, Assignment, Item
+from toolscript.core.namespaces import Namespaces
 from toolscript.core.postgres.pool import Connection
 from toolscript.core.taxonomy import AuditEntry
 from toolscript.tools.model.catalog import MAX_KEPT_PER_ITEM, ChangeState, Difference, definition_of, difference
+from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 
 # A transaction that stores items either sees every index version, or the newest one's fill sees its items.
 SHARE_GENERATIONS = "SELECT pg_advisory_xact_lock_shared(7406002)"
@@ -53,29 +56,39 @@ ASSIGNED = """(
     FROM mcp.tool_skill_assignments WHERE tool_id = items.id
 )"""
 
-# A changed skill has to be written to every index version.
+# A changed skill has to be written to every index version, in each namespace where it has items.
 MARK_SKILLS = """
-INSERT INTO mcp.skill_vectors (generation, skill_id)
-SELECT generations.id, changed.id
-FROM mcp.index_generations generations, unnest(%(skills)s::text[]) AS changed (id)
+INSERT INTO mcp.skill_vectors (generation, namespace, skill_id)
+SELECT generations.id, places.namespace, changed.id
+FROM mcp.index_generations generations, unnest(%(skills)s::text[]) AS changed (id),
+LATERAL (
+    SELECT 'default'
+    UNION SELECT namespace FROM mcp.skill_vectors WHERE generation = generations.id AND skill_id = changed.id
+) AS places (namespace)
 WHERE state <> 'dropped'
-ORDER BY generations.id, changed.id
-ON CONFLICT (generation, skill_id) DO UPDATE SET version = nextval('mcp.item_version')
+ORDER BY generations.id, changed.id, places.namespace
+ON CONFLICT (generation, namespace, skill_id) DO UPDATE SET version = nextval('mcp.item_version')
 """
 
 _TAKEN = """
-INSERT INTO mcp.sources (name, items) VALUES (%s, %s)
-ON CONFLICT (name) DO UPDATE SET items = sources.items + excluded.items, synced_at = now()
+INSERT INTO mcp.sources (namespace, name, items) VALUES (%s, %s, %s)
+ON CONFLICT (namespace, name) DO UPDATE SET items = sources.items + excluded.items, synced_at = now()
 """
 
+_ADD_TO_SOURCE = "UPDATE mcp.sources SET items = items + %s WHERE namespace = %s AND name = %s"
+_FORGET_SOURCE = "DELETE FROM mcp.sources WHERE namespace = %s AND name = %s"
+
 _ACTIVE = "SELECT id FROM mcp.skill_categories WHERE id = ANY(%s) AND is_active ORDER BY id FOR SHARE"
-_ASSIGNED = f"SELECT id, {ASSIGNED} FROM mcp.items WHERE id = ANY(%s) AND is_active"  # noqa: S608 - built from constants only
+_ASSIGNED = f"SELECT id, {ASSIGNED} FROM mcp.items WHERE id = ANY(%(ids)s) AND is_active AND {SEEN}"  # noqa: S608 - built from constants only
 _CLEAR = "DELETE FROM mcp.tool_skill_assignments WHERE tool_id = ANY(%s)"
 
 _ASSIGN = """
-INSERT INTO mcp.tool_skill_assignments (tool_id, skill_id, is_primary, confidence, source, reason)
-SELECT * FROM unnest(%(items)s::bigint[], %(skills)s::text[], %(primary)s::boolean[],
-                     %(confidences)s::double precision[], %(sources)s::text[], %(reasons)s::text[])
+INSERT INTO mcp.tool_skill_assignments (tool_id, skill_id, is_primary, confidence, source, reason, namespace)
+SELECT new.*, items.namespace
+FROM unnest(%(items)s::bigint[], %(skills)s::text[], %(primary)s::boolean[],
+            %(confidences)s::double precision[], %(sources)s::text[], %(reasons)s::text[])
+     AS new (tool_id, skill_id, is_primary, confidence, source, reason)
+JOIN mcp.items ON items.id = new.tool_id
 """
 
 _VERSIONS = """
@@ -99,12 +112,11 @@ INSERT INTO mcp.skill_suggestion_items (suggestion_id, tool_id)
 SELECT * FROM unnest(%(kept)s::bigint[], %(kept_for)s::bigint[]) ON CONFLICT DO NOTHING
 """
 
-_WRITE = "INSERT INTO mcp.audit (actor, action, subject, details) VALUES (%s, %s, %s, %s)"
+_WRITE = "INSERT INTO mcp.audit (actor, action, subject, details, namespace) VALUES (%s, %s, %s, %s, %s)"
 
-_READ = """
-SELECT id, at, actor, action, subject, details FROM mcp.audit
-WHERE %(before)s::bigint IS NULL OR id < %(before)s ORDER BY id DESC LIMIT %(limit)s
-"""
+_AUDIT = "SELECT id, at, actor, action, subject, details, namespace FROM mcp.audit"
+_EARLIER = "mcp.audit WHERE id < %(before)s"
+_EARLIER_SHARED = f"{_EARLIER} AND namespace IS NULL"
 
 # Changes of the definitions of a source are serialized: rows read in the transaction stay valid.
 _OWN_SOURCE = "SELECT pg_advisory_xact_lock(7406004, hashtext(%s))"
@@ -124,9 +136,10 @@ WHERE changes.state IN ('held', 'rejected')
 """
 
 _RECORD = """
-INSERT INTO mcp.item_changes (source, state, item_id, key, old_fingerprint, new_fingerprint, changed_fields,
-                              old, new, definition)
-SELECT %(source)s, %(state)s, item_id, key, was, is_now, string_to_array(fields, ','), old, new, definition
+INSERT INTO mcp.item_changes (namespace, source, state, item_id, key, old_fingerprint, new_fingerprint,
+                              changed_fields, old, new, definition)
+SELECT %(namespace)s, %(source)s, %(state)s, item_id, key, was, is_now, string_to_array(fields, ','), old, new,
+       definition
 FROM unnest(%(ids)s::bigint[], %(keys)s::text[], %(was)s::text[], %(is_now)s::text[], %(fields)s::text[],
             %(old)s::json[], %(new)s::json[], %(definitions)s::json[])
 AS seen (item_id, key, was, is_now, fields, old, new, definition)
@@ -142,6 +155,13 @@ WHERE item_changes.id = counted.id AND counted.place > %s
 """
 
 
+class SourceKey(NamedTuple):
+    """A source: two namespaces may have sources of one name."""
+
+    namespace: str
+    name: str
+
+
 def assignments_of(rows: Sequence[Sequence[Any]]) -> tuple[Assignment, ...]:
     return tuple(Assignment(skill, float(sure), AssignedBy(by), reason) for skill, sure, by, reason in rows)
 
@@ -153,18 +173,18 @@ async def mark_changed(conn: Connection, changed: Sequence[tuple[object, object]
         await conn.execute(MARK_CHANGED, {"ids": list(ids), "versions": list(versions)})
 
 
-async def taken_from_source(conn: Connection, source: str, difference: int) -> None:
+async def taken_from_source(conn: Connection, source: SourceKey, difference: int) -> None:
     """Record a sync of the source, and the change of its number of items."""
-    await conn.execute(_TAKEN, (source, difference))
+    await conn.execute(_TAKEN, (*source, difference))
 
 
-async def add_to_source(conn: Connection, source: str, difference: int) -> None:
+async def add_to_source(conn: Connection, source: SourceKey, difference: int) -> None:
     if difference:
-        await conn.execute("UPDATE mcp.sources SET items = items + %s WHERE name = %s", (difference, source))
+        await conn.execute(_ADD_TO_SOURCE, (difference, *source))
 
 
-async def forget_source(conn: Connection, source: str) -> None:
-    await conn.execute("DELETE FROM mcp.sources WHERE name = %s", (source,))
+async def forget_source(conn: Connection, source: SourceKey) -> None:
+    await conn.execute(_FORGET_SOURCE, source)
 
 
 async def hold_active_skills(conn: Connection, skill_ids: Collection[str]) -> frozenset[str]:
@@ -174,8 +194,11 @@ async def hold_active_skills(conn: Connection, skill_ids: Collection[str]) -> fr
     return frozenset(str(row[0]) for row in rows)
 
 
-async def assigned(conn: Connection, item_ids: Collection[int]) -> dict[int, tuple[Assignment, ...]]:
-    rows = await (await conn.execute(_ASSIGNED, (list(item_ids),))).fetchall()
+async def assigned(
+    conn: Connection, item_ids: Collection[int], namespaces: Namespaces = None
+) -> dict[int, tuple[Assignment, ...]]:
+    values = {"ids": list(item_ids), "seen": seen_of(namespaces)}
+    rows = await (await conn.execute(_ASSIGNED, values)).fetchall()
     return {int(str(id_)): assignments_of(values) for id_, values in rows if isinstance(values, list)}
 
 
@@ -217,14 +240,27 @@ async def detach_all_suggestions(conn: Connection, item_ids: Collection[int]) ->
 
 
 async def write_audit(
-    conn: Connection, actor: str, action: str, subject: object, details: Mapping[str, object]
+    conn: Connection,
+    actor: str,
+    action: str,
+    subject: object,
+    details: Mapping[str, object],
+    namespace: str | None = None,
 ) -> None:
-    await conn.execute(_WRITE, (actor, action, str(subject), json.dumps(details, ensure_ascii=False)))
+    """Write an entry; `namespace` None for a subject that all namespaces share."""
+    await conn.execute(_WRITE, (actor, action, str(subject), _json(details), namespace))
 
 
-async def read_audit(conn: Connection, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
+async def read_audit(
+    conn: Connection, before: int | None, limit: int, namespaces: Namespaces = None
+) -> Sequence[tuple[int, AuditEntry]]:
+    """Return the latest entries of these namespaces and the shared ones."""
+    ids = page_of(namespaces, _EARLIER, latest_first=True)
+    if namespaces is not None:
+        ids = f"({ids}) UNION ALL ({page_of(None, _EARLIER_SHARED, latest_first=True)})"
+    values = {"before": MAX_ID if before is None else before, "limit": limit, "seen": seen_of(namespaces)}
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_READ, {"before": before, "limit": limit})
+        await cursor.execute(f"{_AUDIT} WHERE id IN ({ids}) ORDER BY id DESC LIMIT %(limit)s", values)
         rows = await cursor.fetchall()
     return [(row.pop("id"), AuditEntry(**row)) for row in rows]
 
@@ -244,8 +280,8 @@ class Changed:
         return difference(self.old, self.new)
 
 
-async def own_source(conn: Connection, source: str) -> None:
-    await conn.execute(_OWN_SOURCE, (source,))
+async def own_source(conn: Connection, source: SourceKey) -> None:
+    await conn.execute(_OWN_SOURCE, ("/".join(source),))
 
 
 async def withdraw_outdated(conn: Connection, seen: Mapping[int, str]) -> None:
@@ -256,12 +292,13 @@ async def withdraw_outdated(conn: Connection, seen: Mapping[int, str]) -> None:
         await conn.execute(_WITHDRAW, (outdated,))
 
 
-async def record(conn: Connection, source: str, changes: Sequence[Changed], state: ChangeState) -> None:
+async def record(conn: Connection, source: SourceKey, changes: Sequence[Changed], state: ChangeState) -> None:
     if not changes:
         return
     held = state is ChangeState.HELD
     values = {
-        "source": source,
+        "namespace": source.namespace,
+        "source": source.name,
         "state": state,
         "ids": [changed.item_id for changed in changes],
         "keys": [changed.new.key for changed in changes],
@@ -276,7 +313,7 @@ async def record(conn: Connection, source: str, changes: Sequence[Changed], stat
     await conn.execute(_DELETE_OLDER, (values["ids"], MAX_KEPT_PER_ITEM))
 
 
-async def hold(conn: Connection, source: str, changes: Sequence[Changed]) -> int:
+async def hold(conn: Connection, source: SourceKey, changes: Sequence[Changed]) -> int:
     """Hold the changes that are neither held nor rejected yet; return how many are held now."""
     if not changes:
         return 0

@@ -5,6 +5,7 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from toolscript.core.namespaces import Namespaces
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.taxonomy import MAX_COUNTED, Skill, SuggestedSkill, Suggestion, SuggestionState
 from toolscript.tools.model.skills import (
@@ -18,29 +19,33 @@ from toolscript.tools.model.skills import (
 from toolscript.tools.postgres.assignments import classify_again
 from toolscript.tools.postgres.skills import add_skill, begin_change, find_skill, mark_skill
 from toolscript.tools.postgres.sql import SHARE_GENERATIONS, hold_active_skills, write_audit
+from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 
 CALLED_AT_ONCE = 1_000
 
 _COLUMNS = f"""
-SELECT id, suggested_name, suggested_description, status, created_at, reviewed_by, reviewed_at, skill_id,
+SELECT id, namespace, suggested_name, suggested_description, status, created_at, reviewed_by, reviewed_at,
+       skill_id,
        (SELECT count(*) FROM (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id
                               LIMIT {MAX_COUNTED}) AS asking) AS asked_by
 """  # noqa: S608 - built from constants only
 
-_ALL = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id > %(after)s"
-_IN_STATE = " AND status = %(state)s"
+_LISTED = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions"
 # A suggestion that no item requests any more needs no decision.
-_ASKED = " AND (status <> 'pending' OR EXISTS (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = id))"
-_IN_ORDER = " ORDER BY id LIMIT %(limit)s"
-
-_FIND = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id = %s"
-
-_HOLD = "SELECT FROM mcp.skill_suggestions WHERE id = %s FOR UPDATE"
-
-_HOLD_UNFINISHED = """
-SELECT id, call_after FROM mcp.skill_suggestions
-WHERE call_after IS NOT NULL ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+_LATER = """
+mcp.skill_suggestions WHERE id > %(after)s
+  AND (status <> 'pending' OR EXISTS (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = id))
 """
+_IN_STATE = " AND status = %(state)s"
+
+_FIND = f"{_LISTED} WHERE id = %(id)s AND {SEEN}"
+
+_HOLD = f"SELECT FROM mcp.skill_suggestions WHERE id = %(id)s AND {SEEN} FOR UPDATE"
+
+_HOLD_UNFINISHED = f"""
+SELECT id, call_after FROM mcp.skill_suggestions
+WHERE call_after IS NOT NULL AND {SEEN} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+"""  # noqa: S608 - built from constants only
 
 _SET_POSITION = "UPDATE mcp.skill_suggestions SET call_after = %s WHERE id = %s"
 
@@ -55,71 +60,83 @@ SET status = %(state)s, skill_id = %(skill)s, reviewed_by = %(actor)s, reviewed_
 
 
 class PostgresSuggestions:
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, namespaces: Namespaces = None) -> None:
         self._pool = pool
+        self._namespaces = namespaces
+
+    def within(self, namespaces: Namespaces) -> "PostgresSuggestions":
+        return PostgresSuggestions(self._pool, namespaces)
 
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
     ) -> Sequence[Suggestion]:
+        ids = page_of(self._namespaces, _LATER + _IN_STATE * (state is not None))
+        values = {"after": after, "limit": limit, "state": state, "seen": seen_of(self._namespaces)}
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            query = _ALL + _ASKED + _IN_STATE * (state is not None) + _IN_ORDER
-            await cursor.execute(query, {"after": after, "limit": limit, "state": state})
+            await cursor.execute(f"{_LISTED} WHERE id IN ({ids}) ORDER BY id", values)
             return [_suggestion(row) for row in await cursor.fetchall()]
 
     async def find(self, suggestion_id: int) -> Suggestion:
         async with connection(self._pool) as conn:
-            return await _find(conn, suggestion_id)
+            return await self._find(conn, suggestion_id)
 
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
         async with connection(self._pool) as conn:
             rows = await (await conn.execute(_ASKED_BY, (suggestion_id, after, limit))).fetchall()
-            if not rows:
-                await _find(conn, suggestion_id)
+            if not rows or self._namespaces is not None:
+                await self._find(conn, suggestion_id)
         return [int(str(row[0])) for row in rows]
 
     async def approve(self, suggestion_id: int, skill: Skill, by: str) -> Suggestion:
         actor, skill = valid_actor(by), valid_skill(skill)
         async with transaction(self._pool) as conn:
             await begin_change(conn)
-            suggestion = await _hold_pending(conn, suggestion_id)
+            suggestion = await self._hold_pending(conn, suggestion_id)
             await add_skill(conn, skill, actor)
             await _decide(conn, suggestion, SuggestionState.APPROVED, actor, skill.id)
             await _reclassify_next(conn, suggestion_id)
             await mark_skill(conn, skill.id)
-            return await _find(conn, suggestion_id)
+            return await self._find(conn, suggestion_id)
 
     async def reject(self, suggestion_id: int, by: str) -> Suggestion:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
-            suggestion = await _hold_pending(conn, suggestion_id)
+            suggestion = await self._hold_pending(conn, suggestion_id)
             await _decide(conn, suggestion, SuggestionState.REJECTED, actor)
-            return await _find(conn, suggestion_id)
+            return await self._find(conn, suggestion_id)
 
     async def merge(self, suggestion_id: int, into: str, by: str) -> Suggestion:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            suggestion = await _hold_pending(conn, suggestion_id)
+            suggestion = await self._hold_pending(conn, suggestion_id)
             if into not in await hold_active_skills(conn, [into]):
                 await find_skill(conn, into)
                 raise inactive_skill(into)
             await _decide(conn, suggestion, SuggestionState.MERGED, actor, into)
             await _reclassify_next(conn, suggestion_id)
-            return await _find(conn, suggestion_id)
+            return await self._find(conn, suggestion_id)
 
     async def reclassify_more(self) -> int:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
-            row = await (await conn.execute(_HOLD_UNFINISHED)).fetchone()
+            row = await (await conn.execute(_HOLD_UNFINISHED, {"seen": seen_of(self._namespaces)})).fetchone()
             return await _reclassify_next(conn, int(str(row[0])), int(str(row[1]))) if row else 0
 
+    async def _hold_pending(self, conn: Connection, suggestion_id: int) -> Suggestion:
+        await conn.execute(_HOLD, {"id": suggestion_id, "seen": seen_of(self._namespaces)})
+        suggestion = await self._find(conn, suggestion_id)
+        if suggestion.state is not SuggestionState.PENDING:
+            raise decided_already(suggestion)
+        return suggestion
 
-async def _hold_pending(conn: Connection, suggestion_id: int) -> Suggestion:
-    await conn.execute(_HOLD, (suggestion_id,))
-    suggestion = await _find(conn, suggestion_id)
-    if suggestion.state is not SuggestionState.PENDING:
-        raise decided_already(suggestion)
-    return suggestion
+    async def _find(self, conn: Connection, suggestion_id: int) -> Suggestion:
+        async with conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(_FIND, {"id": suggestion_id, "seen": seen_of(self._namespaces)})
+            row = await cursor.fetchone()
+        if row is None:
+            raise unknown_suggestion(suggestion_id)
+        return _suggestion(row)
 
 
 async def _decide(
@@ -127,7 +144,7 @@ async def _decide(
 ) -> None:
     await conn.execute(_DECIDE, {"id": suggestion.id, "state": state, "skill": skill_id, "actor": actor})
     details = {"name": suggestion.suggested.name, "asked_by": suggestion.asked_by, "skill_id": skill_id}
-    await write_audit(conn, actor, audit_action(state), suggestion.id, details)
+    await write_audit(conn, actor, audit_action(state), suggestion.id, details, suggestion.namespace)
 
 
 async def _reclassify_next(conn: Connection, suggestion_id: int, after: int = 0) -> int:
@@ -137,15 +154,6 @@ async def _reclassify_next(conn: Connection, suggestion_id: int, after: int = 0)
     await conn.execute(_SET_POSITION, (ids[-1] if len(ids) == CALLED_AT_ONCE else None, suggestion_id))
     await classify_again(conn, ids)
     return len(ids)
-
-
-async def _find(conn: Connection, suggestion_id: int) -> Suggestion:
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_FIND, (suggestion_id,))
-        row = await cursor.fetchone()
-    if row is None:
-        raise unknown_suggestion(suggestion_id)
-    return _suggestion(row)
 
 
 def _suggestion(row: dict[str, Any]) -> Suggestion:
@@ -158,4 +166,5 @@ def _suggestion(row: dict[str, Any]) -> Suggestion:
         reviewed_by=row["reviewed_by"],
         reviewed_at=row["reviewed_at"],
         skill_id=row["skill_id"],
+        namespace=row["namespace"],
     )

@@ -7,8 +7,10 @@ import pytest
 
 from tests.unit.tools.indexing.builders import KeywordClassifier, Scene, tool
 from toolscript.core.embedding.items import embed_items
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.model import Fields, IndexQuery
 from toolscript.core.taxonomy import Skill
+from toolscript.tools.model.centroids import SkillKey
 
 MAIL = Skill("mail", "Mail", "Letters and post.", keywords=("letter",))
 MAPS = Skill("maps", "Maps", "Places on earth.", keywords=("place",))
@@ -108,7 +110,7 @@ async def test_removed_items_leave_the_centroids() -> None:
     await scene.catalog.remove("file", ["tool_0", "tool_1"])
     await scene.drain()
     assert (await skill_points(scene))["mail"]["tool_count"] == 0
-    assert scene.skill_vectors.sums[1]["mail"].is_nothing
+    assert scene.skill_vectors.sums[1][SkillKey("mail", DEFAULT_NAMESPACE)].is_nothing
 
 
 @pytest.mark.requirement("SK-001")
