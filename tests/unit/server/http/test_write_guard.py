@@ -8,8 +8,9 @@ import pytest
 from fastapi import APIRouter, Depends, FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from toolscript.core.web.auth import AdminAccess, admins_only, writers_only
+from toolscript.core.web.auth import AdminAccess
 from toolscript.core.web.errors import install_error_handlers
+from toolscript.tools.http.access import Access, CatalogAccess
 
 pytestmark = [
     pytest.mark.requirement("SK-010"),
@@ -43,8 +44,9 @@ async def client(
     server: tuple[str, int | None] = ("127.0.0.1", 8080),
 ) -> AsyncIterator[httpx2.AsyncClient]:
     app = FastAPI()
-    for path, check in (("/thing", writers_only(admin)), ("/private", admins_only(admin))):
-        router = APIRouter(dependencies=[Depends(check)])
+    levels = {"/thing": (Access.READ, Access.ADMIN), "/private": (Access.ADMIN, Access.MANAGE)}
+    for path, (read, write) in levels.items():
+        router = APIRouter(dependencies=[Depends(CatalogAccess(admin).check(read, write))])
         router.add_api_route(path, lambda: {"done": True}, methods=METHODS)
         app.include_router(router)
     install_error_handlers(app)
