@@ -244,7 +244,7 @@ ALL = (
     ),
     Requirement("AP-003", "TypeScript client", deferred="there is none"),
     Requirement("AP-004", "Adapters for agent frameworks", deferred="there are none"),
-    Requirement("AP-005", "Namespaces in the catalog", deferred="a catalog is one list"),
+    Requirement("AP-005", "Namespaces in the catalog"),
     # Identity
     Requirement(
         "ID-001",

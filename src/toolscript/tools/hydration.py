@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from toolscript.core.items import ItemKind, Schemas
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.deadline import Part
 from toolscript.tools.context import SearchContext
 from toolscript.tools.item_stage import ScoredItem
@@ -51,4 +52,5 @@ def _hit(scored: ScoredItem, cached: CachedPayload, schemas: Schemas) -> ToolHit
         primary_skill_id=None if primary is None else str(primary),
         schemas=schemas,
         confidence=scored.confidence,
+        namespace=str(fields.get("namespace", DEFAULT_NAMESPACE)),
     )
