@@ -72,7 +72,7 @@ class _Kept:
 
 
 class MemoryTaxonomy:
-    """`count_tools` returns the number of a skill's indexed items in a view; the double that counts them sets it."""
+    """`count_tools` returns the number of a skill's indexed items in a view; the double that counts sets it."""
 
     def __init__(self, catalog: MemoryCatalog) -> None:
         self._catalog = catalog
@@ -276,7 +276,7 @@ class MemorySkillVectors:
             rows.setdefault(key, _Skill(skill, version)).version = version
 
     async def _rows(self, index_version: int) -> dict[SkillKey, _Skill]:
-        """Return the current rows: each skill has one in the default namespace, and where it has, or had, items."""
+        """Return the current rows: of each skill in the default namespace, and where it has, or had, items."""
         rows = self._skills.setdefault(index_version, {})
         for skill in await self._list_skills():
             places = {key for key in rows if key.skill_id == skill.id} | {SkillKey(skill.id, DEFAULT_NAMESPACE)}

@@ -243,7 +243,7 @@ class SyncJobs(Protocol):
         """Return the jobs of these namespaces: any other one is unknown."""
 
     async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE) -> SyncJob:
-        """Add a queued job. Only the latest MAX_JOBS_KEPT are kept, and those that are open."""
+        """Add a queued job. Each namespace keeps only the latest MAX_JOBS_KEPT, and those that are open."""
 
     async def start(self, job_id: int) -> None: ...
     async def beat(self, progress: Sequence[JobProgress]) -> None:
