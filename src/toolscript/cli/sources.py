@@ -98,14 +98,18 @@ def _remove(group: typer.Typer) -> None:
 
         item_source = find_item_source(name, valid_namespace(namespace))
         if item_source is None:
-            show({"source": name, "removed": 0}, f"there is no source {printable(name)}", as_json=as_json)
+            show(
+                {"source": name, "namespace": namespace, "removed": 0},
+                f"there is no source {printable(name)}",
+                as_json=as_json,
+            )
             say("hint: `toolscript sources list` lists the sources")
             return
         confirm(f"Remove source {printable(name)} with its {item_source.items:,} tools?", yes=yes)
         with progress() as on_progress:
             removed = remove_item_source(name, namespace, on_progress)
         text = f"{removed:,} tools of source {printable(name)} removed"
-        show({"source": name, "removed": removed}, text, as_json=as_json)
+        show({"source": name, "namespace": namespace, "removed": removed}, text, as_json=as_json)
         say(WORKER_HINT)
 
 

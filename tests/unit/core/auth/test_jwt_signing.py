@@ -39,6 +39,17 @@ async def test_a_token_follows_the_rules(tmp_path: Path) -> None:
         await verifier(files.public).verify(token)
 
 
+@pytest.mark.requirement("AP-005")
+async def test_a_token_names_the_namespaces_that_it_sees(tmp_path: Path) -> None:
+    files = make_keys(tmp_path)
+    rules = TokenRules(Issuer.name, namespaces_claim="teams")
+    token = sign_token(files.private, rules, ACME, namespaces=["team-a", "team-b"])
+    assert (await verifier(files.public, rules).verify(token)).namespaces == {"team-a", "team-b"}
+    assert (await verifier(files.public).verify(token)).namespaces == {"default"}
+    with pytest.raises(InvalidRequest, match="cannot be the name of a namespace"):
+        sign_token(files.private, rules, ACME, namespaces=["Team A"])
+
+
 async def test_a_token_expires_after_its_hours(tmp_path: Path) -> None:
     files = make_keys(tmp_path)
     token = sign_token(files.private, RULES, ACME, hours=0.5, now=lambda: 1_000_000.0)

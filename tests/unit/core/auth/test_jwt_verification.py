@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.bad_tokens import KINDS, Issuer, an_issuer
 from tests.support.token_issuer import Json, compact, ec_key, ed_key, rsa_key
 from toolscript.core.auth.keys import KeyFile, KeyRing
-from toolscript.core.auth.model import Plan, Principal, Tenant
+from toolscript.core.auth.model import Plan, Principal, Scope, Tenant
 from toolscript.core.auth.tokens import JwtVerifier, TokenCache, TokenRules
 from toolscript.core.errors import Unauthorized, Unavailable
 
@@ -136,6 +136,25 @@ async def test_a_missing_scope_claim_differs_from_an_empty_one(jwt_verifier: Jwt
     claim_sets: list[Any] = [{}, {"scope": ""}, {"scope": 7}, {"scopes": ["a", None], "scp": "b"}]
     read = [(await jwt_verifier.verify(issuer.token(**claims))).scopes for claims in claim_sets]
     assert read == [None, frozenset(), frozenset(), frozenset({"a", "b"})]
+
+
+@pytest.mark.requirement("AP-005")
+async def test_namespaces_are_read_as_scopes_are(jwt_verifier: JwtVerifier, issuer: Issuer) -> None:
+    claims: list[Any] = ["a b", ["a", "b"], ["a", "Not A Name", 7, "-b", "b" * 64], "", [], 7, {"a": 1}]
+    read = [(await jwt_verifier.verify(issuer.token(namespaces=claim))).namespaces for claim in claims]
+    nothing: frozenset[str] = frozenset()
+    assert read == [{"a", "b"}, {"a", "b"}, {"a"}, nothing, nothing, nothing, nothing]
+    assert (await jwt_verifier.verify(issuer.token())).namespaces == {"default"}
+    with pytest.raises(Unauthorized, match="more than 32 namespaces"):
+        await jwt_verifier.verify(issuer.token(namespaces=[str(number) for number in range(33)]))
+
+
+@pytest.mark.requirement("AP-005")
+async def test_only_a_token_that_names_it_may_manage_tools(jwt_verifier: JwtVerifier, issuer: Issuer) -> None:
+    scopes = [None, "tools:read", "tools:read tools:manage"]
+    read = [await jwt_verifier.verify(issuer.token(scope=scope)) for scope in scopes]
+    assert [principal.may(Scope.TOOLS_READ) for principal in read] == [True, True, True]
+    assert [principal.may(Scope.TOOLS_MANAGE) for principal in read] == [False, False, True]
 
 
 @pytest.mark.parametrize("plan", ["gold", "", 7, ["paid"]])

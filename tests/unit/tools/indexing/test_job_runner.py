@@ -7,6 +7,7 @@ import pytest
 
 from toolscript.core.errors import CatalogUnavailable, InvalidRequest, Unavailable
 from toolscript.core.items import JsonObject
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.values import OnProgress, Progress
 from toolscript.testing.catalog import MemorySyncJobs
 from toolscript.tools.catalog.jobs import UNEXPECTED, JobRunner, Outcome, Work
@@ -26,10 +27,10 @@ class WatchedJobs(MemorySyncJobs):
         self.write_failed = asyncio.Event()
         self._written = asyncio.Event()
 
-    async def add(self, source: str) -> SyncJob:
+    async def add(self, source: str, namespace: str = DEFAULT_NAMESPACE) -> SyncJob:
         if self.down:
             raise CatalogUnavailable("the catalog is down")
-        return await super().add(source)
+        return await super().add(source, namespace)
 
     async def finish(
         self, job_id: int, state: JobState, report: JsonObject | None = None, error: str | None = None
@@ -107,6 +108,17 @@ async def test_only_a_few_jobs_run_at_once_and_the_others_wait() -> None:
         for job in jobs:
             assert (await scene.jobs.until(job.id, is_over)).state is JobState.DONE
     assert scene.max_at_once == 2
+
+
+@pytest.mark.requirement("AP-005")
+async def test_jobs_of_two_namespaces_do_not_wait_for_each_other() -> None:
+    scene = Scene()
+    async with scene.runner().running() as runner:
+        jobs = [await runner.submit("catalog", scene.gated, namespace) for namespace in ("team-a", "team-b")]
+        for job in jobs:
+            await scene.jobs.until(job.id, lambda now: now.state is JobState.RUNNING)
+        assert [(await scene.jobs.find(job.id)).namespace for job in jobs] == ["team-a", "team-b"]
+        scene.gate.set()
 
 
 async def test_a_full_queue_refuses_jobs_until_one_has_ended() -> None:
