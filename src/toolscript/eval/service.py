@@ -271,8 +271,8 @@ class ServiceEngine:
     async def load(self, items: Sequence[Item]) -> None:
         loaded = await self._points.load(items)
         weights, self._by_skill = self._options.weights, loaded.by_skill
-        items, skills = DefaultNamespace(loaded.items), DefaultNamespace(loaded.skills)
-        self._search = ToolSearch(self._embedder, items, skills, self._catalog, weights=weights)
+        both = DefaultNamespace(loaded.items), DefaultNamespace(loaded.skills)
+        self._search = ToolSearch(self._embedder, *both, self._catalog, weights=weights)
 
     async def answer(self, query: str) -> EngineAnswer:
         if self._search is None:

@@ -13,6 +13,7 @@ from tests.conftest import drop_collections
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.errors import SetupError
 from toolscript.core.items import Item, ItemKind, StoredItem
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.qdrant.collections import QdrantIndexes
 from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.core.retrieval.model import IndexCard, IndexQuery
@@ -133,9 +134,9 @@ class CountingIndexes(MemoryIndexes):
 
     opened = 0
 
-    async def open(self, card: IndexCard) -> Index:
+    async def open(self, card: IndexCard, namespace: str = DEFAULT_NAMESPACE) -> Index:
         self.opened += 1
-        return await super().open(card)
+        return await super().open(card, namespace)
 
 
 async def test_other_ways_to_the_same_points_search_the_very_same_index() -> None:
