@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import grpc
 import numpy as np
@@ -22,7 +23,8 @@ from toolscript.core.qdrant.connection import TRANSLATIONS, Qdrant, open_qdrant,
 from toolscript.core.qdrant.index import QdrantIndex
 from toolscript.core.qdrant.layout import Layout, create_request
 from toolscript.core.qdrant.values import Payload, from_value, to_value
-from toolscript.core.retrieval.model import IndexCard, IndexQuery, ModelCard, Point
+from toolscript.core.retrieval.model import IndexCard, IndexQuery, ModelCard, Point, PointVersion
+from toolscript.core.retrieval.namespaced import NamespacedIndex
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.settings.service import Settings
 
@@ -210,3 +212,48 @@ async def test_a_collection_dropped_by_others_is_a_setup_error(indexes: QdrantIn
     with pytest.raises(SetupError) as raised:
         await index.count()
     assert "toolscript worker" in raised.value.hint
+
+
+@pytest.fixture
+async def blue(indexes: QdrantIndexes, engine: Qdrant) -> NamespacedIndex:
+    """An index version with an open namespace whose collection was dropped."""
+    await indexes.create(CARD)
+    index = await NamespacedIndex.open(indexes, CARD)
+    await index.put([replace(point(1, 7), namespace="blue")])
+    assert await words_in(index) == [1]
+    name = f"{indexes._name(CARD.fingerprint)}.blue"
+    await engine.collections.Delete(wire.DeleteCollection(collection_name=name))
+    return index
+
+
+async def words_in(index: NamespacedIndex) -> list[int]:
+    found = await index.within(("blue",)).search(IndexQuery(terms={7: 1.0}))
+    return [hit.id for hit in found.words or ()]
+
+
+@pytest.mark.requirement("AP-005")
+async def test_a_namespace_without_its_collection_is_empty(blue: NamespacedIndex) -> None:
+    assert await words_in(blue) == []
+    assert await blue.within(("blue", "default")).fields([1]) == {}
+
+
+@pytest.mark.requirement("AP-005")
+async def test_the_collection_of_a_namespace_is_made_anew_for_its_next_point(blue: NamespacedIndex) -> None:
+    await blue.put([replace(point(2, 7), namespace="blue")])
+    assert await words_in(blue) == [2]
+
+
+@pytest.mark.requirement("AP-005")
+async def test_removals_from_a_namespace_without_its_collection_are_done(blue: NamespacedIndex) -> None:
+    await blue.remove([PointVersion(1, 1, "blue"), PointVersion(2, 1)])
+    assert await blue.count() == 0
+
+
+@pytest.mark.requirement("AP-005")
+async def test_a_namespace_of_a_dropped_index_version_is_a_setup_error(
+    blue: NamespacedIndex, indexes: QdrantIndexes
+) -> None:
+    await blue.put([replace(point(2, 7), namespace="blue")])
+    await indexes.drop(CARD.fingerprint)
+    with pytest.raises(SetupError):
+        await words_in(blue)

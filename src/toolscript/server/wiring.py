@@ -27,7 +27,7 @@ from toolscript.server.mcp import open_mcp
 from toolscript.server.mcp_tools import ServiceDependencies
 from toolscript.server.observability import Observability
 from toolscript.server.skills import skill_management
-from toolscript.server.stores import CatalogStores, Stores
+from toolscript.server.stores import CatalogStores
 from toolscript.server.sync import SyncService
 from toolscript.server.tenancy import Tenancy
 from toolscript.tools.catalog.jobs import JobRunner
@@ -171,7 +171,7 @@ def _already_open(embedder: Embedder) -> Callable[[], Awaitable[Embedder]]:
     return give
 
 
-def skill_index_to_search(settings: Settings, stores: Stores, skills: NamespacedIndex) -> NamespacedIndex:
+def skill_index_to_search(settings: Settings, stores: CatalogStores, skills: NamespacedIndex) -> NamespacedIndex:
     def copied(index: Index, namespace: str) -> Index:
         async def written() -> Mapping[int, int]:
             index_version = await index_version_of(stores, index)

@@ -7,10 +7,12 @@ search in several asks each of them, and merges what they find by score.
 import asyncio
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import merge
+from typing import TypeVar
 
+from toolscript.core.errors import SetupError
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, MAX_NAMESPACES
 from toolscript.core.retrieval.model import (
     Candidate,
@@ -30,6 +32,8 @@ MAX_OPEN = 2 * MAX_NAMESPACES
 # A namespace without a collection counts as empty for so long, before the engine is asked again.
 ABSENT_SECONDS = 1.0
 MIN_SCANNED = 100
+
+T = TypeVar("T")
 
 # Adds a layer to the index of a namespace, such as metrics.
 Wrap = Callable[[Index, str], Index]
@@ -165,7 +169,12 @@ class NamespacedIndex:
         for point in points:
             by_namespace[point.namespace].append(point)
         for namespace, group in by_namespace.items():
-            await (await self._for_writing(namespace)).put(group)
+            try:
+                await (await self._for_writing(namespace)).put(group)
+            except SetupError:
+                if not await self.was_dropped(namespace):
+                    raise
+                await (await self._for_writing(namespace)).put(group)
 
     async def remove(self, points: Sequence[PointVersion]) -> None:
         if not points:
@@ -177,7 +186,7 @@ class NamespacedIndex:
         for namespace in existing:
             group = [*unknown, *(point for point in known if point.namespace == namespace)]
             if group:
-                await (await self._open(namespace)).remove(group)
+                await self._remove_from(namespace, group)
 
     async def scan(self, after: int, limit: int) -> Sequence[PointVersion]:
         """Return the next points in order of id and namespace, all of the last id: it may be in several."""
@@ -193,6 +202,23 @@ class NamespacedIndex:
             scans = [scan for scan in scans if not scan.is_done or scan.has_more]
         end = next((end for end in range(limit, len(page)) if page[end].id != page[end - 1].id), len(page))
         return page[:end]
+
+    async def was_dropped(self, namespace: str) -> bool:
+        """Return whether the collection of this namespace alone is gone, as an operator may drop an empty one."""
+        existing = frozenset(await self._indexes.namespaces(self.card))
+        if namespace in existing or DEFAULT_NAMESPACE not in existing:
+            return False
+        self._listed, self._listed_at = existing, self._now()
+        self._opened.pop(namespace, None)
+        self._created.discard(namespace)
+        return True
+
+    async def _remove_from(self, namespace: str, points: Sequence[PointVersion]) -> None:
+        try:
+            await (await self._open(namespace)).remove(points)
+        except SetupError:
+            if not await self.was_dropped(namespace):
+                raise
 
     async def count(self) -> int:
         return await self._indexes.size(self.card) or 0
@@ -252,13 +278,21 @@ class _Part:
         return self._owner.card
 
     async def search(self, ask: IndexQuery) -> Candidates:
-        return await (await self._owner.of(self._namespace) or self._empty).search(ask)
+        return await self._ask(lambda index: index.search(ask))
 
     async def search_all(self, asks: Sequence[IndexQuery]) -> Sequence[Candidates]:
-        return await (await self._owner.of(self._namespace) or self._empty).search_all(asks)
+        return await self._ask(lambda index: index.search_all(asks))
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
-        return await (await self._owner.of(self._namespace) or self._empty).fields(ids, only)
+        return await self._ask(lambda index: index.fields(ids, only))
+
+    async def _ask(self, request: Callable[[IndexReader], Awaitable[T]]) -> T:
+        try:
+            return await request(await self._owner.of(self._namespace) or self._empty)
+        except SetupError:
+            if not await self._owner.was_dropped(self._namespace):
+                raise
+            return await request(self._empty)
 
 
 class _Scan:

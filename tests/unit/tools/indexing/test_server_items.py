@@ -52,7 +52,7 @@ class Half(MemoryToolServers):
 
 async def sources(catalog: MemoryCatalog) -> dict[str, set[str]]:
     names: dict[str, set[str]] = {}
-    for (source, _), stored in catalog._by_key.items():
+    for (_, source, _), stored in catalog._by_key.items():
         if stored.is_active:
             names.setdefault(source, set()).add(stored.item.name)
     return names
