@@ -82,14 +82,14 @@ _NEXT = f"mcp.items WHERE id > %(after)s AND {_ELIGIBLE}"
 
 # Read in order of the index that has the skill first and then the item.
 _NEXT_IN_SKILL = f"""
-mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = tool_id
-WHERE skill_id = %(skill)s AND tool_id > %(after)s AND {_ELIGIBLE}
-"""
+mcp.tool_skill_assignments WHERE skill_id = %(skill)s AND tool_id > %(after)s
+  AND (SELECT {_ELIGIBLE} FROM mcp.items WHERE id = tool_id)
+"""  # noqa: S608 - built from constants only
 _ASSIGNED_BY = """
- AND EXISTS (SELECT FROM mcp.tool_skill_assignments assigned
-             WHERE assigned.tool_id = items.id AND assigned.source = %(source)s)
+ AND (SELECT true FROM mcp.tool_skill_assignments assigned
+      WHERE assigned.tool_id = items.id AND assigned.source = %(source)s LIMIT 1)
 """
-_ASSIGNED_IN_SKILL_BY = " AND assigned.source = %(source)s"
+_ASSIGNED_IN_SKILL_BY = " AND source = %(source)s"
 
 _HOLD = """
 SELECT id FROM mcp.items WHERE id = ANY(%s) AND is_active AND NOT skills_by_hand
@@ -298,7 +298,7 @@ def _next(namespaces: Namespaces, skill_id: str | None, source: AssignedBy | Non
     if skill_id is None:
         return page_of(namespaces, _NEXT + _ASSIGNED_BY * (source is not None))
     rows = _NEXT_IN_SKILL + _ASSIGNED_IN_SKILL_BY * (source is not None)
-    return page_of(namespaces, rows, key="tool_id", namespace="assigned.namespace")
+    return page_of(namespaces, rows, key="tool_id")
 
 
 def _ids(rows: Sequence[Sequence[object]]) -> list[int]:

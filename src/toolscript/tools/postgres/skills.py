@@ -54,12 +54,15 @@ SET name = %(name)s, description = %(description)s, parent_domain = %(parent_dom
 WHERE id = %(id)s
 """
 
-_ASSIGNED = "mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = assigned.tool_id"
-_MEMBERS = f"""
+_MEMBERS = """
 SELECT items.id, kind, server, name, description, skill_id, confidence, assigned.source, reason, is_primary
-FROM {_ASSIGNED} WHERE skill_id = %(skill)s
-"""  # noqa: S608 - built from constants only
-_LATER_MEMBERS = f"{_ASSIGNED} WHERE skill_id = %(skill)s AND tool_id > %(after)s AND items.is_active"
+FROM mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = assigned.tool_id
+WHERE skill_id = %(skill)s
+"""
+_LATER_MEMBERS = """
+mcp.tool_skill_assignments WHERE skill_id = %(skill)s AND tool_id > %(after)s
+  AND (SELECT is_active FROM mcp.items WHERE id = tool_id)
+"""
 
 
 class PostgresTaxonomy:
@@ -109,7 +112,7 @@ class PostgresTaxonomy:
             return await find_skill(conn, skill.id, self._namespaces)
 
     async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
-        ids = page_of(self._namespaces, _LATER_MEMBERS, key="tool_id", namespace="assigned.namespace")
+        ids = page_of(self._namespaces, _LATER_MEMBERS, key="tool_id")
         values = {"skill": readable(skill_id), "after": after, "limit": limit, "seen": seen_of(self._namespaces)}
         async with connection(self._pool) as conn:
             async with conn.cursor(row_factory=dict_row) as cursor:

@@ -34,7 +34,7 @@ _LISTED = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions"
 # A suggestion that no item requests any more needs no decision.
 _LATER = """
 mcp.skill_suggestions WHERE id > %(after)s
-  AND (status <> 'pending' OR EXISTS (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = id))
+  AND (status <> 'pending' OR (SELECT true FROM mcp.skill_suggestion_items WHERE suggestion_id = id LIMIT 1))
 """
 _IN_STATE = " AND status = %(state)s"
 

@@ -21,13 +21,13 @@ def page_of(
     rows: str,
     *,
     key: str = "id",
-    namespace: str = "namespace",
     latest_first: bool = False,
 ) -> str:
     """Return the statement for the ids of a page, with the values `seen` and `limit`.
 
     `rows` is what follows FROM, with a WHERE. A view reads one page of each of its namespaces through an index,
-    and merges them: the cost does not depend on the rows of other namespaces.
+    and merges them: the cost does not depend on the rows of other namespaces. So `rows` is one table, and a
+    condition on another one is a scalar subquery: for a join or EXISTS, PostgreSQL may read all of the other one.
     """
     direction = "DESC" if latest_first else "ASC"
     limited = f"ORDER BY {key} {direction} LIMIT %(limit)s"
@@ -35,6 +35,6 @@ def page_of(
         return f"SELECT {key} FROM {rows} {limited}"  # noqa: S608 - callers pass constants only
     return f"""
 SELECT page.id FROM unnest(%(seen)s::text[]) AS seen (name)
-CROSS JOIN LATERAL (SELECT {key} AS id FROM {rows} AND {namespace} = seen.name {limited}) AS page
+CROSS JOIN LATERAL (SELECT {key} AS id FROM {rows} AND namespace = seen.name {limited}) AS page
 ORDER BY page.id {direction} LIMIT %(limit)s
 """  # noqa: S608 - callers pass constants only
