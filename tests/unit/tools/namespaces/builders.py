@@ -42,19 +42,29 @@ CANARY = "kanarienvogel"
 Json = dict[str, Any]
 
 
-def items_of(word: str, count: int = 6) -> list[Item]:
-    """Return items that mention the word everywhere; the same words as in any other namespace otherwise."""
-    what = ("Send an email message", "Read a file", "Schedule a meeting", "Query a database", "Resize an image")
+# Different enough that no two items of a namespace have equal scores, whose order an engine chooses.
+KINDS = {
+    "mail": "Send an email message to a person",
+    "file": "Read the text of a file from the disk, line by line or as a whole",
+    "meeting": "Schedule a meeting",
+    "query": "Query a relational database with SQL and return its rows as JSON objects",
+    "image": "Resize an image to a width and a height in pixels",
+    "letter": "Send a letter by mail, with postage, to a customer of the company",
+}
+
+
+def items_of(word: str) -> list[Item]:
+    """Return items that mention the word everywhere, each in its own number."""
     return [
         Item(
             key=f"{word}-{number}",
             kind=ItemKind.TOOL,
-            server=f"{word}_server",
-            name=f"{word}_{number}",
-            description=f"{what[number % len(what)]} of the {word} {word}{number}",
+            server=f"{word}haus",
+            name=f"{word}_{name}",
+            description=f"{what}, {' '.join([word] * (number + 1))} {word}{number}",
             input_schema={"type": "object", "properties": {f"{word}_argument": {"type": "string"}}},
         )
-        for number in range(count)
+        for number, (name, what) in enumerate(KINDS.items())
     ]
 
 
@@ -178,9 +188,14 @@ async def planted(folder: Path, *words: tuple[str, str], **more: Any) -> AsyncIt
     for namespace, word in words:
         await plant(stores, namespace, word, f"{word}-reviewer")
     async with serving(folder, stores, **more) as service:
-        for namespace, word in words:
-            job = {"source": f"{word}-job", "items": [], "namespace": namespace}
-            started = await service.admin.ask("POST", "/api/v1/jobs", job)
-            assert started.status_code == 202, started.text
-            await service.admin.until_over(started.json()["id"])
+        await run_jobs(service, *words)
         yield service
+
+
+async def run_jobs(service: Service, *words: tuple[str, str]) -> None:
+    """Run a job in each namespace, whose source has the word."""
+    for namespace, word in words:
+        job = {"source": f"{word}-job", "items": [], "namespace": namespace}
+        started = await service.admin.ask("POST", "/api/v1/jobs", job)
+        assert started.status_code == 202, started.text
+        await service.admin.until_over(started.json()["id"])
