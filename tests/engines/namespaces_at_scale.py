@@ -117,10 +117,13 @@ async def until_settled(stores: Stores) -> None:
 
 
 class Searches:
-    """Random searches of a client of alpha: any strategy, type and option, about things of either namespace."""
+    """Random searches of a namespace: any strategy, type and option, about things of it and of its neighbour."""
 
-    def __init__(self, seed: int, ours: Sequence[Item], theirs: Sequence[Item], ids: Sequence[int]) -> None:
+    def __init__(
+        self, seed: int, ours: Sequence[Item], theirs: Sequence[Item], ids: Sequence[int], namespace: str = ALPHA
+    ) -> None:
         self._random = random.Random(seed)
+        self._namespace = namespace
         self._ours, self._theirs, self._ids = ours, theirs, ids
         self._canaries = canaries()
 
@@ -144,7 +147,7 @@ class Searches:
             "why_not": pick(
                 (str(pick(self._ids)), _shown_name(pick(self._theirs)), _shown_name(pick(self._ours)))
             ),
-            "namespaces": [ALPHA],
+            "namespaces": [self._namespace],
         }
         chosen = {name: value for name, value in rarely.items() if self._random.random() < 1 / 4}
         return {"query": self._text(), **options, **chosen}
@@ -173,9 +176,10 @@ def _shown_name(item: Item) -> str:
 
 @dataclass
 class Comparison:
-    """The answers to a client of alpha, as they were without a neighbour, and what later ones have of it."""
+    """The answers of a namespace, as they were without a neighbour, and what later ones have of it."""
 
     client: Client
+    namespace: str
     searches: Sequence[Json]
     planted: re.Pattern[str] = field(default_factory=lambda: re.compile("|".join(canaries())))
     first: list[str] = field(default_factory=list)
@@ -208,7 +212,7 @@ class Comparison:
         results = json.loads(text)["results"]
         self.hits += len(results)
         self.empty += not results
-        if found or any(result["namespace"] != ALPHA for result in results):
+        if found or any(result["namespace"] != self.namespace for result in results):
             self.leaks.append(f"{json.dumps(body)}: {found} {text[:2000]}")
 
     def _comparable(self, text: str) -> str:
@@ -222,26 +226,29 @@ def _stable(value: Any) -> Any:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, items: Sequence[Item]) -> AsyncIterator[tuple[Service, Stores]]:
-    """Serve a catalog that has these items in alpha."""
+async def opened(
+    settings: Settings, items: Sequence[Item], namespace: str = ALPHA
+) -> AsyncIterator[tuple[Service, Stores]]:
+    """Serve a catalog that has these items in a namespace."""
     with tempfile.TemporaryDirectory() as folder:
         async with open_stores(settings) as stores:
             await load_defaults(stores.taxonomy, default_skills())
-            await fill(stores, ALPHA, items)
+            await fill(stores, namespace, items)
             async with serving(Path(folder), stores, deadline_seconds=120) as service:
                 yield service, stores
 
 
-async def isolated(settings: Settings, items: int, searches: int, seed: int) -> Comparison:
-    """Compare the answers of alpha without a neighbour, beside one, and after it has left.
+async def isolated(settings: Settings, items: int, searches: int, seed: int, namespace: str = ALPHA) -> Comparison:
+    """Compare the answers of a namespace without a neighbour, beside one, and after it has left.
 
     Statistics are taken from all points instead of a sample: a second sample would differ without any neighbour.
     """
     qdrant_index.SAMPLE = max(qdrant_index.SAMPLE, items)
     ours, theirs = items_of(items // 2, seed), items_of(items // 2, seed + 1, canaries())
-    async with opened(settings, ours) as (service, stores):
+    async with opened(settings, ours, namespace) as (service, stores):
         ids = range(1, items + items // 10)
-        comparison = Comparison(service.client(ALPHA), Searches(seed, ours, theirs, ids).make(searches))
+        bodies = Searches(seed, ours, theirs, ids, namespace).make(searches)
+        comparison = Comparison(service.client(namespace), namespace, bodies)
         await comparison.record()
         _say(f"{searches} answers without a neighbour")
         await fill(stores, BETA, theirs, canaries())
