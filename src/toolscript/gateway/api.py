@@ -77,7 +77,7 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
 
     async def get_tool(request: Request) -> Response:
         kind = ItemKind(_parameter_of(request, "kind", ItemKind.TOOL, tuple(ItemKind)))
-        item = await _find(gateway, tool_id(*split_tool_id(request.path_params["tool_id"])), kind)
+        item = await _find(gateway, _tool_id(request.path_params["tool_id"], "tool_id"), kind)
         return JSONResponse(tool_shown(item, schemas=True))
 
     async def call_tool(request: Request) -> Response:
@@ -86,7 +86,7 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
         arguments = body.get("arguments", {})
         if not isinstance(arguments, dict):
             raise wrong("arguments", "must be a JSON object")
-        return JSONResponse(call_shown(await _for_http(gateway.call(text(body, "id"), arguments))))
+        return JSONResponse(call_shown(await _for_http(gateway.call(_tool_id(text(body, "id"), "id"), arguments))))
 
     async def list_servers(request: Request) -> Response:
         return _page(request, await gateway.servers(), lambda server: server.name, server_shown)
@@ -102,6 +102,15 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
         Route(SERVERS_PATH, list_servers, methods=["GET"]),
         Route("/openapi.json", openapi, methods=["GET"]),
     ]
+
+
+def _tool_id(value: str, field: str) -> str:
+    """Return the id of a tool without the prefix of clients; `field` is what the request calls it."""
+    try:
+        return tool_id(*split_tool_id(value))
+    except InvalidRequest as error:
+        error.details["field"] = field
+        raise
 
 
 async def _find(gateway: Gateway, name: str, kind: ItemKind) -> Item:

@@ -175,7 +175,9 @@ _ONE_KIND: Json = {**STRING, "enum": list(ItemKind), "default": ItemKind.TOOL.va
 _KINDS: Json = {**STRING, "enum": [*ItemKind, ANY_KIND]}
 _QUERY: Json = {**STRING, "minLength": 1, "maxLength": MAX_QUERY, "pattern": r"\S"}
 _SEARCH_TYPE: Json = {**STRING, "enum": list(SearchType)}
-_TOOL_ID = _parameter("tool_id", STRING, "`server__tool`, as results name it.", "path")
+# Names of tools may have any characters, even line ends.
+_ID: Json = {**STRING, "minLength": 4, "pattern": r"^[\s\S]+?__[\s\S]+$"}
+_TOOL_ID = _parameter("tool_id", _ID, "`server__tool`, as results name it.", "path")
 _FILTER = _parameter("filter", STRING, "Servers and `server__tool` names, with commas; empty: all.")
 
 
@@ -236,7 +238,7 @@ def _tool_schemas(limit: int, threshold: float) -> Json:
             "A call of one tool.",
             "id",
             {"id": "filesystem__read_text_file", "arguments": {"path": "notes.txt"}},
-            id=_text("`server__tool`, as results name it."),
+            id=_described(_ID, "`server__tool`, as results name it."),
             arguments=_described(ANY_OBJECT, "As the tool's `input_schema` describes them.", default={}),
         ),
         "CallResult": _object(

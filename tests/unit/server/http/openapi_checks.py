@@ -5,28 +5,13 @@ from typing import Any
 from urllib.parse import urljoin
 
 import httpx2
-from schemathesis import Case, CheckContext, HookContext, Response
-from schemathesis.core.failures import AcceptedNegativeData, Failure
-from schemathesis.openapi.checks import RejectedPositiveData
+from schemathesis import Case, CheckContext, Response
 
 from tests.unit.server.http.openapi_installation import ADMIN
 from toolscript.tools.catalog.jobs import UNEXPECTED
 
 SOON = 60.0
 OPEN = ("queued", "running")
-UNKNOWN_PARAMETER = "in query - violates `additionalProperties`"
-
-
-def is_a_fault(context: HookContext, failure: Failure, case: Case[Any], response: Response) -> bool:
-    """A request that the schema allows may be refused because of stored data or blank text, never for its shape.
-
-    Unknown query parameters are ignored, as usual in HTTP.
-    """
-    if isinstance(failure, AcceptedNegativeData):
-        return UNKNOWN_PARAMETER not in failure.message
-    if not isinstance(failure, RejectedPositiveData):
-        return True
-    return "problems" in response.json()["error"]["details"]
 
 
 def a_sync_ends(ctx: CheckContext, response: Response, case: Case[Any]) -> bool | None:

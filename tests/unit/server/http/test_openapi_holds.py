@@ -7,8 +7,9 @@ import httpx2
 import pytest
 
 from tests.conftest import fresh_database
+from tests.support.random_requests import failures_of, report
 from tests.unit.server.http.openapi_checks import follow
-from tests.unit.server.http.openapi_examples import ask_everything, report
+from tests.unit.server.http.openapi_examples import ask_service
 from tests.unit.server.http.openapi_hostile import Hostile, hostile_requests
 from tests.unit.server.http.openapi_installation import (
     CHUNK_ID,
@@ -24,7 +25,7 @@ from toolscript.core.settings.service import Settings
 pytestmark = pytest.mark.requirement("API-003")
 
 SEED = 20261115
-EXAMPLES = 12
+EXAMPLES, MANY_EXAMPLES = 12, 1_000
 KNOWN = {
     "source_id": SOURCE_ID,
     "chunk_id": CHUNK_ID,
@@ -51,11 +52,18 @@ def openapi(service: Furnished) -> dict[str, Any]:
 
 
 def test_every_answer_of_every_operation_is_as_documented(service: Furnished, openapi: dict[str, Any]) -> None:
-    requests = ask_everything(service, EXAMPLES, SEED, edges=False)
-    assert {name: item.failures for name, item in requests.items() if item.failures} == {}, report(requests)
+    requests = ask_service(service, EXAMPLES, SEED, edges=False)
+    assert failures_of(requests) == {}, report(requests)
     operations = {f"{method.upper()} {path}" for path, result in openapi["paths"].items() for method in result}
     assert requests.keys() == operations
     assert [name for name, item in requests.items() if not item.reached] == []
+
+
+@pytest.mark.nightly
+@pytest.mark.requirement("AP-001")
+def test_a_thousand_requests_to_each_operation_are_answered_as_documented(service: Furnished) -> None:
+    requests = ask_service(service, MANY_EXAMPLES, SEED, edges=True)
+    assert failures_of(requests) == {}, report(requests)
 
 
 def test_hostile_values_get_documented_responses(service: Furnished, openapi: dict[str, Any]) -> None:
