@@ -449,8 +449,29 @@ def bench_commands() -> typer.Typer:
             )
         show(tables, "\n\n".join(map(_table, tables.values())), as_json=as_json)
 
+    _list_bench(app)
     _gateway_benches(app)
     return app
+
+
+def _list_bench(app: typer.Typer) -> None:
+    @app.command()
+    def lists(
+        rows: Annotated[int, typer.Option(min=1000, help="Rows of each list.")] = 1_000_000,
+        most: Annotated[int, typer.Option(help="Fail when a page reads more blocks of 8 KiB than this.")] = 500,
+        as_json: AsJson = False,
+    ) -> None:
+        """Blocks that PostgreSQL reads for the first, a middle and the last page of each list.
+
+        In a database of its own, which is dropped at the end.
+        """
+        from benchmarks.lists import bench_lists
+
+        with progress() as on_progress:
+            table = bench_lists(rows, on_progress)
+        show({"lists": table}, titled_tables({f"{rows:,} rows": table}), as_json=as_json)
+        if any(int(str(row[page])) > most for row in table for page in ("first", "middle", "last")):
+            raise typer.Exit(2)
 
 
 Tools = Annotated[Path, typer.Argument(help="JSON lines: {server, name, description, input_schema}")]

@@ -293,3 +293,16 @@ async def test_releasing_an_item_without_a_manual_assignment_changes_nothing(rec
     await record.assignments.release(item_id, "ann")
     assert await item(record, item_id) == before
     assert (await dirty_versions(record), await actions(record)) == ({}, [])
+
+
+@pytest.mark.requirement("SK-009")
+async def test_an_item_that_comes_back_has_the_skills_that_a_person_decided_and_no_others(record: Record) -> None:
+    by_hand, classified_before = await with_items(record, 2)
+    await record.assignments.set_by_hand(by_hand, ["mail"], "ann")
+    await classify(record, classified_before, sure("mail"))
+    items = [stored.item for stored in await record.catalog.items([by_hand, classified_before])]
+    await record.catalog.keep_only("file", [])
+    assert await record.taxonomy.members("mail", 0, 10) == []
+    await record.catalog.store("file", items)
+    assert [member.item_id for member in await record.taxonomy.members("mail", 0, 10)] == [by_hand]
+    assert [(await item(record, id_)).needs_skills for id_ in (by_hand, classified_before)] == [False, True]

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import PATIENCE
 from tests.contracts.builders import tool, tools
+from tests.contracts.paging import stays_whole
 from tests.contracts.source_builders import changing_in_postgres
 from toolscript.core.errors import NotFound
 from toolscript.core.items import Item, ItemKind
@@ -173,3 +174,31 @@ async def test_an_item_that_comes_back_by_an_approval_is_counted_again(scene: Sc
     await scene.changes.approve(held.id, "ann")
     assert await scene.counts() == {"file": 1}
     assert await scene.names() == ["read"]
+
+
+@pytest.mark.requirement("AP-001")
+@pytest.mark.parametrize("wanted", [ALL, ItemFilter("file"), ItemFilter(server="server", kind=ItemKind.TOOL)])
+async def test_tools_that_vanish_and_appear_between_pages_hide_no_other(scene: Scene, wanted: ItemFilter) -> None:
+    await scene.catalog.store("file", tools(8))
+
+    async def ids(after: int, limit: int) -> list[int]:
+        return [item.id for item in await scene.contents.page(after, limit, wanted)]
+
+    await stays_whole(
+        ids, 0, vanish=scene.contents.remove, appear=lambda: scene.catalog.store("file", [tool("new")])
+    )
+
+
+@pytest.mark.requirement("AP-001")
+async def test_sources_that_vanish_and_appear_between_pages_hide_no_other(scene: Scene) -> None:
+    for number in range(8):
+        await scene.catalog.store(f"source-{number}", tools(1))
+
+    async def names(after: str, limit: int) -> list[str]:
+        return [source.name for source in await scene.contents.sources(after, limit)]
+
+    async def appear() -> None:
+        for name in ("before", "source-2b", "zeta"):
+            await scene.catalog.store(name, tools(1))
+
+    await stays_whole(names, "", vanish=lambda name: scene.contents.remove_source(name, 10), appear=appear)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.contracts.builders import axis, between, terms
 from tests.contracts.document_builders import ANN, BOB, CARD, dense, document, key, must, plain, words
+from tests.contracts.paging import stays_whole
 from toolscript.core.items import JsonObject
 from toolscript.core.retrieval.results import ChunkId, Exactness, Total
 from toolscript.documents.model.filters import NO_FILTERS, FieldCondition, Filters
@@ -246,4 +247,19 @@ async def _everything(store: TenantDocuments) -> tuple[object, ...]:
         await store.passages([ChunkId(key("a"), 1)]),
         await store.page("", 10, NO_FILTERS),
         await store.count(english),
+    )
+
+
+@pytest.mark.requirement("AP-001")
+async def test_documents_that_vanish_and_appear_between_pages_hide_no_other(store: TenantDocuments) -> None:
+    await store.put([document(f"d{index}", "one", "two") for index in range(9)])
+
+    async def keys(after: str, limit: int) -> list[str]:
+        return [header.key for header in await store.page(after, limit, NO_FILTERS)]
+
+    await stays_whole(
+        keys,
+        "",
+        vanish=lambda gone: store.remove([gone]),
+        appear=lambda: store.put([document(f"new{index}", version=2) for index in range(6)]),
     )

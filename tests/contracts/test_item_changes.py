@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.contracts.builders import tool, tools
+from tests.contracts.paging import stays_whole
 from tests.contracts.source_builders import Changing, open_changing
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 from toolscript.core.items import ItemKind, StoreReport
@@ -262,3 +263,38 @@ async def test_an_unknown_change_is_not_found(scene: Changing) -> None:
     ):
         with pytest.raises(NotFound, match="change 7"):
             await ask
+
+
+@pytest.mark.requirement("AP-001")
+async def test_changes_that_leave_a_state_and_new_ones_hide_no_other(scene: Changing) -> None:
+    await scene.known(*tools(9))
+    await scene.holding.store("file", tools(8, "held"))
+
+    async def ids(before: int | None, limit: int) -> list[int]:
+        return [change.id for change in await scene.changes.page(before, limit, HELD)]
+
+    await stays_whole(
+        ids,
+        None,
+        vanish=lambda change_id: scene.changes.reject(change_id, "ada"),
+        appear=lambda: scene.holding.store("file", [tool("tool_8", "held")]),
+    )
+
+
+@pytest.mark.requirement("AP-001")
+async def test_changes_that_are_forgotten_for_newer_ones_hide_no_other(scene: Changing) -> None:
+    await scene.known(*tools(9))
+    await scene.applying.store("file", tools(8, "first"))
+    names = {change.id: change.name for change in await scene.changes.page(None, 100)}
+
+    async def ids(before: int | None, limit: int) -> list[int]:
+        return [change.id for change in await scene.changes.page(before, limit)]
+
+    async def outdo(change_id: int) -> None:
+        """Only the latest changes of an item are kept."""
+        for number in range(MAX_KEPT_PER_ITEM):
+            await scene.applying.store("file", [tool(names[change_id], f"again {number}")])
+
+    await stays_whole(
+        ids, None, vanish=outdo, appear=lambda: scene.applying.store("file", [tool("tool_8", "late")])
+    )

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.contracts.library_builders import MINUTE, RUN, Shelf, a_chunk, a_source, an_extraction
+from tests.contracts.paging import stays_whole
 from toolscript.core.errors import InvalidRequest
 from toolscript.knowledge.model.ingest import ChunkMark
 from toolscript.knowledge.model.library import Chunk, Position, Source, SourceStatus, source_id
@@ -159,3 +160,21 @@ async def test_a_path_names_one_source(shelf: Shelf) -> None:
         source.path: source for source in stored
     }
     assert len({source_id(source.path) for source in stored}) == len(stored)
+
+
+@pytest.mark.requirement("AP-001")
+@pytest.mark.parametrize(("types", "topics"), [((), ()), (("book",), ("tea",))])
+async def test_sources_that_vanish_and_appear_between_pages_hide_no_other(
+    shelf: Shelf, types: tuple[str, ...], topics: tuple[str, ...]
+) -> None:
+    for number in range(9):
+        await shelf.holds(a_source(f"/books/{number}.md"))
+
+    async def ids(after: str, limit: int) -> list[str]:
+        return [source.id for source in await shelf.reader.source_page(after, limit, types, topics)]
+
+    async def appear() -> None:
+        for number in range(6):
+            await shelf.holds(a_source(f"/later/{number}.md"))
+
+    await stays_whole(ids, "", vanish=shelf.writer.remove_source, appear=appear)

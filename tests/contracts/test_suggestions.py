@@ -17,6 +17,7 @@ from tests.contracts.builders import (
     with_items,
     with_skills,
 )
+from tests.contracts.paging import stays_whole
 from toolscript.core.errors import NotFound
 from toolscript.core.taxonomy import Skill, SuggestedSkill, SuggestionState
 
@@ -147,3 +148,38 @@ async def test_suggestions_come_page_by_page_in_order_of_id_by_their_state(recor
     assert await ids(third, 2, SuggestionState.PENDING) == [fifth]
     assert await ids(0, 10, SuggestionState.REJECTED) == [second]
     assert await ids(second, 2, None) == [third, fourth]
+
+
+@pytest.mark.requirement("AP-001")
+async def test_suggestions_that_are_decided_and_made_between_pages_hide_no_other(record: Record) -> None:
+    *items, last = await with_items(record, 9)
+    for item_id in items:
+        await classify(record, item_id, asks_for=f"Post Office {item_id}")
+
+    async def pending(after: int, limit: int) -> list[int]:
+        return [suggestion.id for suggestion in await record.suggestions.page(after, limit)]
+
+    await stays_whole(
+        pending,
+        0,
+        vanish=lambda suggestion_id: record.suggestions.reject(suggestion_id, "ann"),
+        appear=lambda: classify(record, last, asks_for="Harbour"),
+    )
+
+
+@pytest.mark.requirement("AP-001")
+async def test_tools_that_stop_and_begin_to_request_a_suggestion_hide_no_other(record: Record) -> None:
+    *items, last = await with_items(record, 9)
+    for item_id in items:
+        await classify(record, item_id, asks_for="Post Office")
+    (suggestion,) = await record.suggestions.page(0, 10)
+
+    async def requesting(after: int, limit: int) -> list[int]:
+        return list(await record.suggestions.asked_by(suggestion.id, after, limit))
+
+    await stays_whole(
+        requesting,
+        0,
+        vanish=lambda item_id: record.assignments.set_by_hand(item_id, ["mail"], "ann"),
+        appear=lambda: classify(record, last, asks_for="Post Office"),
+    )

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.conftest import PATIENCE
+from tests.contracts.paging import stays_whole
 from tests.contracts.source_builders import Working, working_in_memory, working_in_postgres
 from toolscript.core.errors import NotFound
 from toolscript.core.postgres.pool import open_pool
@@ -97,3 +98,14 @@ async def test_the_latest_jobs_are_kept_and_those_that_are_open(scene: Working) 
 async def test_an_unknown_job_is_not_found(scene: Working) -> None:
     with pytest.raises(NotFound, match="job 7"):
         await scene.jobs.find(7)
+
+
+@pytest.mark.requirement("AP-001")
+async def test_jobs_that_appear_between_pages_neither_repeat_nor_hide_others(scene: Working) -> None:
+    for _ in range(8):
+        await scene.jobs.add("catalog")
+
+    async def ids(before: int | None, limit: int) -> list[int]:
+        return [job.id for job in await scene.jobs.page(before, limit)]
+
+    await stays_whole(ids, None, vanish=None, appear=lambda: scene.jobs.add("later"))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.contracts.builders import FIRST, Record, axis, classify, item, sure, with_items, with_skills
+from tests.contracts.paging import stays_whole
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 from toolscript.core.items import AssignedBy, ItemKind
 from toolscript.core.taxonomy import AuditEntry, Member, Skill
@@ -241,3 +242,53 @@ async def test_a_change_instead_of_what_is_no_longer_there_is_refused(record: Re
     with pytest.raises(Conflict, match="changed meanwhile"):
         await record.taxonomy.change(replace(MAIL, description="Letters."), "ann", instead_of=MAIL)
     assert (await record.taxonomy.find("mail")).skill == replace(MAIL, name="Post")
+
+
+@pytest.mark.requirement("AP-001")
+async def test_skills_that_are_deactivated_and_added_between_pages_hide_no_other(record: Record) -> None:
+    await with_skills(record, *(f"skill_{number}" for number in range(8)))
+
+    async def active(after: str, limit: int) -> list[str]:
+        return await ids(record, after, limit, active_only=True)
+
+    async def deactivate(skill_id: str) -> None:
+        skill = (await record.taxonomy.find(skill_id)).skill
+        await record.taxonomy.change(replace(skill, is_active=False), "ann")
+
+    await stays_whole(
+        active, "", vanish=deactivate, appear=lambda: with_skills(record, "another", "skill_2b", "zeta")
+    )
+
+
+@pytest.mark.requirement("AP-001")
+async def test_skills_and_audit_entries_that_appear_between_pages_neither_repeat_nor_hide_others(
+    record: Record,
+) -> None:
+    await with_skills(record, *(f"skill_{number}" for number in range(8)))
+
+    async def all_ids(after: str, limit: int) -> list[str]:
+        return await ids(record, after, limit)
+
+    async def numbers(before: int | None, limit: int) -> list[int]:
+        return [number for number, _ in await record.taxonomy.audit(before, limit)]
+
+    await stays_whole(all_ids, "", vanish=None, appear=lambda: with_skills(record, "another", "skill_2b", "zeta"))
+    await stays_whole(numbers, None, vanish=None, appear=lambda: with_skills(record, "later"))
+
+
+@pytest.mark.requirement("AP-001")
+async def test_tools_that_leave_and_enter_a_skill_between_pages_hide_no_other(record: Record) -> None:
+    await with_skills(record, "mail", "maps")
+    *members, outside = await with_items(record, 9)
+    for item_id in members:
+        await record.assignments.set_by_hand(item_id, ["mail"], "ann")
+
+    async def member_ids(after: int, limit: int) -> list[int]:
+        return [member.item_id for member in await record.taxonomy.members("mail", after, limit)]
+
+    await stays_whole(
+        member_ids,
+        0,
+        vanish=lambda item_id: record.assignments.set_by_hand(item_id, ["maps"], "ann"),
+        appear=lambda: record.assignments.set_by_hand(outside, ["mail"], "ann"),
+    )

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.conftest import PATIENCE
+from tests.contracts.paging import stays_whole
 from toolscript.core.auth.model import Tenant
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.documents.ports import Tenants
@@ -106,3 +107,18 @@ async def test_a_deleted_tenant_leaves_nothing_and_others_are_untouched(scene: S
     await scene.tenants.forget(Tenant("acme"))
     await scene.tenants.seen(Tenant("acme"))
     assert await names(scene.tenants) == ["acme", "other"]
+
+
+@pytest.mark.requirement("AP-001")
+async def test_tenants_that_vanish_and_appear_between_pages_hide_no_other(scene: Scene) -> None:
+    for name in NAMES:
+        await scene.tenants.seen(Tenant(name))
+
+    async def read(after: str, limit: int) -> list[str]:
+        return [known.tenant.name for known in await scene.tenants.page(after, limit)]
+
+    async def appear() -> None:
+        for name in ("00", "Beta", "c"):
+            await scene.tenants.seen(Tenant(name))
+
+    await stays_whole(read, "", vanish=lambda name: scene.tenants.forget(Tenant(name)), appear=appear)

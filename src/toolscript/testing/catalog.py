@@ -355,7 +355,8 @@ class MemoryCatalog:
         for item in leaving:
             self.changes.withdraw(item.id)
             self.detach_suggestions(item.id)
-            self.put_anew(replace(item, is_active=False))
+            kept = item.assignments if item.id in self.by_hand else ()
+            self.put_anew(replace(item, is_active=False, assignments=kept))
         return len(leaving)
 
     def entries(self) -> list[tuple[str, StoredItem]]:

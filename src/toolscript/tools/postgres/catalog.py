@@ -83,6 +83,12 @@ UPDATE mcp.items SET is_active = false, version = nextval('mcp.item_version'), u
 FROM gone WHERE items.id = gone.id RETURNING items.id, items.version
 """
 
+# An item that comes back is classified again. A list of a skill's items need not read through those that left.
+_FORGET_CLASSIFIED = """
+DELETE FROM mcp.tool_skill_assignments USING mcp.items
+WHERE tool_id = ANY(%s) AND items.id = tool_id AND NOT skills_by_hand
+"""
+
 _DELETE_LONG_REMOVED = """
 DELETE FROM mcp.items WHERE id IN (
     SELECT id FROM mcp.items
@@ -225,6 +231,7 @@ async def retired(conn: Connection, rows: Sequence[Sequence[object]]) -> None:
     ids = [int(str(row[0])) for row in rows]
     await withdraw_outdated(conn, dict.fromkeys(ids, ""))
     await detach_all_suggestions(conn, ids)
+    await conn.execute(_FORGET_CLASSIFIED, (ids,))
     await mark_changed(conn, [(row[0], row[1]) for row in rows])
 
 

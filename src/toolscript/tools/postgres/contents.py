@@ -5,6 +5,7 @@ from typing import Any
 
 from psycopg.rows import class_row, dict_row
 
+from toolscript.core.items import ItemKind
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.tools.model.catalog import CatalogItem, ItemFilter, ItemSource, unknown_item
@@ -18,7 +19,7 @@ from toolscript.tools.postgres.sql import (
     forget_source,
     own_source,
 )
-from toolscript.tools.postgres.views import SEEN, page_of, seen_of
+from toolscript.tools.postgres.views import SEEN, seen_of
 
 _SOURCES = "SELECT name, items, synced_at, namespace FROM mcp.sources"
 _LATER_SOURCES = f"{_SOURCES} WHERE (name, namespace) > (%(name)s, %(namespace)s)"
@@ -31,10 +32,10 @@ CROSS JOIN LATERAL ({_LATER_SOURCES} AND name >= %(name)s AND namespace = seen.n
 {_IN_ORDER}
 """  # noqa: S608 - built from constants only
 
-# By id, so that no batch scans the rows that earlier ones removed; locked in the common order.
+# In the order of an index, so that no batch scans the rows that earlier ones removed; locked in the common order.
 _REMOVE_NEXT = f"""
 WITH chosen AS MATERIALIZED (
-    SELECT id FROM mcp.items WHERE namespace = %s AND source = %s AND is_active ORDER BY id LIMIT %s
+    SELECT id FROM mcp.items WHERE namespace = %s AND source = %s AND is_active ORDER BY kind, id LIMIT %s
 ), gone AS (
     SELECT id FROM mcp.items WHERE id IN (SELECT id FROM chosen) ORDER BY source, key FOR NO KEY UPDATE
 )
@@ -49,7 +50,17 @@ SELECT id, namespace, source, key, kind, server, name, description, server_descr
        {ASSIGNED} AS assigned
 FROM mcp.items
 """  # noqa: S608 - built from constants only
-_LATER = "mcp.items WHERE is_active AND id > %(after)s"
+
+_NAMESPACES_SEEN = "unnest(%(seen)s::text[])"
+# An index scan for each namespace, however many sources it has.
+_EVERY_NAMESPACE = """(
+WITH RECURSIVE names AS (
+    (SELECT namespace FROM mcp.sources ORDER BY namespace LIMIT 1)
+    UNION ALL
+    SELECT (SELECT namespace FROM mcp.sources WHERE namespace > names.namespace ORDER BY namespace LIMIT 1)
+    FROM names WHERE names.namespace IS NOT NULL
+)
+SELECT namespace FROM names WHERE namespace IS NOT NULL)"""
 
 _ONE = f"""
 SELECT id, namespace, source, key, kind, server, name, description, server_description, updated_at,
@@ -102,12 +113,12 @@ class PostgresCatalogContents:
         seen = self._namespaces
         if wanted.namespace is not None:
             seen = frozenset({wanted.namespace} if seen_in(seen, wanted.namespace) else ())
-        filters = {"source": wanted.source, "server": wanted.server, "kind": wanted.kind and str(wanted.kind)}
-        # The statement contains only the filters that are set, so that PostgreSQL uses their index.
-        more = "".join(f" AND {name} = %({name})s" for name, value in filters.items() if value is not None)
-        query = f"{_LISTED} WHERE id IN ({page_of(seen, _LATER + more)}) ORDER BY id"
+        filters = {"source": wanted.source, "server": wanted.server}
+        kinds = list(ItemKind) if wanted.kind is None else [wanted.kind]
+        ids = _page_of(seen, [name for name, value in filters.items() if value is not None])
+        values = {**filters, "kinds": list(map(str, kinds)), "after": after, "limit": limit, "seen": seen_of(seen)}
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(query, {**filters, "after": after, "limit": limit, "seen": seen_of(seen)})
+            await cursor.execute(f"{_LISTED} WHERE id IN ({ids}) ORDER BY id".encode(), values)
             return [_listed(row) for row in await cursor.fetchall()]
 
     async def find(self, item_id: int) -> CatalogItem:
@@ -132,6 +143,24 @@ class PostgresCatalogContents:
 
     def _one(self, item_id: int) -> dict[str, object]:
         return {"id": item_id, "seen": seen_of(self._namespaces)}
+
+
+def _page_of(namespaces: Namespaces, filters: Sequence[str]) -> str:
+    """Return the statement for the ids of a page: a page of each kind in each namespace, merged.
+
+    `filters` are columns with a value. The bounds on the kind are no equality, so that only an index in order of
+    kind and id serves. Otherwise PostgreSQL may follow the primary key, through any number of rows that were
+    removed or do not pass.
+    """
+    same = "".join(f" AND {name} = %({name})s" for name in filters)
+    return f"""
+SELECT page.id FROM {_EVERY_NAMESPACE if namespaces is None else _NAMESPACES_SEEN} AS seen (name)
+CROSS JOIN unnest(%(kinds)s::text[]) AS kinds (kind) CROSS JOIN LATERAL (
+    SELECT id FROM mcp.items
+    WHERE is_active AND namespace = seen.name{same} AND (kind, id) > (kinds.kind, %(after)s) AND kind <= kinds.kind
+    ORDER BY kind, id LIMIT %(limit)s
+) AS page ORDER BY page.id LIMIT %(limit)s
+"""  # noqa: S608 - built from constants only
 
 
 async def _own(conn: Connection, source: SourceKey) -> None:
