@@ -1,6 +1,7 @@
 """Random requests to every operation of an OpenAPI document, by Schemathesis: are the answers as documented?"""
 
 import argparse
+import logging
 import random
 import re
 import sys
@@ -32,6 +33,8 @@ HOSTILE = (
 UNKNOWN_PARAMETER = "in query - violates `additionalProperties`"
 # Schemathesis reads a pattern with a length as the length of the match, and finds known values to violate it.
 KNOWN_VALUE = re.compile(r"dictionary `(?!hostile`)\w+` entry violates the schema")
+
+logger = logging.getLogger(__name__)
 
 IsMisfit = Callable[[Response], bool]
 
@@ -75,6 +78,8 @@ class Api:
         for event in from_schema(schema).execute():
             if isinstance(event, events.ScenarioFinished):
                 _count(requests, event)
+                if event.label in requests:
+                    logger.info(_line(event.label, requests[event.label]))
             elif isinstance(event, events.NonFatalError):
                 requests[event.label].failures[event.info.title] = str(event.value)
             elif isinstance(event, events.FatalError):
@@ -142,10 +147,13 @@ def failures_of(asked: Mapping[str, Asked]) -> dict[str, dict[str, str]]:
 def report(asked: Mapping[str, Asked]) -> str:
     lines = []
     for operation, item in sorted(asked.items()):
-        statuses = ", ".join(f"{status}: {count:,}" for status, count in sorted(item.statuses.items()))
-        lines.append(f"{operation}: {item.examples:,} examples; {statuses}; {len(item.failures)} failures")
-        lines += [f"    {what}\n{how}" for what, how in item.failures.items()]
+        lines += [_line(operation, item), *(f"    {what}\n{how}" for what, how in item.failures.items())]
     return "\n".join(lines)
+
+
+def _line(operation: str, item: Asked) -> str:
+    statuses = ", ".join(f"{status}: {count:,}" for status, count in sorted(item.statuses.items()))
+    return f"{operation}: {item.examples:,} examples; {statuses}; {len(item.failures)} failures"
 
 
 def main(description: str | None, ask: Callable[[int, int], Mapping[str, Asked]]) -> int:
@@ -154,6 +162,8 @@ def main(description: str | None, ask: Callable[[int, int], Mapping[str, Asked]]
     parser.add_argument("--examples", type=int, default=1000, help="at random, for each operation")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.getLogger("toolscript").setLevel(logging.WARNING)
     started = time.monotonic()
     asked = ask(arguments.examples, arguments.seed)
     examples = sum(item.examples for item in asked.values())

@@ -10,6 +10,7 @@ from heapq import nsmallest
 from typing import Any, TypeVar
 
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -36,6 +37,8 @@ T = TypeVar("T")
 
 KINDS = (*ItemKind, ANY_KIND)
 MAX_NEAREST = 3
+# Their paths look like those of a tool, which always has `__` in its id.
+_ACTIONS = ("search", "call")
 _AS_OBJECT = "send a JSON object"
 _STATES = f"`GET {SERVERS_PATH}` shows the state of every server"
 
@@ -77,7 +80,7 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
 
     async def get_tool(request: Request) -> Response:
         kind = ItemKind(_parameter_of(request, "kind", ItemKind.TOOL, tuple(ItemKind)))
-        item = await _find(gateway, _tool_id(request.path_params["tool_id"], "tool_id"), kind)
+        item = await _find(gateway, _id_in_path(request), kind)
         return JSONResponse(tool_shown(item, schemas=True))
 
     async def call_tool(request: Request) -> Response:
@@ -102,6 +105,13 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
         Route(SERVERS_PATH, list_servers, methods=["GET"]),
         Route("/openapi.json", openapi, methods=["GET"]),
     ]
+
+
+def _id_in_path(request: Request) -> str:
+    value = request.path_params["tool_id"]
+    if value in _ACTIONS:
+        raise HTTPException(405, headers={"Allow": "POST"})
+    return _tool_id(value, "tool_id")
 
 
 def _tool_id(value: str, field: str) -> str:

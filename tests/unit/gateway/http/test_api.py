@@ -353,6 +353,8 @@ async def test_servers_are_listed_with_their_state() -> None:
         ("GET", "/api/v1", 404, "NOT_FOUND"),
         ("GET", "/api/v1/nowhere", 404, "NOT_FOUND"),
         ("PUT", SEARCH, 405, "METHOD_NOT_ALLOWED"),
+        ("GET", SEARCH, 405, "METHOD_NOT_ALLOWED"),
+        ("GET", CALL, 405, "METHOD_NOT_ALLOWED"),
         ("GET", SERVERS.upper(), 404, "NOT_FOUND"),
         ("DELETE", TOOLS, 405, "METHOD_NOT_ALLOWED"),
         ("POST", SERVERS, 405, "METHOD_NOT_ALLOWED"),
