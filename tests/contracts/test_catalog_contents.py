@@ -195,7 +195,8 @@ async def test_sources_that_vanish_and_appear_between_pages_hide_no_other(scene:
         await scene.catalog.store(f"source-{number}", tools(1))
 
     async def names(after: str, limit: int) -> list[str]:
-        return [source.name for source in await scene.contents.sources(after, limit)]
+        page = await scene.contents.sources((after, DEFAULT_NAMESPACE), limit)
+        return [source.name for source in page]
 
     async def appear() -> None:
         for name in ("before", "source-2b", "zeta"):

@@ -216,7 +216,8 @@ async def test_the_list_of_sources_pages_through_equal_names(private: Service) -
         body: Any = {"source": "both", "items": [], "namespace": namespace}
         started = await private.admin.ask("POST", f"{API}/jobs", {**body, "items": [{"name": "x", "server": "y"}]})
         await private.admin.until_over(started.json()["id"])
-    names, cursor = [], ""
+    names: list[tuple[str, str]] = []
+    cursor: str | None = ""
     while cursor is not None:
         page = await private.admin.got(f"{API}/sources?limit=1&cursor={cursor}")
         names += [(source["name"], source["namespace"]) for source in page["results"]]
