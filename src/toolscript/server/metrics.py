@@ -136,6 +136,7 @@ _WORDS = (
     ("`kid`", "key"),
     ("tenant", "tenant"),
     ("lacks", "claims"),
+    ("namespaces", "claims"),
     ("cannot be understood", "claims"),
     ("at most", "shape"),
     ("not a JSON Web Token", "shape"),

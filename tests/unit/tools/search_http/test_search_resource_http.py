@@ -28,7 +28,7 @@ async def test_results_are_those_of_the_alias_under_the_names_of_the_api(searchi
         for tool in alias["tools"]
     ]
     expected = [{"id" if name == "db_id" else name: value for name, value in tool.items()} for tool in renamed]
-    assert answer["results"] == expected
+    assert answer["results"] == [{**tool, "namespace": "default"} for tool in expected]
     assert expected
 
 
@@ -64,6 +64,7 @@ async def test_near_misses_and_why_not_speak_of_the_fields_of_this_request(searc
     assert {miss["id"] for miss in metadata["near_misses"]} >= {first["id"]}
     assert metadata["near_misses"][0].keys() == {
         "id",
+        "namespace",
         "kind",
         "server",
         "name",

@@ -81,7 +81,7 @@ async def test_a_page_ends_where_the_next_begins_though_tools_vanish_between_the
 async def test_a_source_with_a_long_name_of_any_script_does_not_end_the_list(service: Service) -> None:
     await service.synced(catalog("\U0001f41d" * 200, described("a")))
     await service.synced(catalog("\U0001f41e", described("a")))
-    first = await service.ask("GET", SOURCES, cursor=encode_cursor("\U0001f41c"), limit=1)
+    first = await service.ask("GET", SOURCES, cursor=encode_cursor("default/\U0001f41c"), limit=1)
     rest = await service.ask("GET", SOURCES, cursor=first["next_cursor"], limit=1)
     assert [source["name"] for source in first["results"] + rest["results"]] == ["\U0001f41d" * 200, "\U0001f41e"]
 
