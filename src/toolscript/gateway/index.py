@@ -25,6 +25,7 @@ LEAST = 2.0
 
 
 Keyword = frozenset[int]
+StemsByField = Mapping[str, frozenset[int]]
 
 Scores = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -39,12 +40,17 @@ MAX_NAMES = 8
 MAX_CORRECTED = 4
 
 
-def domain_of(fields: Mapping[str, list[str]]) -> str:
+def stems_by_field(item: Item) -> StemsByField:
+    return {
+        field: frozenset(terms_of_word(word)[0] for word in words) for field, words in item_words(item).items()
+    }
+
+
+def domain_of(stems: StemsByField) -> str:
     """Return the domain with the highest keyword score for these fields; empty below the minimum."""
     names, by_stem = _domains()
-    stems = {field: frozenset(terms_of_word(word)[0] for word in fields[field]) for field in WEIGHTS}
     scores = [0.0] * len(names)
-    for stem in frozenset().union(*stems.values()):
+    for stem in frozenset().union(*(stems[field] for field in WEIGHTS)):
         for domain, keyword in by_stem.get(stem, ()):
             scores[domain] += max((WEIGHTS[field] for field in WEIGHTS if keyword <= stems[field]), default=0.0)
     best = max(range(len(names)), key=scores.__getitem__)
@@ -102,7 +108,7 @@ class LocalIndex:
         self.items = tuple(items)
         self._analysed = tuple(analysed)
         self._vectors = vectors
-        self._words_of_row: dict[int, Mapping[str, list[str]]] = {}
+        self._stems: dict[int, StemsByField] = {}
         self._matching: dict[Hashable, Rows] = {}
         self._features: dict[int, Features] = {}
         self._domains: dict[int, str] = {}
@@ -263,15 +269,15 @@ class LocalIndex:
             self._matching[key] = np.flatnonzero([holds(name, server) for name, server in self.name_parts])
         return self._matching[key]
 
-    def words(self, row: int) -> Mapping[str, list[str]]:
-        """Return the words of an item by field."""
-        if row not in self._words_of_row:
-            self._words_of_row[row] = item_words(self.items[row])
-        return self._words_of_row[row]
+    def stems(self, row: int) -> StemsByField:
+        """Return the stems of an item's words by field."""
+        if row not in self._stems:
+            self._stems[row] = stems_by_field(self.items[row])
+        return self._stems[row]
 
     def domain(self, row: int) -> str:
         if row not in self._domains:
-            self._domains[row] = domain_of(self.words(row))
+            self._domains[row] = domain_of(self.stems(row))
         return self._domains[row]
 
     def warm(self) -> "LocalIndex":

@@ -85,7 +85,7 @@ def literal_hit(
         words=round(float(scores.words[row]), 4),
         fuzzy=round(float(scores.likeness[row]), 4),
         boost=round(float(scores.boost[row]), 4),
-        matched=matched_words(index.words(row), request),
+        matched=matched_words(index.stems(row), request),
         contributions=scores.contributions(row),
     )
     is_boosted = parts.boost > max(parts.words, parts.fuzzy)

@@ -1,20 +1,17 @@
 """The reason of a hit, in one line that a person can check."""
 
-from collections.abc import Mapping
-
 from toolscript.core.retrieval.request import Request
 from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.gateway.capabilities import Inferred
-from toolscript.gateway.index import EXACT_BUT_FOR_CASE
+from toolscript.gateway.index import EXACT_BUT_FOR_CASE, StemsByField
 from toolscript.gateway.model import ScoreParts, WordMatch
 
 SEMANTIC_ENOUGH = 0.3
 MAX_WORDS = 4
 
 
-def matched_words(fields: Mapping[str, list[str]], request: Request) -> tuple[WordMatch, ...]:
+def matched_words(stems: StemsByField, request: Request) -> tuple[WordMatch, ...]:
     """Return each matched query word, as typed, with the first field that contains it."""
-    stems = {field: frozenset(terms_of_word(word)[0] for word in words) for field, words in fields.items()}
     return tuple(
         WordMatch(word, field)
         for word in request.words
@@ -22,7 +19,7 @@ def matched_words(fields: Mapping[str, list[str]], request: Request) -> tuple[Wo
     )
 
 
-def _field_of(stem: int, stems: dict[str, frozenset[int]]) -> str:
+def _field_of(stem: int, stems: StemsByField) -> str:
     order = ("name", "server", "description", "parameter", "parameter_text")
     return next((field for field in order if stem in stems[field]), "")
 

@@ -284,7 +284,6 @@ def _confidence_of_names(likeness: Scores) -> Scores:
 
 def _hit(index: LocalIndex, scored: _Scored, position: int, request: Request) -> LocalHit:
     ranking, row = scored.ranking, int(scored.ranking.ids[position])
-    fields = index.words(row)
     inferred = scored.inferred.get(int(position))
     similarity = float(ranking.similarity[position])
     parts = ScoreParts(
@@ -292,7 +291,7 @@ def _hit(index: LocalIndex, scored: _Scored, position: int, request: Request) ->
         words=round(ranking.fits[position].coverage, 4),
         fuzzy=round(float(scored.likeness[position]), 4),
         boost=round(inferred.confidence, 4) if inferred else 0.0,
-        matched=matched_words(fields, request),
+        matched=matched_words(index.stems(row), request),
         contributions=ranking.parts(position),
     )
     why = reason(parts, inferred, request, index.domain(row))
@@ -304,5 +303,5 @@ def _hit_not_retrieved(index: LocalIndex, scored: _Scored, row: int, request: Re
     """Return an item that is no candidate, with what little it has in common with the request."""
     cosines = index.similarities(np.array(scored.vectors)) if scored.vectors else None
     semantic = None if cosines is None else round(max(0.0, float(cosines[0][row])), 4)
-    parts = ScoreParts(semantic=semantic, matched=matched_words(index.words(row), request))
+    parts = ScoreParts(semantic=semantic, matched=matched_words(index.stems(row), request))
     return LocalHit(index.items[row], 0.0, NOT_RETRIEVED, parts)

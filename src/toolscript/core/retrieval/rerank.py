@@ -94,6 +94,7 @@ class FeatureReranker:
         self._bits = {stem: 1 << index for index, stem in enumerate(self._stems)}
         self._idfs = [(bit, candidates.idf(stem)) for stem, bit in self._bits.items()]
         self._weights: dict[int, float] = {}
+        self._shares: dict[int, tuple[float, float]] = {}
         self._whole, self._plain = self._mask(request.whole.stems), self._mask(request.plain_stems)
         self._subqueries = [
             _SubQueryTerms(self._mask(query.stems), self._mask(query.subject), query.action)
@@ -108,9 +109,13 @@ class FeatureReranker:
             subquery = subqueries[0]
         else:
             subquery = max(subqueries, key=lambda candidate: self._suits(candidate, matched, features))
+        shares = self._shares.get(matched)
+        if shares is None:
+            shares = self._shares[matched] = (self._share(self._whole, matched), self._share(self._plain, matched))
+        coverage, word_match = shares
         return Fit(
-            coverage=self._share(self._whole, matched),
-            word_match=self._share(self._plain, matched),
+            coverage=coverage,
+            word_match=word_match,
             name=len(features.trigrams & self._letters) / len(features.trigrams) if features.trigrams else 0.0,
             action=agreement(subquery.action, features.actions),
             subject=self._share(subquery.subject, matched) if features.name else 0.0,

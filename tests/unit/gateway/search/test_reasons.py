@@ -3,11 +3,10 @@
 import pytest
 
 from tests.unit.gateway.search.builders import CALENDAR, READ_FILE, SEND_MAIL, index_of, item
-from toolscript.core.item_text import item_words
 from toolscript.core.items import Item
 from toolscript.core.retrieval.request import Request, parse_query
 from toolscript.gateway.capabilities import Inferred
-from toolscript.gateway.index import corrections, domain_of
+from toolscript.gateway.index import corrections, domain_of, stems_by_field
 from toolscript.gateway.model import ScoreParts, WordMatch
 from toolscript.gateway.reasons import matched_words, reason
 
@@ -22,7 +21,7 @@ def request_of(text: str) -> Request:
 
 
 def reason_of(parts: ScoreParts, text: str = "x", of: Item = PLAIN, inferred: Inferred | None = None) -> str:
-    return reason(parts, inferred, request_of(text), domain_of(item_words(of)))
+    return reason(parts, inferred, request_of(text), domain_of(stems_by_field(of)))
 
 
 def words(*pairs: tuple[str, str]) -> tuple[WordMatch, ...]:
@@ -72,20 +71,20 @@ def test_a_corrected_word_names_its_correction() -> None:
 def test_the_domain_is_named_when_there_is_one() -> None:
     assert (
         reason_of(ScoreParts(semantic=0.5), of=CALENDAR)
-        == f"Semantic similarity ({domain_of(item_words(CALENDAR))})"
+        == f"Semantic similarity ({domain_of(stems_by_field(CALENDAR))})"
     )
 
 
 def test_a_domain_needs_more_than_a_passing_word() -> None:
-    assert "calendar" in domain_of(item_words(CALENDAR))
-    assert "email" in domain_of(item_words(item("post", "send_email")))
-    assert domain_of(item_words(PLAIN)) == ""
-    assert domain_of(item_words(item("x", "y", "has a calendar"))) == ""
+    assert "calendar" in domain_of(stems_by_field(CALENDAR))
+    assert "email" in domain_of(stems_by_field(item("post", "send_email")))
+    assert domain_of(stems_by_field(PLAIN)) == ""
+    assert domain_of(stems_by_field(item("x", "y", "has a calendar"))) == ""
 
 
 def test_a_word_is_matched_in_the_field_that_counts_most() -> None:
     def matched(text: str) -> tuple[WordMatch, ...]:
-        return matched_words(item_words(PLAIN), request_of(text))
+        return matched_words(stems_by_field(PLAIN), request_of(text))
 
     assert matched("frobnicate") == words(("frobnicate", "name"))
     assert matched("acme") == words(("acme", "server"))
@@ -99,4 +98,4 @@ def test_a_word_is_matched_in_the_field_that_counts_most() -> None:
 
 
 def test_a_misspelt_word_is_matched_as_it_was_typed() -> None:
-    assert matched_words(item_words(PLAIN), request_of("whatsti")) == words(("whatsti", "description"))
+    assert matched_words(stems_by_field(PLAIN), request_of("whatsti")) == words(("whatsti", "description"))
