@@ -49,14 +49,14 @@ def _list(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """List the files of the library in order of path."""
-        from toolscript.knowledge.schemas import SourceShown
+        from toolscript.knowledge.schemas import LibrarySource
         from toolscript.server.library import list_library
 
         sources = list_library(folder=folder, after=after, limit=limit + 1)
         listed = sources[:limit]
         page = {
             "results": [
-                {"path": source.path, **SourceShown.of(source).model_dump(mode="json")} for source in listed
+                {"path": source.path, **LibrarySource.of(source).model_dump(mode="json")} for source in listed
             ],
             "next_cursor": listed[-1].path if len(sources) > limit else None,
         }

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from toolscript.core.errors import InvalidRequest, NotFound, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, split_tool_id, tool_id
-from toolscript.core.mcp.arguments import one_of, text, truth, wrong
+from toolscript.core.mcp.arguments import one_of, require_known, text, truth, wrong
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.core.web.request_context import new_query_id
@@ -85,7 +85,7 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
 
     async def call_tool(request: Request) -> Response:
         body = json_object(await request.body(), _AS_OBJECT)
-        _require_known(body, ("id", "arguments"))
+        require_known("a call", body, ("id", "arguments"), word="field")
         arguments = body.get("arguments", {})
         if not isinstance(arguments, dict):
             raise wrong("arguments", "must be a JSON object")
@@ -162,7 +162,7 @@ def _position(item: Item) -> str:
 
 
 def _query(body: JsonObject, limit: int, threshold: float) -> LocalQuery:
-    _require_known(body, SEARCH_FIELDS)
+    require_known("a search", body, SEARCH_FIELDS, word="field")
     query = text(body, "query")
     if len(query) > MAX_QUERY:
         raise wrong("query", f"is longer than {MAX_QUERY} characters")
@@ -173,16 +173,6 @@ def _query(body: JsonObject, limit: int, threshold: float) -> LocalQuery:
         kind=_kind(one_of(body, "kind", KINDS)),
         search_type=SearchType(one_of(body, "search_type", [*SearchType])) if "search_type" in body else None,
     )
-
-
-def _require_known(body: JsonObject, fields: Sequence[str]) -> None:
-    for name in body:
-        if name not in fields:
-            raise InvalidRequest(
-                f"there is no field {name[:100]!r}",
-                hint=f"the fields are {', '.join(fields)}",
-                details={"field": name[:100]},
-            )
 
 
 def _kind(name: str) -> ItemKind | None:

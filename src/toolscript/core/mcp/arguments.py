@@ -6,14 +6,25 @@ from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import JsonObject
 
 
-def require_known(tool: str, arguments: JsonObject, allowed: Sequence[str]) -> None:
-    unknown = [name for name in arguments if name not in allowed]
+def require_known(
+    owner: str, arguments: JsonObject, allowed: Sequence[str], *, also: Sequence[str] = (), word: str = "argument"
+) -> None:
+    """Raise InvalidRequest for an argument that `owner` does not have; no message names those of `also`."""
+    unknown = [name for name in arguments if name not in allowed and name not in also]
     if unknown:
         raise InvalidRequest(
-            f"{tool} has no argument {unknown[0][:100]!r}",
+            f"{owner} has no {word} {unknown[0][:100]!r}",
             hint=f"it takes {', '.join(allowed)}",
             details={"field": unknown[0][:100]},
         )
+
+
+def renamed(arguments: JsonObject, **earlier: str) -> JsonObject:
+    """Return the arguments under their names; `earlier` has names that clients may still use, with today's."""
+    for old, name in earlier.items():
+        if old in arguments and name in arguments:
+            raise wrong(old, f"is an earlier name of {name}: give one of them")
+    return {earlier.get(name, name): value for name, value in arguments.items()}
 
 
 def text(arguments: JsonObject, name: str, default: str | None = None) -> str:

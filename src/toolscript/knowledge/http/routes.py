@@ -16,6 +16,14 @@ from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import json_response
 from toolscript.core.web.paging import Cursor
 from toolscript.core.web.request_context import API_PREFIX, new_query_id
+from toolscript.knowledge.alias_schemas import (
+    KnowledgeParameters,
+    KnowledgePassageShown,
+    KnowledgeRequest,
+    KnowledgeResponse,
+    SourceShown,
+    SourcesShown,
+)
 from toolscript.knowledge.model.library import ID_PATTERN, is_id
 from toolscript.knowledge.model.query import (
     MAX_NEIGHBOURS,
@@ -26,17 +34,11 @@ from toolscript.knowledge.model.query import (
 )
 from toolscript.knowledge.ports import LibrarySearch
 from toolscript.knowledge.schemas import (
-    KnowledgeParameters,
-    KnowledgePassageShown,
-    KnowledgeRequest,
-    KnowledgeResponse,
     LibraryChunk,
     LibrarySearchAnswer,
     LibrarySearchRequest,
     LibrarySource,
     LibrarySourcePage,
-    SourceShown,
-    SourcesShown,
     Values,
 )
 

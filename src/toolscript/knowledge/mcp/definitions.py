@@ -4,9 +4,18 @@ from toolscript.core.items import JsonObject
 from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, closed, list_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType
 from toolscript.core.web.fields import output_schema
+from toolscript.knowledge.alias_schemas import KnowledgeResponse
 from toolscript.knowledge.model.library import ID_PATTERN, ExtractionType
-from toolscript.knowledge.model.query import MAX_NEIGHBOURS, MAX_RESULTS, MAX_SOURCES, MAX_VALUE, MAX_VALUES
-from toolscript.knowledge.schemas import KnowledgePassageShown, KnowledgeResponse, SourceShown, SourcesShown
+from toolscript.knowledge.model.query import (
+    CHUNK,
+    EXTRACTION,
+    MAX_NEIGHBOURS,
+    MAX_RESULTS,
+    MAX_SOURCES,
+    MAX_VALUE,
+    MAX_VALUES,
+)
+from toolscript.knowledge.schemas import LibraryChunk, LibrarySource, LibrarySourcePage
 
 SEARCH_KNOWLEDGE = "search_knowledge"
 GET_PASSAGE = "get_passage"
@@ -42,10 +51,12 @@ _SEARCH: JsonObject = {
         {
             "query": {"type": "string", "minLength": 1, "maxLength": MAX_QUERY, "description": "The question."},
             "limit": whole_number(1, MAX_RESULTS, DEFAULT_LIMIT),
-            "type": _one_or_more(
-                _VALUE,
-                "`chunk` for chunks verbatim, `extraction` for statements extracted from them, or only some of "
-                f"these: {', '.join(ExtractionType)}.",
+            "kind": _one_or_more(
+                {"type": "string", "enum": [CHUNK, EXTRACTION]},
+                "Chunks verbatim, or statements extracted from them.",
+            ),
+            "extraction_type": _one_or_more(
+                _VALUE, f"Only statements of these types: {', '.join(ExtractionType)}."
             ),
             "topics": _TOPICS,
             "source_id": _one_or_more(_ID, f"Only of these sources, as results and {LIST_SOURCES} name them."),
@@ -81,7 +92,7 @@ _PASSAGE: JsonObject = {
         },
         "chunk_id",
     ),
-    "outputSchema": output_schema(KnowledgePassageShown),
+    "outputSchema": output_schema(LibraryChunk),
     "annotations": READ_ONLY,
 }
 _ONE_SOURCE: JsonObject = {
@@ -92,7 +103,7 @@ _ONE_SOURCE: JsonObject = {
         f"{SEARCH_KNOWLEDGE} to cite a source properly; it does not hold the text."
     ),
     "inputSchema": closed({"source_id": {**_ID, "description": "As results name it."}}, "source_id"),
-    "outputSchema": output_schema(SourceShown),
+    "outputSchema": output_schema(LibrarySource),
     "annotations": READ_ONLY,
 }
 _SOURCES: JsonObject = {
@@ -105,12 +116,12 @@ _SOURCES: JsonObject = {
     "inputSchema": closed(
         {
             "limit": whole_number(1, MAX_SOURCES, DEFAULT_SOURCES),
-            "after": {"type": "string", "description": "`next_after` of the page before."},
-            "type": _one_or_more(_VALUE, "Only of any of these types, such as pdf or markdown."),
+            "cursor": {"type": "string", "description": "`next_cursor` of the page before."},
+            "kind": _one_or_more(_VALUE, "Only of any of these kinds, such as pdf or markdown."),
             "topics": _TOPICS,
         }
     ),
-    "outputSchema": output_schema(SourcesShown),
+    "outputSchema": output_schema(LibrarySourcePage),
     "annotations": READ_ONLY,
 }
 

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from toolscript.core.auth.model import Identity, Scope
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import model_result
-from toolscript.core.mcp.arguments import one_of, require_known, text, text_or_texts, truth, whole
+from toolscript.core.mcp.arguments import one_of, renamed, require_known, text, text_or_texts, truth, whole, wrong
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
+from toolscript.core.web.cursors import decode_key
+from toolscript.knowledge.alias_schemas import KnowledgeResponse
 from toolscript.knowledge.mcp.definitions import (
     DEFAULT_LIMIT,
     DEFAULT_SOURCES,
@@ -18,7 +20,7 @@ from toolscript.knowledge.mcp.definitions import (
     LIST_SOURCES,
     SEARCH_KNOWLEDGE,
 )
-from toolscript.knowledge.model.library import Position, Source
+from toolscript.knowledge.model.library import Position, Source, is_id
 from toolscript.knowledge.model.query import (
     DEFAULT_RESULTS,
     MAX_NEIGHBOURS,
@@ -34,10 +36,19 @@ from toolscript.knowledge.model.query import (
     shows_both,
 )
 from toolscript.knowledge.ports import LibrarySearch
-from toolscript.knowledge.schemas import KnowledgePassageShown, KnowledgeResponse, SourceShown, SourcesShown
+from toolscript.knowledge.schemas import LibraryChunk, LibrarySource, LibrarySourcePage, types_of
 
 NOTHING = "Nothing in the library fits. Say it in other words, or without filters; list_sources lists what it has."
-ARGUMENTS = ("query", "limit", "type", "topics", "source_id", "search_type", "include_both")
+ARGUMENTS = (
+    "query",
+    "limit",
+    "kind",
+    "extraction_type",
+    "topics",
+    "source_id",
+    "search_type",
+    "include_both",
+)
 
 
 def knowledge_text(answer: KnowledgeAnswer) -> str:
@@ -57,11 +68,11 @@ def source_text(source: Source) -> str:
     return "\n".join([_source_line(source), *facts])
 
 
-def sources_text(answer: SourcesAnswer) -> str:
+def sources_text(answer: SourcesAnswer, next_cursor: str | None) -> str:
     if not answer.sources:
         return "There are none."
     lines = list(map(_source_line, answer.sources))
-    return "\n".join([*lines, f"There are more: after {answer.next_after}."] if answer.next_after else lines)
+    return "\n".join([*lines, f"There are more: cursor {next_cursor}."] if next_cursor else lines)
 
 
 def _hit(number: int, hit: KnowledgeHit) -> str:
@@ -100,35 +111,46 @@ def knowledge_tools(library: LibrarySearch, default: SearchType = SearchType.HYB
 
     async def passage(_: Identity, arguments: JsonObject) -> CallResult:
         answer = await library.passage(_passage(arguments))
-        return model_result(text_to_embed(answer), KnowledgePassageShown.of(answer))
+        return model_result(text_to_embed(answer), LibraryChunk.of_answer(answer))
 
     async def source(_: Identity, arguments: JsonObject) -> CallResult:
         require_known(GET_SOURCE, arguments, ("source_id",))
         result = await library.source(text(arguments, "source_id"))
-        return model_result(source_text(result), SourceShown.of(result))
+        return model_result(source_text(result), LibrarySource.of(result))
 
     async def sources(_: Identity, arguments: JsonObject) -> CallResult:
         answer = await library.sources(_sources(arguments))
-        return model_result(sources_text(answer), SourcesShown.of(answer))
+        page = LibrarySourcePage.of_answer(answer)
+        return model_result(sources_text(answer, page.next_cursor), page)
 
     calls = {SEARCH_KNOWLEDGE: search, GET_PASSAGE: passage, GET_SOURCE: source, LIST_SOURCES: sources}
     return [ServiceTool(DEFINITIONS[name], Scope.KNOWLEDGE_READ, call) for name, call in calls.items()]
 
 
 def _query(data: JsonObject, default: SearchType) -> KnowledgeQuery:
-    require_known(SEARCH_KNOWLEDGE, data, ARGUMENTS)
+    require_known(SEARCH_KNOWLEDGE, data, ARGUMENTS, also=("type",))
     requested = SearchType(one_of(data, "search_type", [*SearchType])) if "search_type" in data else None
     search_type = resolve_search_type(requested, default)
     is_literal = search_type is SearchType.SEMANTIC
     return KnowledgeQuery(
         text(data, "query"),
         whole(data, "limit", DEFAULT_RESULTS if is_literal else DEFAULT_LIMIT, 1, MAX_RESULTS),
-        text_or_texts(data, "type"),
+        _types(data),
         text_or_texts(data, "topics"),
         text_or_texts(data, "source_id"),
         search_type,
         shows_both(truth(data, "include_both") if "include_both" in data else None, search_type),
     )
+
+
+def _types(data: JsonObject) -> tuple[str, ...]:
+    """Return kinds and types of extractions; the earlier `type` had both."""
+    kinds, extraction_types = text_or_texts(data, "kind"), text_or_texts(data, "extraction_type")
+    if "type" not in data:
+        return types_of(kinds, extraction_types)
+    if kinds or extraction_types:
+        raise wrong("type", "is an earlier name of kind and extraction_type: give these")
+    return text_or_texts(data, "type")
 
 
 def _passage(data: JsonObject) -> PassageQuery:
@@ -137,11 +159,12 @@ def _passage(data: JsonObject) -> PassageQuery:
     return PassageQuery(text(data, "chunk_id"), before, after)
 
 
-def _sources(data: JsonObject) -> SourcesQuery:
-    require_known(LIST_SOURCES, data, ("limit", "after", "type", "topics"))
+def _sources(arguments: JsonObject) -> SourcesQuery:
+    data = renamed(arguments, type="kind")
+    require_known(LIST_SOURCES, data, ("limit", "cursor", "kind", "topics"), also=("after",))
     return SourcesQuery(
         whole(data, "limit", DEFAULT_SOURCES, 1, MAX_SOURCES),
-        text(data, "after", ""),
-        text_or_texts(data, "type"),
+        text(data, "after", "") or decode_key(text(data, "cursor", ""), is_id),
+        text_or_texts(data, "kind"),
         text_or_texts(data, "topics"),
     )

@@ -13,7 +13,7 @@ from toolscript.core.namespaces import MAX_NAMESPACES
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.web.fields import list_of_model, output_schema, subset
 from toolscript.tools.model.query import MAX_SKILLS, USUAL
-from toolscript.tools.schemas.search_aliases import EnrichedTool, Metadata
+from toolscript.tools.schemas.search import ToolMatch, ToolSearchMetadata
 from toolscript.tools.schemas.skills import SkillShown
 
 SEARCH_TOOLS = "search_tools"
@@ -31,33 +31,33 @@ _ID: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
 _NAMED: dict[str, Any] = {"id": (int, ...), "tool": (str, ...)}
 ToolSummary = subset(
     "ToolSummary",
-    EnrichedTool,
-    ("type", "description", "score", "confidence", "skill_ids"),
+    ToolMatch,
+    ("kind", "description", "score", "confidence", "skill_ids"),
     optional=("input_schema",),
     **_NAMED,
 )
 SearchSummary = subset(
     "SearchSummary",
-    Metadata,
+    ToolSearchMetadata,
     ("good_match", "unmatched_words", "degraded"),
     results=list_of_model(ToolSummary),
     near_misses=list_of_model(ToolSummary),
 )
 DescribedTool = subset(
     "DescribedTool",
-    EnrichedTool,
-    ("type", "server", "name", "description", "skill_ids"),
+    ToolMatch,
+    ("kind", "server", "name", "description", "skill_ids"),
     optional=("input_schema", "output_schema", "annotations"),
     **_NAMED,
 )
-DescribedTools = create_model("DescribedTools", tools=list_of_model(DescribedTool), unknown=(list[int], ...))
+DescribedTools = create_model("DescribedTools", results=list_of_model(DescribedTool), unknown=(list[int], ...))
 SkillSummary = subset(
     "SkillSummary", SkillShown, ("id", "name", "description", "parent_domain", "keywords", "tool_count")
 )
 SkillSummaries = create_model(
     "SkillSummaries",
-    skills=list_of_model(SkillSummary),
-    next=(str | None, Field(description="`after` of the next page; null at the end.")),
+    results=list_of_model(SkillSummary),
+    next_cursor=(str | None, Field(description="`cursor` of the next page; null at the end.")),
 )
 
 _SEARCH: JsonObject = {
@@ -82,7 +82,7 @@ _SEARCH: JsonObject = {
                 "default": USUAL.tool,
                 "description": "Minimum similarity of a result.",
             },
-            "type": {"type": "string", "enum": [*ItemKind], "description": "Only of this kind."},
+            "kind": {"type": "string", "enum": [*ItemKind], "description": "Only of this kind."},
             "skill_ids": {
                 **list_of(STRING),
                 "maxItems": MAX_SKILLS,
@@ -128,7 +128,7 @@ _SKILLS: JsonObject = {
     "inputSchema": closed(
         {
             "limit": whole_number(1, MAX_SKILLS_LISTED, DEFAULT_SKILLS),
-            "after": {"type": "string", "description": "`next` of the page before."},
+            "cursor": {"type": "string", "description": "`next_cursor` of the page before."},
         }
     ),
     "outputSchema": output_schema(SkillSummaries),

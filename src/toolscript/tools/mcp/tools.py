@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from toolscript.core.auth.model import Identity, Scope
 from toolscript.core.items import MAX_ID, ItemKind, JsonObject, StoredItem, tool_id
 from toolscript.core.mcp.answers import MAX_WORDS, compact_json, failed_with, one_line, result
-from toolscript.core.mcp.arguments import one_of, require_known, share, text, text_or_texts, whole, wrong
+from toolscript.core.mcp.arguments import one_of, renamed, require_known, share, text, text_or_texts, whole, wrong
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.namespaces import searched_namespaces, valid_namespace
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.taxonomy import SkillEntry
+from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.tools.mcp.definitions import (
     DEFAULT_LIMIT,
     DEFAULT_SKILLS,
@@ -28,7 +29,7 @@ from toolscript.tools.mcp.definitions import (
 from toolscript.tools.model.answer import ToolAnswer, ToolHit
 from toolscript.tools.model.query import USUAL, ToolQuery
 from toolscript.tools.ports import ListsSkills, ReadsItems, SearchesTools
-from toolscript.tools.schemas.search_aliases import EnrichedTool
+from toolscript.tools.schemas.search import ToolMatch
 from toolscript.tools.schemas.skills import SkillShown
 
 
@@ -55,14 +56,15 @@ def describe_result(items: Sequence[StoredItem], unknown: Sequence[int]) -> Call
     missing = [f"There is no tool with the id {id_}; search_tools returns valid ids." for id_ in unknown]
     if not tools:
         return failed_with("\n".join(missing))
-    return result("\n".join([*map(compact_json, tools), *missing]), {"tools": tools, "unknown": list(unknown)})
+    return result("\n".join([*map(compact_json, tools), *missing]), {"results": tools, "unknown": list(unknown)})
 
 
 def skills_result(skills: Sequence[SkillEntry], following: str | None) -> CallResult:
     entries = [_skill(entry) for entry in skills]
     lines = [_skill_line(entry) for entry in entries]
-    more = [f"There are more: after {following}."] if following else []
-    return result("\n".join([*lines, *more] or ["There are none."]), {"skills": entries, "next": following})
+    cursor = None if following is None else encode_cursor(following)
+    more = [] if cursor is None else [f"There are more: cursor {cursor}."]
+    return result("\n".join([*lines, *more] or ["There are none."]), {"results": entries, "next_cursor": cursor})
 
 
 def _verdict(answer: ToolAnswer) -> list[str]:
@@ -76,7 +78,7 @@ def _verdict(answer: ToolAnswer) -> list[str]:
 
 
 def _hit(hit: ToolHit, with_schema: bool) -> dict[str, object]:
-    entry = EnrichedTool.of(hit).model_dump(mode="json", include=set(ToolSummary.model_fields))
+    entry = ToolMatch.of(hit).model_dump(mode="json", include=set(ToolSummary.model_fields))
     if not with_schema or entry["input_schema"] is None:
         del entry["input_schema"]
     return {
@@ -105,7 +107,7 @@ def _described(stored: StoredItem) -> dict[str, object]:
     return {
         "id": stored.id,
         "tool": tool_id(item.server, item.name) if item.server else item.name,
-        "type": str(item.kind),
+        "kind": str(item.kind),
         "server": item.server,
         "name": item.name,
         "description": item.description,
@@ -145,22 +147,23 @@ def catalog_tools(catalog: CatalogDependencies, search_type: SearchType = Search
         return describe_result(items, [id_ for id_ in ids if id_ not in by_id])
 
     async def skills(identity: Identity, arguments: JsonObject) -> CallResult:
-        require_known(LIST_SKILLS, arguments, ("limit", "after"))
+        require_known(LIST_SKILLS, arguments, ("limit", "cursor"), also=("after",))
         limit = whole(arguments, "limit", DEFAULT_SKILLS, 1, MAX_SKILLS_LISTED)
-        seen = catalog.skills.within(identity.namespaces)
-        page = await seen.page(text(arguments, "after", ""), limit + 1, active_only=True)
+        after = text(arguments, "after", "") or decode_cursor(text(arguments, "cursor", ""), "")
+        page = await catalog.skills.within(identity.namespaces).page(after, limit + 1, active_only=True)
         return skills_result(page[:limit], page[limit - 1].skill.id if len(page) > limit else None)
 
     calls = {SEARCH_TOOLS: search, DESCRIBE_TOOL: describe, LIST_SKILLS: skills}
     return [ServiceTool(DEFINITIONS[name], Scope.TOOLS_READ, call) for name, call in calls.items()]
 
 
-def _query(data: JsonObject, search_type: SearchType, seen: frozenset[str]) -> ToolQuery:
-    require_known(SEARCH_TOOLS, data, ("query", "limit", "threshold", "type", "skill_ids", "namespaces", "detail"))
+def _query(arguments: JsonObject, search_type: SearchType, seen: frozenset[str]) -> ToolQuery:
+    data = renamed(arguments, type="kind")
+    require_known(SEARCH_TOOLS, data, ("query", "limit", "threshold", "kind", "skill_ids", "namespaces", "detail"))
     namespaces = [valid_namespace(name) for name in text_or_texts(data, "namespaces")]
     return ToolQuery(
         text(data, "query"),
-        ItemKind(one_of(data, "type", [*ItemKind])) if "type" in data else None,
+        ItemKind(one_of(data, "kind", [*ItemKind])) if "kind" in data else None,
         whole(data, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS),
         share(data, "threshold", USUAL.tool),
         search_type,

@@ -9,8 +9,9 @@ from pydantic import BaseModel
 
 from tests.unit.server.mcp.builders import ACCEPT, ME, OLD, Plain, World, result_of, token
 from toolscript.core.errors import IndexUnavailable, LibraryUnavailable
+from toolscript.knowledge.alias_schemas import KnowledgeResponse
 from toolscript.knowledge.model.query import KnowledgeQuery, PassageQuery, SourcesQuery
-from toolscript.knowledge.schemas import KnowledgePassageShown, KnowledgeResponse, SourceShown, SourcesShown
+from toolscript.knowledge.schemas import LibraryChunk, LibrarySource, LibrarySourcePage
 
 pytestmark = pytest.mark.requirement("KN-005")
 
@@ -60,7 +61,7 @@ async def test_search_knowledge_answers_what_the_library_answers(
 @pytest.mark.requirement("KN-002")
 async def test_a_hit_shows_title_position_and_chunk_id(world: World) -> None:
     async with world.client() as client:
-        answer = await client.answer("search_knowledge", {"query": "sugar in autumn", "limit": 1, "type": "chunk"})
+        answer = await client.answer("search_knowledge", {"query": "sugar in autumn", "limit": 1, "kind": "chunk"})
         (hit,) = answer["structuredContent"]["results"]
         chunk_id, score = hit["source"]["chunk_id"], hit["score"]
         assert text_of(answer) == (
@@ -70,32 +71,34 @@ async def test_a_hit_shows_title_position_and_chunk_id(world: World) -> None:
         source = await client.answer("get_source", {"source_id": hit["source"]["source_id"]})
     library = world.shelf.search
     assert around["structuredContent"] == json_of(
-        KnowledgePassageShown.of(await library.passage(PassageQuery(chunk_id)))
+        LibraryChunk.of_answer(await library.passage(PassageQuery(chunk_id)))
     )
     assert [part for part in text_of(around).split("\n\n") if "Feed sugar" in part] == [
         f"[One > Part 1, page 2, chunk_id {chunk_id}]\nFeed sugar in autumn"
     ]
-    assert source["structuredContent"] == json_of(SourceShown.of(await library.source(hit["source"]["source_id"])))
+    assert source["structuredContent"] == json_of(
+        LibrarySource.of(await library.source(hit["source"]["source_id"]))
+    )
     assert re.match(r"Keeping bees by Ann \(book, \d chunks; bees\), source_id [0-9a-f]{24}", text_of(source))
 
 
 async def test_an_extraction_shows_its_type(world: World) -> None:
     async with world.client() as client:
-        answer = await client.answer("search_knowledge", {"query": "damp hives", "type": "warning"})
+        answer = await client.answer("search_knowledge", {"query": "damp hives", "extraction_type": "warning"})
     assert re.match(r"\[1\] Keeping bees: One > Part 0, page 1, warning, score 0\.\d{4}, ", text_of(answer))
 
 
 async def test_sources_are_listed_a_page_at_a_time(world: World) -> None:
     async with world.client() as client:
         first = await client.answer("list_sources", {"limit": 1})
-        after = first["structuredContent"]["next_after"]
-        second = await client.answer("list_sources", {"limit": 1, "after": after})
+        cursor = first["structuredContent"]["next_cursor"]
+        second = await client.answer("list_sources", {"limit": 1, "cursor": cursor})
         none = await client.answer("list_sources", {"topics": ["nothing"]})
     assert first["structuredContent"] == json_of(
-        SourcesShown.of(await world.shelf.search.sources(SourcesQuery(1)))
+        LibrarySourcePage.of_answer(await world.shelf.search.sources(SourcesQuery(1)))
     )
-    assert text_of(first).endswith(f"There are more: after {after}.")
-    titles = {item["structuredContent"]["sources"][0]["title"] for item in (first, second)}
+    assert text_of(first).endswith(f"There are more: cursor {cursor}.")
+    titles = {item["structuredContent"]["results"][0]["title"] for item in (first, second)}
     assert titles == {"Keeping bees", "On steel bridges"}
     assert text_of(none) == "There are none."
 
@@ -125,25 +128,53 @@ async def test_tools_are_found_described_and_narrowed_by_skill(world: World) -> 
         )
         output = await client.answer("describe_tool", {"ids": [first["id"], 999]})
         unknown = await client.answer("describe_tool", {"id": 999})
-        prompts = await client.answer("search_tools", {"query": "a file", "type": "prompt", "threshold": 0})
+        prompts = await client.answer("search_tools", {"query": "a file", "kind": "prompt", "threshold": 0})
     assert f"{first['tool']} " in text_of(result)
     assert f"(id {first['id']}): " in text_of(result)
     assert "input_schema" not in first
     assert with_schema["structuredContent"]["results"][0]["tool"] == first["tool"]
-    (tool,) = output["structuredContent"]["tools"]
+    (tool,) = output["structuredContent"]["results"]
     assert (tool["tool"], output["structuredContent"]["unknown"]) == (first["tool"], [999])
     assert (unknown["isError"], "999" in text_of(unknown)) == (True, True)
-    assert {item["type"] for item in prompts["structuredContent"]["results"]} <= {"prompt"}
+    assert {item["kind"] for item in prompts["structuredContent"]["results"]} <= {"prompt"}
 
 
 async def test_skills_are_listed_a_page_at_a_time(world: World) -> None:
     async with world.client() as client:
         first = await client.answer("list_skills", {"limit": 1})
-        second = await client.answer("list_skills", {"after": first["structuredContent"]["next"]})
-    assert [skill["id"] for skill in first["structuredContent"]["skills"]] == ["mail"]
-    assert [skill["id"] for skill in second["structuredContent"]["skills"]] == ["reading_files"]
-    assert second["structuredContent"]["next"] is None
+        second = await client.answer("list_skills", {"cursor": first["structuredContent"]["next_cursor"]})
+    assert [skill["id"] for skill in first["structuredContent"]["results"]] == ["mail"]
+    assert [skill["id"] for skill in second["structuredContent"]["results"]] == ["reading_files"]
+    assert second["structuredContent"]["next_cursor"] is None
     assert text_of(second) == "reading_files (0 tools): Reading_Files. What is about reading_files"
+
+
+@pytest.mark.requirement("AP-001")
+async def test_earlier_names_of_arguments_are_accepted(world: World) -> None:
+    async with world.client() as client:
+        pairs: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+            ("search_knowledge", {"query": "bees", "type": "chunk"}, {"query": "bees", "kind": "chunk"}),
+            (
+                "search_knowledge",
+                {"query": "damp hives", "type": ["chunk", "warning"]},
+                {
+                    "query": "damp hives",
+                    "kind": ["chunk", "extraction"],
+                    "extraction_type": "warning",
+                },
+            ),
+            ("search_tools", {"query": "a file", "type": "prompt"}, {"query": "a file", "kind": "prompt"}),
+            ("list_sources", {"type": "book"}, {"kind": "book"}),
+        ]
+        for name, earlier, now in pairs:
+            old, new = [
+                (await client.answer(name, arguments))["structuredContent"] for arguments in (earlier, now)
+            ]
+            assert old["results"] == new["results"], name
+        for name in ("list_sources", "list_skills"):
+            whole = (await client.answer(name, {}))["structuredContent"]["results"]
+            later = (await client.answer(name, {"after": whole[0]["id"]}))["structuredContent"]["results"]
+            assert later == whole[1:]
 
 
 async def test_documents_are_narrowed_by_filters_and_answered_as_over_http(world: World) -> None:
@@ -173,7 +204,24 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("get_passage", {"chunk_id": "a"}, "chunk_id must be 24 hex digits, as answers give them"),
     ("get_passage", {"chunk_id": "0" * 24, "before": -1}, "before must be a whole number from 0 to 20"),
     ("list_sources", {"limit": 0}, "limit must be a whole number from 1 to 100"),
-    ("search_tools", {"query": "x", "type": "toy"}, "type must be one of tool, prompt, resource"),
+    ("list_sources", {"cursor": "?"}, "this is no cursor of this list"),
+    ("list_skills", {"cursor": "?"}, "this is no cursor of this list"),
+    ("search_tools", {"query": "x", "kind": "toy"}, "kind must be one of tool, prompt, resource"),
+    (
+        "search_tools",
+        {"query": "x", "kind": "tool", "type": "tool"},
+        "type is an earlier name of kind: give one of them",
+    ),
+    (
+        "search_knowledge",
+        {"query": "x", "kind": "chunk", "extraction_type": "warning"},
+        "extraction_type is about extractions, which `kind` leaves out",
+    ),
+    (
+        "search_knowledge",
+        {"query": "x", "kind": "chunk", "type": "chunk"},
+        "type is an earlier name of kind and extraction_type: give these",
+    ),
     ("search_tools", {"query": "x", "threshold": "high"}, "threshold must be a number from 0 to 1"),
     ("describe_tool", {}, "id must be given, or `ids`, and not both"),
     ("describe_tool", {"ids": list(range(1, 12))}, "ids must be a list of 1 to 10 ids"),
