@@ -35,6 +35,9 @@ StrategyOption = Annotated[
 ]
 Compare = Annotated[Path | None, typer.Option(help="An earlier report (--out) to compare with.")]
 Ablate = Annotated[bool, typer.Option("--ablate", help="Also evaluate the engine with each component disabled.")]
+By = Annotated[
+    str, typer.Option(help="Fields of the queries to report apart, such as kind,style,lang.", show_default=False)
+]
 WithoutGold = Annotated[
     bool, typer.Option(help="Also evaluate with the relevant items removed from the catalog, in five folds.")
 ]
@@ -62,6 +65,7 @@ def evaluate_commands() -> typer.Typer:
         strategy: StrategyOption = Strategy.DIRECT,
         compare: Compare = None,
         ablate: Ablate = False,
+        by: By = "",
         without_gold: WithoutGold = True,
         count: QueryCount = None,
         model: Model = None,
@@ -86,6 +90,7 @@ def evaluate_commands() -> typer.Typer:
             before=None if compare is None else read_report(compare),
             weights=None if weights is None else read_report(weights),
             strategy=strategy,
+            by=tuple(dict.fromkeys(name.strip() for name in by.split(",") if name.strip())),
         )
         result = _evaluate(request, engine)
         show(result.data, result.text, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Baselines that any engine has to beat: BM25, dense, and two fusions of both."""
+"""Baselines that any engine has to beat: BM25, dense, two fusions of both, and the search built into clients."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from toolscript.core.item_text import embedded_text
 from toolscript.core.items import Item
 from toolscript.core.retrieval.model import Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.retrieval.terms import terms_of_word
+from toolscript.core.retrieval.terms import split_identifier, terms_of_word
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.eval.dataset import Dataset
 from toolscript.eval.metrics import Numbers
@@ -33,6 +33,34 @@ _STOP_WORDS = {
     *("of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was"),
     *("will", "with"),
 }
+
+
+class Regex:
+    """Search by regular expression, as clients offer it to a model: which texts have most words of the request.
+
+    A client's model writes the expression itself; here it is one of all words of the request, in any case.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = [text.casefold() for text in texts]
+
+    def scores(self, query: str) -> Numbers:
+        words = {word for word in _WORD.findall(query.casefold()) if word not in _STOP_WORDS}
+        if not words:
+            return np.zeros(len(self._texts))
+        pattern = re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)))
+        return np.array([float(len(set(pattern.findall(text)))) for text in self._texts])
+
+
+def client_text(item: Item) -> str:
+    """Return what clients search: name, description, and the names and descriptions of arguments."""
+    properties = (item.input_schema or {}).get("properties")
+    arguments = properties.items() if isinstance(properties, Mapping) else ()
+    described = [
+        f"{name} {schema.get('description', '') if isinstance(schema, Mapping) else ''}"
+        for name, schema in arguments
+    ]
+    return " ".join([item.name, split_identifier(item.name), item.description, *described])
 
 
 def stems_of(text: str) -> list[int]:
@@ -114,11 +142,21 @@ def _of_any_retriever(total: Numbers, retrievers: Sequence[tuple[Rows, Numbers]]
 
 
 def plain_rankers(items: Sequence[Item], vectors: Matrix, queries: Mapping[str, Vector]) -> dict[str, Ranker]:
-    """Return the four baselines over one catalog. `queries` are the vectors of all queries."""
+    """Return the baselines over one catalog. `queries` are the vectors of all queries."""
     keys = [item.key for item in items]
     bm25 = Bm25([embedded_text(item) for item in items])
 
-    # All four rank the same query in turn.
+    client_texts = [client_text(item) for item in items]
+    native: dict[str, Bm25 | Regex] = {"native-bm25": Bm25(client_texts), "native-regex": Regex(client_texts)}
+
+    def native_ranker(index: Bm25 | Regex) -> Ranker:
+        def rank(query: str, depth: int) -> list[str]:
+            scores = index.scores(query)
+            return keys_of(best_rows(np.where(scores > 0, scores, -np.inf), depth))
+
+        return rank
+
+    # These four rank the same query in turn.
     @lru_cache(maxsize=2)
     def retrievers(query: str) -> tuple[tuple[Rows, Numbers], tuple[Rows, Numbers]]:
         sparse, dense = bm25.scores(query), (vectors @ queries[query]).astype(np.float64)
@@ -134,6 +172,7 @@ def plain_rankers(items: Sequence[Item], vectors: Matrix, queries: Mapping[str, 
         "dense": lambda query, depth: keys_of(retrievers(query)[1][0][:depth]),
         "RRF": lambda query, depth: keys_of(best_rows(reciprocal_ranks(retrievers(query), len(keys)), depth)),
         "z-score": lambda query, depth: keys_of(best_rows(standard_scores(retrievers(query), len(keys)), depth)),
+        **{name: native_ranker(index) for name, index in native.items()},
     }
 
 

@@ -19,6 +19,8 @@ TOOLS, DOCUMENTS, QUERIES, GRADES = "tools.jsonl", "docs.jsonl", "queries.jsonl"
 # Splits that an engine may have been tuned on.
 LEFT_OUT_SPLITS = ("dev", "train")
 MAX_TITLE = 512
+MAX_LABEL = 100
+_QUERY_FIELDS = frozenset({"id", "text", "gold_groups", "split"})
 T = TypeVar("T")
 
 Grades = Mapping[str, Mapping[str, int]]
@@ -30,13 +32,14 @@ QRELS = "qrels.tsv"
 class DatasetQuery:
     """`relevant` has grades by item key; all `steps` are needed, and any item of a step satisfies it.
 
-    An unanswerable query has neither.
+    An unanswerable query has neither. `labels` are the other fields of its line, such as a language.
     """
 
     id: str
     text: str
     relevant: Mapping[str, int] = field(default_factory=dict)
     steps: tuple[frozenset[str], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def answerable(self) -> bool:
@@ -142,11 +145,22 @@ class CalibrationBin:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """The measures of the engine on the queries whose label `name` has this value."""
+
+    name: str
+    value: str
+    queries: int
+    unanswerable: int
+    measures: Mapping[str, Measure]
+
+
+@dataclass(frozen=True)
 class EvalReport:
     """The engine first, then the baselines on the same catalog, then the ablated engines.
 
     `held_out` describes how the weights were fitted without this dataset; empty if unknown. `strategy` is the
-    requested one.
+    requested one. `slices` are the engine's measures by the labels that the request names.
     """
 
     dataset: str
@@ -162,11 +176,12 @@ class EvalReport:
     seed: int = 0
     held_out: str = ""
     strategy: Strategy = Strategy.DIRECT
+    slices: tuple[Slice, ...] = ()
 
 
 @dataclass(frozen=True)
 class EvalRequest:
-    """The dataset and the options of an evaluation. `count` limits the queries.
+    """The dataset and the options of an evaluation. `count` limits the queries; `by` names labels of queries.
 
     `before` is an earlier report as data, `weights` the ranking weights as data; None: those of the engine.
     """
@@ -181,6 +196,7 @@ class EvalRequest:
     before: Mapping[str, object] | None = None
     weights: Mapping[str, object] | None = None
     strategy: Strategy = Strategy.DIRECT
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -314,7 +330,13 @@ def _query_from_json(row: Mapping[str, Any], grades: Grades, keys: frozenset[str
         raise InvalidRequest(f"{'text' if not text else 'id'} is missing")
     steps = _steps(row.get("gold_groups") or [], keys)
     id_ = str(row["id"])
-    return DatasetQuery(id_, text, grades.get(id_) or {key: 1 for step in steps for key in sorted(step)}, steps)
+    relevant = grades.get(id_) or {key: 1 for step in steps for key in sorted(step)}
+    labels = {name: str(value) for name, value in row.items() if name not in _QUERY_FIELDS and _is_label(value)}
+    return DatasetQuery(id_, text, relevant, steps, labels)
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str | bool | int) and len(str(value)) <= MAX_LABEL
 
 
 def _steps(groups: object, keys: frozenset[str]) -> tuple[frozenset[str], ...]:

@@ -91,6 +91,7 @@ async def _judged(
         baselines=await baselines_of(dataset, shared, on_progress),
         ablated={part: GatewayEngine(search, shared, prepared) for part, search in parts.items()},
         seed=request.seed,
+        by=request.by,
         without_gold=request.without_gold,
         on_progress=on_progress,
     )

@@ -11,7 +11,15 @@ from toolscript.core.items import Item
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.eval import metrics
 from toolscript.eval.baselines import Ranker
-from toolscript.eval.dataset import Dataset, DatasetQuery, EngineAnswer, EvalReport, SystemReport, SystemRole
+from toolscript.eval.dataset import (
+    Dataset,
+    DatasetQuery,
+    EngineAnswer,
+    EvalReport,
+    Slice,
+    SystemReport,
+    SystemRole,
+)
 from toolscript.eval.metrics import DEPTH, JudgedAnswer
 from toolscript.eval.report import paired
 
@@ -55,12 +63,15 @@ async def judge(
     ablated: Mapping[str, Engine] | None = None,
     seed: int = 0,
     without_gold: bool = True,
+    by: Sequence[str] = (),
     on_progress: OnProgress = silent,
 ) -> EvalReport:
     """Measure the engine, the baselines on the same catalog, and the engine with one part off at a time.
 
-    `without_gold` repeats all answerable queries with their relevant items removed from the catalog.
+    `without_gold` repeats all answerable queries with their relevant items removed from the catalog. `by` names
+    labels of the queries to measure apart.
     """
+    require_labels(dataset, by)
     if not any(query.answerable for query in dataset.queries):
         raise InvalidRequest("none of these queries has an answer", hint="take more of them: --count")
     await engine.load(dataset.items)
@@ -84,7 +95,29 @@ async def judge(
         calibration=metrics.calibration_of(answered),
         curve=metrics.curve_of(answered, gone),
         seed=seed,
+        slices=tuple(part for name in by for part in _slices(answered, name, seed)),
     )
+
+
+def require_labels(dataset: Dataset, names: Sequence[str]) -> None:
+    """Raise before anything is measured if no query has one of these labels."""
+    known = {name for query in dataset.queries for name in query.labels}
+    for name in names:
+        if name not in known:
+            fields = ", ".join(sorted(known)) or "none"
+            raise InvalidRequest(f"no query has a field {name[:80]!r}", hint=f"fields of the queries: {fields}")
+
+
+def _slices(answered: Sequence[JudgedAnswer], name: str, seed: int) -> list[Slice]:
+    """Return a slice per value of the label, the largest first."""
+    by_value: dict[str, list[JudgedAnswer]] = {}
+    for judged in answered:
+        if name in judged.query.labels:
+            by_value.setdefault(judged.query.labels[name], []).append(judged)
+    return [
+        Slice(name, value, len(part), len(metrics.unanswerable(part)), metrics.slice_measures(part, seed))
+        for value, part in sorted(by_value.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+    ]
 
 
 async def _run_queries(

@@ -232,6 +232,14 @@ def confidence_measures(answered: Sequence[JudgedAnswer], seed: int) -> dict[str
     return measures
 
 
+def slice_measures(answered: Sequence[JudgedAnswer], seed: int) -> dict[str, Measure]:
+    """Return ranking over the answerable queries of a slice, and the verdict over each kind."""
+    fits, nothing_fits = answerable(answered), unanswerable(answered)
+    ranking = ranking_measures(fits, seed) if fits else {}
+    refused = _refusals("false_refusals", fits, seed) if fits else {}
+    return ranking | refused | (_good_matches("false_answers", nothing_fits, seed) if nothing_fits else {})
+
+
 def _labelled_auroc(rows: Numbers) -> float:
     return auroc(rows[rows[:, 1] == 1, 0], rows[rows[:, 1] == 0, 0])
 

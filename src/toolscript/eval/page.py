@@ -15,7 +15,7 @@ from toolscript.tools.model.query import Strategy
 
 SERVICE = "service"
 ENGINES = ("gateway", SERVICE)
-BASELINES = ("BM25", "dense", "RRF", "z-score")
+BASELINES = ("BM25", "dense", "RRF", "z-score", "native-bm25", "native-regex")
 NDCG = "ndcg@10"
 UNNAMED = "unnamed"
 

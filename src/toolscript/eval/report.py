@@ -13,6 +13,7 @@ from toolscript.eval.dataset import (
     EvalRequest,
     EvalResult,
     Measure,
+    Slice,
     SystemReport,
     SystemRole,
 )
@@ -24,6 +25,7 @@ DIGITS = 6
 PAIRED = "ndcg@10"
 T = TypeVar("T")
 
+SLICED = ("ndcg@10", "hit@1", "step_recall", "false_refusals", "false_answers")
 MAIN = ("ndcg@10", "recall@1", "recall@5", "recall@10", "mrr", "hit@1", "step_recall")
 CONFIDENCE = {
     "calibration_error": "distance of confidence and share of right answers",
@@ -128,7 +130,13 @@ def _report(data: Mapping[str, Any]) -> EvalReport:
         seed=int(data["seed"]),
         held_out=str(data.get("held_out", "")),
         strategy=Strategy(data.get("strategy", Strategy.DIRECT)),
+        slices=_each(data.get("slices", ()), _slice),
     )
+
+
+def _slice(data: Mapping[str, Any]) -> Slice:
+    measures = {str(name): _measure(measure) for name, measure in data["measures"].items()}
+    return Slice(str(data["name"]), str(data["value"]), int(data["queries"]), int(data["unanswerable"]), measures)
 
 
 def _system(data: Mapping[str, Any]) -> SystemReport:
@@ -161,6 +169,7 @@ def report_text(report: EvalReport) -> str:
         _head(report),
         _table(report),
         _ablations(report),
+        _slices(report.slices),
         _explained(engine, ROUTING),
         _explained(engine, CONFIDENCE),
         _curve(report.curve),
@@ -201,6 +210,23 @@ def _table(report: EvalReport) -> str:
 def _cell(measure: Measure) -> str:
     half = f"{(measure.high - measure.low) / 2:.3f}".removeprefix("0")
     return f"{measure.value:.3f} ±{half}"
+
+
+def _slices(slices: Sequence[Slice]) -> str:
+    """Return a table per label: the queries of each value, how many of them nothing fits, and the measures."""
+    return "\n\n".join(_slice_table(name, slices) for name in dict.fromkeys(part.name for part in slices))
+
+
+def _slice_table(name: str, slices: Sequence[Slice]) -> str:
+    parts = [part for part in slices if part.name == name]
+    columns = [column for column in SLICED if any(column in part.measures for part in parts)]
+    head = f"{'by ' + name:{NAMES}}{'queries':>9}{'no answer':>11}"
+    lines = [head + "".join(f"{column:>{COLUMN + 3}}" for column in columns)]
+    for part in parts:
+        cells = [_cell(part.measures[column]) if column in part.measures else "-" for column in columns]
+        counts = f"{part.value[: NAMES - 1]:{NAMES}}{part.queries:>9,}{part.unanswerable:>11,}"
+        lines.append(counts + "".join(f"{cell:>{COLUMN + 3}}" for cell in cells))
+    return "\n".join(lines)
 
 
 def _ablations(report: EvalReport) -> str:

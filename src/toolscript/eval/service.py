@@ -363,6 +363,7 @@ async def _judged(
             model=embedder.model.name,
             baselines=await baselines_of(dataset, shared, on_progress),
             seed=request.seed,
+            by=request.by,
             without_gold=request.without_gold,
             on_progress=on_progress,
         )

@@ -11,8 +11,10 @@ from hypothesis import strategies as some
 from toolscript.core.items import Item, ItemKind
 from toolscript.eval.baselines import (
     Bm25,
+    Regex,
     baselines_of,
     best_rows,
+    client_text,
     plain_rankers,
     reciprocal_ranks,
     standard_scores,
@@ -101,10 +103,10 @@ ITEMS = [
 ]
 
 
-async def test_all_four_baselines_find_the_item() -> None:
+async def test_all_baselines_find_the_item() -> None:
     judged = Dataset("few", ITEMS, [DatasetQuery("1", "send a letter", {"send_mail": 1})])
     rankers = await baselines_of(judged, HashEmbedder())
-    assert list(rankers) == ["BM25", "dense", "RRF", "z-score"]
+    assert list(rankers) == ["BM25", "dense", "RRF", "z-score", "native-bm25", "native-regex"]
     assert {name: rank("send a letter", 3)[0] for name, rank in rankers.items()} == dict.fromkeys(
         rankers, "send_mail"
     )
@@ -119,3 +121,17 @@ def test_fusion_uses_both_retrievers_when_they_disagree() -> None:
     assert rankers["BM25"]("read a file", 1) == ["read_file"]
     assert rankers["dense"]("read a file", 1) == ["list_pods"]
     assert set(rankers["RRF"]("read a file", 2)) == {"read_file", "list_pods"}
+
+
+def test_a_regular_expression_counts_the_words_of_the_request_that_occur() -> None:
+    scores = Regex(["read_file Read a FILE from disk", "send mail", "a file, a file"]).scores("Read the file!")
+    assert scores.tolist() == [2.0, 0.0, 1.0]
+    assert Regex(["a (b", "c"]).scores("((((").tolist() == [0.0, 0.0], "a request is no expression"
+
+
+def test_clients_search_names_descriptions_and_arguments() -> None:
+    schema = {"properties": {"repoName": {"description": "where it lives"}, "odd": True}}
+    item = Item("k", ItemKind.TOOL, "git", "createIssue", "Open one", input_schema=schema)
+    text = client_text(item)
+    for expected in ("createIssue", "Open one", "repoName", "where it lives", "odd"):
+        assert expected in text

@@ -112,7 +112,15 @@ async def test_a_gateway_is_judged_beside_the_baselines() -> None:
     report = await judge(
         engine_over(embedder), judged, model="hash", baselines=await baselines_of(judged, embedder)
     )
-    assert [system.system for system in report.systems] == ["gateway", "BM25", "dense", "RRF", "z-score"]
+    assert [system.system for system in report.systems] == [
+        "gateway",
+        "BM25",
+        "dense",
+        "RRF",
+        "z-score",
+        "native-bm25",
+        "native-regex",
+    ]
     assert report.systems[0].measures["hit@1"].value == 1.0
     assert report.systems[0].measures["without_gold_auroc"].value > 0.5
     assert report.systems[0].measures["nothing_fits_auroc"].value == 1.0

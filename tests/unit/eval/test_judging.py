@@ -1,5 +1,8 @@
 """Every query runs, relevant items are really removed when they should be, and the metrics follow."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.eval.engines import ITEMS, JUDGED, QUERIES, NamingEngine, query
@@ -7,6 +10,7 @@ from toolscript.core.errors import InvalidRequest
 from toolscript.core.values import Progress
 from toolscript.eval.dataset import CalibrationBin, Dataset, EvalReport, Measure, SystemRole
 from toolscript.eval.judging import evenly_spread, judge
+from toolscript.eval.report import report_from_json, report_text, report_to_json
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +52,43 @@ async def test_confidence_is_judged_on_answers_and_on_none() -> None:
     assert low == CalibrationBin(0.2, 0.0, 2)
     assert high.queries == 13
     assert high.right == pytest.approx(12 / 13)
+
+
+async def test_slices_are_measured_apart_by_the_fields_of_the_queries() -> None:
+    labelled = [
+        replace(query, labels={"lang": "de" if index < 5 else "en", "kind": "yes" if query.answerable else "no"})
+        for index, query in enumerate(QUERIES)
+    ]
+    report = await judge(
+        NamingEngine(wrong=frozenset({"t3"}), unsure=0.9),
+        replace(JUDGED, queries=labelled),
+        model="none",
+        by=("lang", "kind"),
+    )
+    slices = {(part.name, part.value): part for part in report.slices}
+    assert list(slices) == [("lang", "en"), ("lang", "de"), ("kind", "yes"), ("kind", "no")], "the largest first"
+    assert (slices["lang", "en"].queries, slices["lang", "de"].queries) == (10, 5)
+    assert slices["lang", "en"].measures["hit@1"].value != slices["lang", "de"].measures["hit@1"].value
+    assert set(slices["kind", "no"].measures) == {"false_answers"}
+    assert slices["kind", "no"].measures["false_answers"] == Measure(1.0, 1.0, 1.0, 2)
+    assert "false_answers" not in slices["kind", "yes"].measures
+    text = report_text(report)
+    assert "by lang" in text
+    assert "by kind" in text
+    assert report_from_json(json.loads(json.dumps(report_to_json(report)))).slices == tuple(
+        replace(part, measures={name: _rounded(measure) for name, measure in part.measures.items()})
+        for part in report.slices
+    )
+
+
+def _rounded(measure: Measure) -> Measure:
+    return Measure(*(round(number, 6) for number in (measure.value, measure.low, measure.high)), measure.queries)
+
+
+async def test_a_field_that_no_query_has_is_refused_before_anything_is_measured() -> None:
+    engine = NamingEngine()
+    with pytest.raises(InvalidRequest, match="no query has a field 'colour'"):
+        await judge(engine, JUDGED, model="none", by=("colour",))
 
 
 async def test_an_overconfident_engine_is_measured_as_such() -> None:
