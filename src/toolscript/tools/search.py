@@ -62,7 +62,9 @@ class ToolSearch:
     ) -> None:
         self._index = index
         self._skills = skills
-        self._parts = SearchParts(embedder, catalog, weights, deadline_seconds, spans, is_overloaded)
+        self._parts = SearchParts(
+            embedder, catalog, weights, weights.version, deadline_seconds, spans, is_overloaded
+        )
         self._default = self._open(DEFAULT_ONLY, CACHE_SIZE)
         self._others = OrderedDict[tuple[str, ...], SearchWithin]()
 
@@ -98,6 +100,7 @@ class SearchParts:
     embedder: Embedder
     catalog: Catalog
     weights: RankingWeights
+    weights_version: str
     deadline_seconds: float
     spans: Spans
     is_overloaded: IsOverloaded
@@ -259,7 +262,7 @@ class SearchWithin:
             skill_ids_used=retrieval.skill_ids_used,
             unskilled_count=whole.unskilled if retrieval.candidates.anything else None,
             absence=absence,
-            weights_version=self._parts.weights.version if query.search_type is SearchType.HYBRID else None,
+            weights_version=self._parts.weights_version if query.search_type is SearchType.HYBRID else None,
         )
 
 
