@@ -82,7 +82,7 @@ async def test_slices_are_measured_apart_by_the_fields_of_the_queries() -> None:
 
 
 def _rounded(measure: Measure) -> Measure:
-    return Measure(*(round(number, 6) for number in (measure.value, measure.low, measure.high)), measure.queries)
+    return Measure(round(measure.value, 6), round(measure.low, 6), round(measure.high, 6), measure.queries)
 
 
 async def test_a_field_that_no_query_has_is_refused_before_anything_is_measured() -> None:

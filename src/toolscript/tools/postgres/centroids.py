@@ -69,6 +69,13 @@ SELECT FROM mcp.skill_categories WHERE id IN (
 ) ORDER BY id FOR SHARE
 """
 
+# Of two first items of a skill in a namespace, counted at once, the second waits here for the row of the first.
+_ADD_NEW = """
+INSERT INTO mcp.skill_vectors (generation, skill_id, namespace)
+SELECT %(generation)s, moved.* FROM unnest(%(skills)s::text[], %(namespaces)s::text[]) AS moved ORDER BY 2, 3
+ON CONFLICT DO NOTHING
+"""
+
 _SUMS = """
 SELECT sums.skill_id, sums.namespace, total, weight, members
 FROM mcp.skill_vectors sums JOIN unnest(%(skills)s::text[], %(namespaces)s::text[]) AS moved (skill_id, namespace)
@@ -277,6 +284,7 @@ async def _move(conn: Connection, index_version: int, by: Mapping[SkillKey, Cent
     # In the default namespace, every skill has a row from its beginning.
     if any(key.namespace != DEFAULT_NAMESPACE for key in keys):
         await conn.execute(_HOLD_NEW, values)
+        await conn.execute(_ADD_NEW, values)
     rows = await (await conn.execute(_SUMS, values, binary=True)).fetchall()
     kept = {SkillKey(str(row[0]), str(row[1])): _sum(row[2:]) for row in rows}
     moved = [kept.get(key, Centroid.nothing()) + by[key] for key in keys]

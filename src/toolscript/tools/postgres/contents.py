@@ -118,7 +118,7 @@ class PostgresCatalogContents:
         ids = _page_of(seen, [name for name, value in filters.items() if value is not None])
         values = {**filters, "kinds": list(map(str, kinds)), "after": after, "limit": limit, "seen": seen_of(seen)}
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(f"{_LISTED} WHERE id IN ({ids}) ORDER BY id".encode(), values)
+            await cursor.execute(f"{_LISTED} WHERE id IN ({ids}) ORDER BY id", values)
             return [_listed(row) for row in await cursor.fetchall()]
 
     async def find(self, item_id: int) -> CatalogItem:
