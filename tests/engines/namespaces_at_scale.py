@@ -52,6 +52,8 @@ STRATEGIES, SEARCH_TYPES = ("hierarchical", "direct", "hybrid"), ("hybrid", "sem
 VOLATILE = frozenset({"took_ms", "stages_ms", "query_id"})
 SHOWN = 10
 PATIENCE_SECONDS = 600.0
+# Searches before it is the other catalog's turn, where the cost is compared.
+TURN = 20
 
 
 def canaries() -> list[str]:
@@ -238,13 +240,29 @@ async def opened(
                 yield service, stores
 
 
+@contextmanager
+def whole_sample(items: int) -> Iterator[None]:
+    usual, qdrant_index.SAMPLE = qdrant_index.SAMPLE, max(qdrant_index.SAMPLE, items)
+    try:
+        yield
+    finally:
+        qdrant_index.SAMPLE = usual
+
+
 async def isolated(settings: Settings, items: int, searches: int, seed: int, namespace: str = ALPHA) -> Comparison:
     """Compare the answers of a namespace without a neighbour, beside one, and after it has left.
 
     Statistics are taken from all points instead of a sample: a second sample would differ without any neighbour.
     """
-    qdrant_index.SAMPLE = max(qdrant_index.SAMPLE, items)
     ours, theirs = items_of(items // 2, seed), items_of(items // 2, seed + 1, canaries())
+    with whole_sample(items):
+        return await _compared(settings, ours, theirs, searches, seed, namespace)
+
+
+async def _compared(
+    settings: Settings, ours: Sequence[Item], theirs: Sequence[Item], searches: int, seed: int, namespace: str
+) -> Comparison:
+    items = len(ours) + len(theirs)
     async with opened(settings, ours, namespace) as (service, stores):
         ids = range(1, items + items // 10)
         bodies = Searches(seed, ours, theirs, ids, namespace).make(searches)
@@ -297,29 +315,31 @@ async def cost_of(alone: Settings, beside: Settings, items: int, rounds: int, se
         await fill(stores, BETA, theirs, canaries())
         for number in range(-1, rounds):
             bodies = Searches(seed + number, ours, theirs, range(1, items)).make(searches)
-            turns = [(first, cost.alone), (second, cost.beside)]
-            for service, spent in turns if number % 2 else reversed(turns):
-                seconds = await _spent(service.client(ALPHA), bodies)
-                if number >= 0:
-                    spent.append(seconds)
-            if number >= 0:
-                _say(
-                    f"round {number + 1}: {cost.alone[-1]:.2f} s alone, {cost.beside[-1]:.2f} s beside a neighbour"
-                )
+            alone_seconds, beside_seconds = await _spent([first.client(ALPHA), second.client(ALPHA)], bodies)
+            if number < 0:
+                continue
+            cost.alone.append(alone_seconds)
+            cost.beside.append(beside_seconds)
+            _say(f"round {number + 1}: {alone_seconds:.2f} s alone, {beside_seconds:.2f} s beside a neighbour")
     return cost
 
 
-async def _spent(client: Client, bodies: Sequence[Json]) -> float:
-    before = cpu_seconds()
-    for body in bodies:
-        assert (await client.ask("POST", "/api/v1/tools/search", body)).status_code == 200
-    return cpu_seconds() - before
+async def _spent(clients: Sequence[Client], bodies: Sequence[Json]) -> list[float]:
+    """Send every search to each client, in turns of a few; return the CPU seconds of each client."""
+    spent = [0.0 for _ in clients]
+    for start in range(0, len(bodies), TURN):
+        order = list(enumerate(clients))
+        for place, client in order if start // TURN % 2 else reversed(order):
+            before = cpu_seconds()
+            for body in bodies[start : start + TURN]:
+                assert (await client.ask("POST", "/api/v1/tools/search", body)).status_code == 200
+            spent[place] += cpu_seconds() - before
+    return spent
 
 
 def cpu_seconds() -> float:
     """Return the CPU time of this process and of the engine, which is its child."""
-    ticks = sum(_ticks(pid) for pid in _descendants(os.getpid()))
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+    return time.process_time() + sum(_nanoseconds(pid) for pid in _descendants(os.getpid())) / 1e9
 
 
 def _descendants(pid: int) -> Iterator[int]:
@@ -329,9 +349,9 @@ def _descendants(pid: int) -> Iterator[int]:
             yield from _descendants(child)
 
 
-def _ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+def _nanoseconds(pid: int) -> int:
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads)
 
 
 @contextmanager
@@ -359,27 +379,32 @@ def _say(line: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=20_000, help="items of both namespaces together")
-    parser.add_argument("--searches", type=int, default=10_000)
+    parser.add_argument("--searches", type=int, default=10_000, help="that are compared; 0 leaves that out")
     parser.add_argument("--rounds", type=int, default=10, help="of the comparison of cost; 0 leaves it out")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     # Searches without a matching skill say so.
     logging.getLogger("toolscript").setLevel(logging.ERROR)
     with own_settings(3) as (settings, alone, beside):
-        result = asyncio.run(isolated(settings, given.items, given.searches, given.seed))
-        for line in [*result.different[:SHOWN], *result.leaks[:SHOWN]]:
-            _say(line)
-        _say(
-            f"{result.compared} answers with {result.hits} hits ({result.empty} without any) compared: "
-            f"{len(result.different)} differ, {len(result.leaks)} show something of the neighbour"
-        )
+        failures = _compare(settings, given) if given.searches else 0
         if given.rounds:
             cost = asyncio.run(cost_of(alone, beside, given.items, given.rounds, 500, given.seed))
             _say(
                 f"CPU of a search beside a neighbour: {cost.ratio:.3f} times that alone "
                 f"(median of rounds {median(cost.ratios):.3f}, {min(cost.ratios):.3f} to {max(cost.ratios):.3f})"
             )
-    return 1 if result.different or result.leaks else 0
+    return 1 if failures else 0
+
+
+def _compare(settings: Settings, given: argparse.Namespace) -> int:
+    result = asyncio.run(isolated(settings, given.items, given.searches, given.seed))
+    for line in [*result.different[:SHOWN], *result.leaks[:SHOWN]]:
+        _say(line)
+    _say(
+        f"{result.compared} answers with {result.hits} hits ({result.empty} without any) compared: "
+        f"{len(result.different)} differ, {len(result.leaks)} show something of the neighbour"
+    )
+    return len(result.different) + len(result.leaks)
 
 
 if __name__ == "__main__":
