@@ -215,7 +215,7 @@ class _Bench:
         }
 
     async def steady(self, rate: float, seconds: float) -> list[Row]:
-        requests = [post_request("/search_knowledge", {"query": text}) for text in self.questions]
+        requests = [post_request("/api/v1/knowledge/search", {"query": text}) for text in self.questions]
         async with search_server(cached=False, extra=self.library.environment) as child:
             lines = [HttpLine(child.port, read_answer) for _ in range(CONNECTIONS)]
             try:

@@ -167,7 +167,7 @@ def _write_commands(app: typer.Typer) -> None:
             return
         with progress() as on_progress:
             report = indexing.drain(on_progress)
-        text = f"{report.followed:,} items indexed, {report.left:,} left, {report.failing:,} of them failing"
+        text = f"{report.indexed:,} items indexed, {report.left:,} left, {report.failing:,} of them failing"
         show(asdict(report), text + _spending(report), as_json=as_json)
         if report.left:
             raise typer.Exit(2)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from toolscript.cli.options import AsJson
-from toolscript.cli.output import MAX_MESSAGES, colour_wanted, printable, progress, say, show, table
+from toolscript.cli.output import MAX_MESSAGES, colour_wanted, printable, progress, say, show, show_page, table
 from toolscript.core.auth.model import Scope
 from toolscript.core.errors import InvalidRequest
 
@@ -40,12 +40,11 @@ def _list(group: typer.Typer) -> None:
         """List tenants in order of name: documents, chunks, shard and since when."""
         from toolscript.server.tenants import list_tenants
 
-        rows = list_tenants(after=after, limit=limit)
-        following = str(rows[-1]["tenant"]) if len(rows) == limit else ""
+        listed = list_tenants(after=after, limit=limit + 1)
+        rows = listed[:limit]
+        following = rows[-1]["name"] if len(listed) > limit else None
         text = _rows(rows) if rows else "there are no tenants" + (" after it" if after else "")
-        show({"tenants": list(rows), "next": following or None}, text, as_json=as_json)
-        if following:
-            say(f"hint: there may be more: --after {following}")
+        show_page({"results": rows, "next_cursor": following}, text, following, as_json=as_json)
 
 
 def _move(group: typer.Typer) -> None:
@@ -63,7 +62,7 @@ def _move(group: typer.Typer) -> None:
 
         with progress() as on_progress:
             moved = move_tenant(tenant, anew=anew, on_progress=on_progress)
-        show(moved, f"{moved['passages']:,} chunks are in a shard of their own", as_json=as_json)
+        show(moved, f"{moved['chunks']:,} chunks are in a shard of their own", as_json=as_json)
 
 
 def _export(group: typer.Typer) -> None:
@@ -173,9 +172,9 @@ def _say_left_out(ids: Sequence[str]) -> None:
 
 
 def _erased_text(erased: dict[str, Any]) -> str:
-    if not erased["was_known"] and not erased["passages"]:
+    if not erased["was_known"] and not erased["chunks"]:
         return f"tenant {erased['tenant']} had no data"
-    counts = f"{erased['documents']:,} documents with {erased['passages']:,} chunks"
+    counts = f"{erased['documents']:,} documents with {erased['chunks']:,} chunks"
     return f"{counts} deleted, and all records of tenant {erased['tenant']}"
 
 
@@ -183,9 +182,9 @@ def _rows(rows: Sequence[dict[str, Any]]) -> str:
     about = {"exact": "", "about": "~", "at_least": ">="}
     cells = [
         [
-            str(row["tenant"]),
+            str(row["name"]),
             f"{about[str(row['documents_are'])]}{row['documents']:,}",
-            f"{row['passages']:,}",
+            f"{row['chunks']:,}",
             "its own" if row["own_shard"] else "shared",
             str(row["since"])[:10],
         ]

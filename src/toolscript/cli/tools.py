@@ -79,6 +79,9 @@ Id = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_ID, help="Number
 Ids = Annotated[list[int], typer.Argument(metavar="ID...", min=1, max=MAX_ID, help="Numbers of tools.")]
 Source = Annotated[str | None, typer.Option(help="Only items of this source.")]
 Server = Annotated[str | None, typer.Option(help="Only items of this server.")]
+Servers = Annotated[
+    list[str] | None, typer.Option("--server", help="Only tools of this MCP server; repeat it for several.")
+]
 
 
 def add_catalog(group: typer.Typer) -> None:
@@ -200,6 +203,7 @@ def _search(group: typer.Typer) -> None:
         preset: option.ThresholdPreset = None,
         limit: option.Limit = None,
         kind: option.Kind = None,
+        servers: Servers = None,
         threshold: option.Threshold = None,
         skill_limit: option.SkillLimit = None,
         skill_threshold: option.SkillThreshold = None,
@@ -222,6 +226,7 @@ def _search(group: typer.Typer) -> None:
             preset=preset,
             limit=limit,
             kind=kind,
+            servers=servers,
             threshold=threshold,
             skill_limit=skill_limit,
             skill_threshold=skill_threshold,

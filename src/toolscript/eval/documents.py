@@ -23,6 +23,7 @@ from toolscript.core.web.auth import BYPASS, BYPASS_TENANT, authenticator_of
 from toolscript.core.web.errors import install_error_handlers
 from toolscript.core.web.request_context import RequestContext
 from toolscript.documents.http.dependencies import DocumentRoutes
+from toolscript.documents.http.resources import DOCUMENTS_PATH, SEARCH_PATH
 from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes
 from toolscript.documents.ports import DocumentIndex
 from toolscript.documents.search import DocumentSearch
@@ -58,7 +59,7 @@ class DocumentsOverHttp:
 
     async def put(self, documents: Sequence[Mapping[str, object]]) -> None:
         body = "".join(json.dumps(document) + "\n" for document in documents)
-        answer = await self._client.put("/documents", content=body.encode(), headers={"Content-Type": LINES})
+        answer = await self._client.put(DOCUMENTS_PATH, content=body.encode(), headers={"Content-Type": LINES})
         if answer.status_code != httpx2.codes.OK:
             raise _refused(answer)
         wrong = next((line for line in map(json.loads, answer.text.splitlines()) if "error" in line), None)
@@ -66,16 +67,14 @@ class DocumentsOverHttp:
             raise SetupError(f"not all documents were stored: {wrong['error']}")
 
     async def search(self, query: str, top_k: int, way: Mapping[str, str]) -> list[str]:
-        request = {"query": query, "top_k": top_k, "include_snippets": False, "metadata_fields": [], **way}
-        answer = await self._client.post("/search", json=request)
+        request = {"query": query, "limit": top_k, "include_snippets": False, "metadata_fields": [], **way}
+        answer = await self._client.post(SEARCH_PATH, json=request)
         if answer.status_code != httpx2.codes.OK:
             raise _refused(answer)
         data = answer.json()
-        if data["degraded"]:
-            raise SetupError(
-                f"a part failed while it was measured: {', '.join(data['degraded'])}", hint="try again"
-            )
-        return [hit["doc_id"] for hit in data["hits"]]
+        if degraded := data["metadata"]["degraded"]:
+            raise SetupError(f"a part failed while it was measured: {', '.join(degraded)}", hint="try again")
+        return [result["id"] for result in data["results"]]
 
 
 @asynccontextmanager

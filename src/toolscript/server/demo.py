@@ -104,17 +104,23 @@ class Tour:
     def steps(self) -> tuple[Step, ...]:
         client = {"mcpServers": {"toolscript": {"type": "http", "url": f"{self.address}/mcp"}}}
         return (
-            Step("Find a tool", self._post("/api/v1/search", query="schedule a meeting with Anna", limit=3)),
+            Step("Find a tool", self._post("/api/v1/tools/search", query="schedule a meeting with Anna", limit=3)),
             Step(
                 "See why it was found",
                 f'toolscript tools search "read a file" --explain --url {shlex.quote(self.address)}',
             ),
-            Step("Ask the library", self._post("/search_knowledge", query="my compost heap smells", limit=2)),
+            Step(
+                "Ask the library",
+                self._post("/api/v1/knowledge/search", query="my compost heap smells", limit=2),
+            ),
             Step("Become the tenant whose documents are here, for a day", f"TOKEN={self.token}"),
             Step(
                 "Find a document of this tenant",
                 self._post(
-                    "/search", '-H "Authorization: Bearer $TOKEN"', query="how many days of holiday", top_k=2
+                    "/api/v1/documents/search",
+                    '-H "Authorization: Bearer $TOKEN"',
+                    query="how many days of holiday",
+                    limit=2,
                 ),
             ),
             Step("Let an agent do the same, over MCP; documents need the token as a header", json.dumps(client)),

@@ -119,7 +119,7 @@ def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object
             await versions.switch_to(stores.indexes, stores.dirty, opened.index_version)
             # A skill changed just before the switch was written to the previous index only.
             await worker.drain()
-            return {"live": card.fingerprint, "model": card.model.name, "indexed": report.followed}
+            return {"live": card.fingerprint, "model": card.model.name, "indexed": report.indexed}
 
     return asyncio.run(drop() if drop_previous else build())
 

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolscript.core.auth.model import Scope, Tenant
@@ -20,7 +20,8 @@ from toolscript.documents.model.filters import NO_FILTERS
 from toolscript.documents.ports import DocumentIndex, Tenants, TenantShards
 from toolscript.documents.postgres import PostgresDocumentVersions, PostgresTenants, tenant_lock
 from toolscript.documents.qdrant.collection import QdrantDocuments, documents_of, live_documents
-from toolscript.documents.tenants import TenantExport, TenantList, TenantUsage
+from toolscript.documents.schemas import TenantShown
+from toolscript.documents.tenants import TenantExport, TenantList
 from toolscript.server.document_index import document_layout
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, open_stores
@@ -40,7 +41,8 @@ def list_tenants(*, after: str, limit: int) -> list[dict[str, object]]:
     async def rows() -> list[dict[str, object]]:
         async with _open() as opened:
             listed = TenantList(opened.index, opened.places, opened.tenants)
-            return [_row(usage) for usage in await listed.page(after, limit)]
+            page = await listed.page(after, limit)
+            return [TenantShown.of(usage).model_dump(mode="json") for usage in page]
 
     return asyncio.run(rows())
 
@@ -50,7 +52,7 @@ def move_tenant(name: str, *, anew: bool, on_progress: OnProgress) -> dict[str, 
         tenant = Tenant(name)
         async with _open() as opened, tenant_lock(opened.pool, tenant):
             passages = await opened.places.move_to_own_shard(tenant, on_progress, anew=anew)
-            return {"tenant": name, "passages": passages, "own_shard": True}
+            return {"tenant": name, "chunks": passages, "own_shard": True}
 
     return asyncio.run(moved())
 
@@ -81,7 +83,8 @@ def erase_tenant(name: str, on_progress: OnProgress) -> dict[str, object]:
             for version in opened.other_versions:
                 await version.places().erase(tenant)
             done = await tenants.erase_tenant(documents, opened.places, opened.tenants, on_progress)
-            return {"tenant": name, **asdict(done)}
+            counts = {"documents": done.documents, "chunks": done.passages, "was_known": done.was_known}
+            return {"tenant": name, **counts}
 
     return asyncio.run(erased())
 
@@ -135,17 +138,6 @@ async def _other_versions(stores: Stores, live: QdrantDocuments) -> list[QdrantD
         version.name for version in await PostgresDocumentVersions(stores.pool).all() if version.name != live.name
     ]
     return [await documents_of(stores.qdrant, name, live.layout) for name in names]
-
-
-def _row(usage: TenantUsage) -> dict[str, object]:
-    return {
-        "tenant": usage.tenant.name,
-        "documents": usage.documents.value,
-        "documents_are": usage.documents.exactness.value,
-        "passages": usage.passages,
-        "own_shard": usage.own_shard,
-        "since": usage.since,
-    }
 
 
 def _last_key(tenant: Tenant, ids: Sequence[str], out: str) -> DocumentKey:

@@ -160,13 +160,14 @@ class ItemStage:
         return fused[0] if len(fused) == 1 else fused[0].followed_by(fused[1])
 
 
-def where_of(kind: ItemKind | None, skill_ids: Sequence[str] = ()) -> Where:
-    """Return the filter for a kind and skills. The index holds active items only: they need no filter."""
+def where_of(kind: ItemKind | None, skill_ids: Sequence[str] = (), servers: Sequence[str] = ()) -> Where:
+    """Return the filter for kind, skills and servers. The index holds active items only: they need no filter."""
+    of_servers = (Condition("server", tuple(servers)),) if servers else ()
     if kind and (both := type_skills(kind, skill_ids)):
-        return (Condition("type_skill", both),)
+        return Condition("type_skill", both), *of_servers
     kinds = (Condition("type", (kind.value,)),) if kind else ()
     skills = (Condition("skill_ids", tuple(skill_ids)),) if skill_ids else ()
-    return *kinds, *skills
+    return *kinds, *skills, *of_servers
 
 
 def _by_one_retriever(candidates: ItemCandidates) -> list[ScoredItem]:

@@ -183,7 +183,8 @@ class SearchWithin:
         if query.search_type is SearchType.SEMANTIC and vectors is None:
             retrieval = RetrievalResult(ItemCandidates())
         elif query.skill_ids:
-            candidate_lists = await self._items.retrieve(context, vectors, where_of(query.kind, query.skill_ids))
+            where = where_of(query.kind, query.skill_ids, query.servers)
+            candidate_lists = await self._items.retrieve(context, vectors, where)
             retrieval = RetrievalResult(ItemCandidates(routed=candidate_lists), filtered_by=query.skill_ids)
         elif query.strategy is Strategy.DIRECT:
             retrieval = RetrievalResult(ItemCandidates(direct=await self._search_all(context, vectors)))
@@ -207,17 +208,19 @@ class SearchWithin:
                     ItemCandidates(await direct if is_hybrid else await self._search_all(context, vectors))
                 )
             ids = tuple(skill.id for skill in skills)
-            routed = await self._items.retrieve(context, vectors, where_of(query.kind, ids))
+            routed = await self._items.retrieve(context, vectors, where_of(query.kind, ids, query.servers))
             return RetrievalResult(ItemCandidates(await direct, routed), skills, ids)
 
     async def _search_all(self, context: SearchContext, vectors: Vectors) -> CandidateLists | None:
-        return await self._items.retrieve(context, vectors, where_of(context.query.kind))
+        query = context.query
+        return await self._items.retrieve(context, vectors, where_of(query.kind, servers=query.servers))
 
     async def _skills_by_words(self, context: SearchContext, by: SearchType | None) -> SkillsOfItems:
         """Match skills by words. Literal mode (`semantic`) matches skills by vector only."""
-        if by is SearchType.SEMANTIC or context.query.skill_ids or context.query.strategy is Strategy.DIRECT:
+        query = context.query
+        if by is SearchType.SEMANTIC or query.skill_ids or query.strategy is Strategy.DIRECT:
             return ()
-        work = self._matching.by_words(context.request, where_of(context.query.kind))
+        work = self._matching.by_words(context.request, where_of(query.kind, servers=query.servers))
         with context.spans.span("search.skills", by="words"):
             return await context.attempt.or_else(Part.SKILLS, work, ())
 

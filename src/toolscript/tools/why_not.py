@@ -150,6 +150,9 @@ def _why(outcome: Outcome, id_: int, fields: Fields, explanation: Explanation) -
         return AbsenceReason.RETURNED, f"it is returned, at place {explanation.place}"
     if query.kind is not None and fields["type"] != query.kind.value:
         return AbsenceReason.OTHER_KIND, f"it is a {fields['type']}; the search is limited to {query.kind.value}s"
+    if query.servers and fields["server"] not in query.servers:
+        only = ", ".join(query.servers)
+        return AbsenceReason.OTHER_SERVER, f"it is of {fields['server']}; the search is limited to {only}"
     if explanation.place:
         return _behind(outcome, explanation.place)
     if retrieval.strategy is Strategy.HIERARCHICAL and not explanation.matched_skills:

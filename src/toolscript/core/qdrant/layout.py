@@ -29,7 +29,7 @@ class Layout:
     collection; without it, terms have the weights of the query, which can be equal in several collections.
     """
 
-    keyword_fields: tuple[str, ...] = ("type", "skill_ids", "type_skill")
+    keyword_fields: tuple[str, ...] = ("type", "skill_ids", "type_skill", "server")
     bool_fields: tuple[str, ...] = ("is_active",)
     broad: frozenset[Condition] = frozenset({Condition("is_active", (True,)), Condition("type", ("tool",))})
     counted_fields: tuple[str, ...] = ("skill_ids", "type_skill")

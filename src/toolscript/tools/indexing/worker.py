@@ -35,7 +35,7 @@ class WorkReport:
     `language_model` is what the classifier has spent; the caller of `drain` sets it.
     """
 
-    followed: int
+    indexed: int
     left: int
     failing: int
     language_model: Spending | None = None

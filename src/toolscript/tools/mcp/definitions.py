@@ -12,7 +12,7 @@ from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, list_of, whol
 from toolscript.core.namespaces import MAX_NAMESPACES
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.web.fields import list_of_model, output_schema, subset
-from toolscript.tools.model.query import MAX_SKILLS, USUAL
+from toolscript.tools.model.query import MAX_SERVERS, MAX_SKILLS, USUAL
 from toolscript.tools.schemas.search import ToolMatch, ToolSearchMetadata
 from toolscript.tools.schemas.skills import SkillShown
 
@@ -93,6 +93,7 @@ _SEARCH: JsonObject = {
                 "maxItems": MAX_NAMESPACES,
                 "description": "Only tools of these namespaces. Default: all that your token sees.",
             },
+            "servers": {**list_of(STRING), "maxItems": MAX_SERVERS, "description": "Only tools of these servers."},
             "detail": {
                 "type": "string",
                 "enum": ["compact", "schema"],

@@ -159,7 +159,8 @@ def catalog_tools(catalog: CatalogDependencies, search_type: SearchType = Search
 
 def _query(arguments: JsonObject, search_type: SearchType, seen: frozenset[str]) -> ToolQuery:
     data = renamed(arguments, type="kind")
-    require_known(SEARCH_TOOLS, data, ("query", "limit", "threshold", "kind", "skill_ids", "namespaces", "detail"))
+    known = ("query", "limit", "threshold", "kind", "skill_ids", "servers", "namespaces", "detail")
+    require_known(SEARCH_TOOLS, data, known)
     namespaces = [valid_namespace(name) for name in text_or_texts(data, "namespaces")]
     return ToolQuery(
         text(data, "query"),
@@ -170,6 +171,7 @@ def _query(arguments: JsonObject, search_type: SearchType, seen: frozenset[str])
         include_schemas=one_of(data, "detail", ("compact", "schema")) == "schema",
         skill_ids=text_or_texts(data, "skill_ids"),
         namespaces=searched_namespaces(seen, namespaces),
+        servers=text_or_texts(data, "servers"),
     )
 
 

@@ -65,6 +65,7 @@ class AbsenceReason(StrEnum):
     RETURNED = "returned"
     UNKNOWN = "unknown"
     OTHER_KIND = "other_kind"
+    OTHER_SERVER = "other_server"
     NO_SKILL = "no_skill"
     SKILLS_NOT_MATCHED = "skills_not_matched"
     NOT_A_CANDIDATE = "not_a_candidate"

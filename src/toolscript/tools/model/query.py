@@ -6,8 +6,10 @@ from enum import StrEnum
 from toolscript.core.items import SKILL_ID, ItemKind
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, readable_query, require
+from toolscript.core.text import readable
 
 MAX_SKILLS = 32
+MAX_SERVERS = 32
 MAX_NAME = 500
 
 
@@ -63,6 +65,8 @@ class SkillQuery:
 class ToolQuery:
     """`skill_ids` are skills that the client names: only their items are searched, whatever the strategy.
 
+    `servers` are MCP servers by name: only their items are searched; empty for all.
+
     `explain` adds an explanation to every hit; `about` is an item, by id or by name, whose absence is explained.
     """
 
@@ -79,6 +83,7 @@ class ToolQuery:
     explain: bool = False
     about: str = ""
     namespaces: tuple[str, ...] = (DEFAULT_NAMESPACE,)
+    servers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", readable_query(self.text))
@@ -90,3 +95,7 @@ class ToolQuery:
         require(len(self.skill_ids) <= MAX_SKILLS, "skill_ids", f"at most {MAX_SKILLS} at once")
         for skill in self.skill_ids:
             require(bool(SKILL_ID.fullmatch(skill)), "skill_ids", f"{skill[:80]!r} is not a skill id")
+        require(len(self.servers) <= MAX_SERVERS, "servers", f"at most {MAX_SERVERS} at once")
+        for server in self.servers:
+            require(len(server) <= MAX_NAME, "servers", f"a name is at most {MAX_NAME} characters")
+        object.__setattr__(self, "servers", tuple(map(readable, self.servers)))

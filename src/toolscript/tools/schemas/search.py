@@ -20,6 +20,7 @@ from toolscript.tools.model.answer import (
 )
 from toolscript.tools.model.query import (
     MAX_NAME,
+    MAX_SERVERS,
     MAX_SKILLS,
     PRESETS,
     USUAL,
@@ -108,6 +109,7 @@ class SearchOptions(BaseModel):
         threshold: float | None,
         namespaces: tuple[str, ...],
         skill_ids: tuple[str, ...] = (),
+        servers: tuple[str, ...] = (),
     ) -> ToolQuery:
         """Return the query; `default` is the search type if the request has none."""
         fallback = PRESETS[self.preset]
@@ -125,6 +127,7 @@ class SearchOptions(BaseModel):
             explain=self.explain,
             about=self.why_not,
             namespaces=namespaces,
+            servers=servers,
         )
 
 
@@ -137,11 +140,15 @@ class ToolSearchRequest(SearchOptions):
         description="Only items of any of these skills, whatever the strategy; empty: no such filter.",
     )
 
+    servers: list[Annotated[str, Field(min_length=1, max_length=MAX_NAME)]] = Field(
+        [], max_length=MAX_SERVERS, description="Only items of any of these MCP servers; empty: of all."
+    )
     namespaces: NamespacesSearched = []
 
     def as_query(self, default: SearchType, seen: Namespaces) -> ToolQuery:
         namespaces = searched_namespaces(seen, self.namespaces)
-        return self.query_of(default, self.kind, self.threshold, namespaces, tuple(self.skill_ids))
+        skills, servers = tuple(self.skill_ids), tuple(self.servers)
+        return self.query_of(default, self.kind, self.threshold, namespaces, skills, servers)
 
 
 class SkillSearchRequest(BaseModel):

@@ -19,17 +19,18 @@ def test_tenants_are_listed_with_their_counts_page_by_page(tenants: Tenants) -> 
     for name, count in (("ann", 4), ("bob", 1), ("Zoe", 2)):
         tenants.put(name, documents(count))
     listed = tenants.json("list")
-    assert [(row["tenant"], row["documents"], row["own_shard"]) for row in listed["tenants"]] == [
+    assert [(row["name"], row["documents"], row["own_shard"]) for row in listed["results"]] == [
         ("Zoe", 2, False),
         ("ann", 4, False),
         ("bob", 1, False),
     ]
-    assert listed["next"] is None
+    assert listed["next_cursor"] is None
     # Two of Ann's documents have several chunks.
-    assert listed["tenants"][1]["passages"] > 4
+    assert listed["results"][1]["chunks"] > 4
     first = tenants.json("list", "--limit", "2")
-    assert [row["tenant"] for row in first["tenants"]] == ["Zoe", "ann"]
-    assert [row["tenant"] for row in tenants.json("list", "--after", first["next"])["tenants"]] == ["bob"]
+    assert [row["name"] for row in first["results"]] == ["Zoe", "ann"]
+    rest = tenants.json("list", "--after", first["next_cursor"])["results"]
+    assert [row["name"] for row in rest] == ["bob"]
 
 
 def test_the_text_output_of_list_is_a_table_with_a_hint_for_the_next_page(tenants: Tenants) -> None:

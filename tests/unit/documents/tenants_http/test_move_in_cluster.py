@@ -52,9 +52,9 @@ def test_a_tenant_is_moved_by_the_second_run_if_the_first_is_killed(tenants: Ten
     _kill_after_its_start(tenants)
     moved = tenants.json("move", "big")
     assert moved["own_shard"]
-    rows = {row["tenant"]: row for row in tenants.json("list")["tenants"]}
+    rows = {row["name"]: row for row in tenants.json("list")["results"]}
     assert rows["big"]["documents"] == MANY
-    assert rows["big"]["passages"] == moved["passages"]
+    assert rows["big"]["chunks"] == moved["chunks"]
     assert {name: row["own_shard"] for name, row in rows.items()} == {"big": True, "small": False}
     path = tmp_path / "big.jsonl"
     assert tenants.json("export", "big", "--out", str(path))["documents"] == MANY
@@ -70,7 +70,7 @@ def test_a_tenant_with_its_own_shard_is_erased_shard_and_all(tenants: Tenants) -
     erased = tenants.json("erase", "big", "--yes")
     assert erased["documents"] == MANY
     assert tenants.on_engines(_keys) == {"shared_0"}
-    assert [(row["tenant"], row["documents"]) for row in tenants.json("list")["tenants"]] == [("small", 5)]
+    assert [(row["name"], row["documents"]) for row in tenants.json("list")["results"]] == [("small", 5)]
     assert "tenant big had no data" in tenants("erase", "big", "--yes")[0]
 
 

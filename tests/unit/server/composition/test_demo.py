@@ -193,9 +193,9 @@ def test_the_commands_shown_run_unchanged_in_a_shell(demo: Demo) -> None:
         check=True,
     )
     tools, knowledge, documents = (json.loads(line) for line in done.stdout.splitlines() if line)
-    assert tools["tools"][0]["name"] == "create_event"
+    assert tools["results"][0]["name"] == "create_event"
     assert knowledge["results"][0]["source"]["title"] == "Compost"
-    assert documents["hits"][0]["doc_id"] == "handbook-holiday"
+    assert documents["results"][0]["id"] == "handbook-holiday"
 
 
 def test_the_command_line_searches_the_demo(demo: Demo) -> None:

@@ -30,7 +30,7 @@ async def test_importing_the_same_items_again_changes_nothing() -> None:
     await scene.drain()
     await import_items(scene.catalog, "file", tools(3), prune=True)
     assert (await scene.dirty.pending(1)).total == 0
-    assert (await scene.drain()).followed == 0
+    assert (await scene.drain()).indexed == 0
     assert times_embedded(scene.embedder, tools(3)) == [1] * 3
 
 

@@ -172,7 +172,7 @@ async def test_a_live_index_whose_points_were_lost_is_rebuilt() -> None:
     await scene.drain()
     await scene.indexes.drop(scene.card.fingerprint)
     await begin_reindex(scene.indexes, scene.dirty, scene.card)
-    assert (await scene.drain()).followed == 3
+    assert (await scene.drain()).indexed == 3
     assert await (await scene.index()).count() == 3
 
 
@@ -196,9 +196,9 @@ async def test_a_worker_that_finds_its_collections_gone_indexes_every_item_again
     await scene.catalog.store("file", tools(5))
     await scene.drain()
     await scene.indexes.drop(scene.card.fingerprint)
-    assert (await scene.drain()).followed == 5
+    assert (await scene.drain()).indexed == 5
     assert await scene.indexed_names() == {f"tool_{number}" for number in range(5)}
-    assert (await scene.drain()).followed == 0
+    assert (await scene.drain()).indexed == 0
 
 
 async def test_a_worker_that_finds_its_collection_emptied_indexes_every_item_again() -> None:
@@ -207,7 +207,7 @@ async def test_a_worker_that_finds_its_collection_emptied_indexes_every_item_aga
     await scene.drain()
     await scene.indexes.items.drop(scene.card.fingerprint)
     await scene.indexes.items.create(scene.card)
-    assert (await scene.drain()).followed == 5
+    assert (await scene.drain()).indexed == 5
 
 
 @pytest.mark.parametrize("moment", ["create", "fill"])
@@ -249,5 +249,5 @@ async def test_when_only_the_skills_are_lost_only_they_are_written_again() -> No
     await scene.catalog.store("file", tools(2))
     await scene.drain()
     await scene.indexes.skills.drop(scene.card.fingerprint)
-    assert (await scene.drain()).followed == 0
+    assert (await scene.drain()).indexed == 0
     assert await (await scene.open()).skills.count() == 1

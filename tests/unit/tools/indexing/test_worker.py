@@ -17,7 +17,7 @@ pytestmark = pytest.mark.requirement("SK-009")
 async def test_a_drain_indexes_everything_in_batches() -> None:
     scene = Scene()
     await scene.catalog.store("file", tools(25))
-    assert await scene.drain(batch=4) == WorkReport(followed=25, left=0, failing=0)
+    assert await scene.drain(batch=4) == WorkReport(indexed=25, left=0, failing=0)
     assert await (await scene.index()).count() == 25
 
 
@@ -28,11 +28,11 @@ async def test_a_drain_of_nothing_is_done_at_once() -> None:
 async def test_a_drain_ends_when_only_failing_items_are_left() -> None:
     scene = Scene()
     await scene.catalog.store("file", [*tools(5), tool(POISON)])
-    assert await scene.drain(batch=2) == WorkReport(followed=5, left=1, failing=0)
+    assert await scene.drain(batch=2) == WorkReport(indexed=5, left=1, failing=0)
     for _ in range(FAILING_AFTER - 1):
         scene.time += 100
         report = await scene.drain()
-    assert report == WorkReport(followed=0, left=1, failing=1)
+    assert report == WorkReport(indexed=0, left=1, failing=1)
 
 
 async def test_a_drain_gives_up_on_items_that_another_worker_never_finishes() -> None:
@@ -40,7 +40,7 @@ async def test_a_drain_gives_up_on_items_that_another_worker_never_finishes() ->
     await scene.catalog.store("file", tools(2))
     await scene.dirty.claim(1, 1, lease_seconds=1e9)
     worker = await scene.worker()
-    assert await worker.drain(patience_seconds=-1) == WorkReport(followed=1, left=1, failing=0)
+    assert await worker.drain(patience_seconds=-1) == WorkReport(indexed=1, left=1, failing=0)
 
 
 async def test_a_drain_raises_when_a_part_is_down() -> None:
@@ -55,7 +55,7 @@ async def test_concurrent_workers_index_each_item_once() -> None:
     scene = Scene()
     await scene.catalog.store("file", tools(40))
     reports = await asyncio.gather(*(scene.drain(batch=3) for _ in range(4)))
-    assert sum(report.followed for report in reports) == 40
+    assert sum(report.indexed for report in reports) == 40
     assert times_embedded(scene.embedder, tools(40)) == [1] * 40
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from tests.unit.server.http.captured_logs import lines, logged
-from tests.unit.tools.search_http.builders import SEARCH, Json, Searching
+from tests.unit.tools.search_http.builders import SEARCH, STRATEGIES, Json, Searching
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 
 pytestmark = pytest.mark.requirement("API-001")
@@ -130,3 +130,47 @@ async def test_the_id_of_a_search_is_in_the_log_line_of_its_request(searching: S
 async def test_an_invalid_search_is_refused(searching: Searching, path: str, body: Json, status: int) -> None:
     error = await searching.service.refused("POST", path, status, body)
     assert error["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.requirement("AP-001")
+@pytest.mark.parametrize("search_type", ["semantic", "keyword", "hybrid"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_search_of_some_servers_finds_their_items_alone(
+    searching: Searching, strategy: str, search_type: str
+) -> None:
+    options = {"strategy": strategy, "search_type": search_type, "threshold": 0.0, "limit": 100}
+    everything = (await search(searching, **options))["results"]
+    servers = sorted({tool["server"] for tool in everything})[:2]
+    assert len(servers) == 2
+    for chosen in (servers[:1], servers):
+        found = (await search(searching, servers=chosen, **options))["results"]
+        assert {tool["server"] for tool in found} <= set(chosen)
+        of_all = {tool["id"] for tool in everything if tool["server"] in chosen}
+        # Which skills match by words depends on the items that are searched.
+        assert of_all <= {tool["id"] for tool in found} or strategy == "hierarchical"
+
+
+@pytest.mark.requirement("AP-001")
+async def test_servers_narrow_together_with_kind_and_skills(searching: Searching) -> None:
+    first, *_ = (await search(searching, kind="tool", limit=1))["results"]
+    chosen = {"kind": "tool", "skill_ids": first["skill_ids"], "servers": [first["server"]], "threshold": 0.0}
+    found = (await search(searching, **chosen))["results"]
+    assert first["id"] in {tool["id"] for tool in found}
+    assert {(tool["kind"], tool["server"]) for tool in found} == {("tool", first["server"])}
+    assert (await search(searching, servers=["nobody"]))["results"] == []
+
+
+@pytest.mark.requirement("AP-001")
+async def test_an_item_of_another_server_is_explained_by_its_server(searching: Searching) -> None:
+    first, *_ = (await search(searching, limit=1))["results"]
+    other = await search(searching, servers=["nobody"], why_not=str(first["id"]))
+    absence = other["metadata"]["why_not"]
+    assert absence["reason"] == "other_server"
+    assert absence["message"] == f"it is of {first['server']}; the search is limited to nobody"
+
+
+@pytest.mark.requirement("AP-001")
+@pytest.mark.parametrize("servers", [[""], ["x" * 501], ["x"] * 33, "files", [1]])
+async def test_names_of_servers_have_bounds(searching: Searching, servers: Any) -> None:
+    refused = await searching.service.refused("POST", TOOLS, 422, {"query": QUERY, "servers": servers})
+    assert "servers" in refused["message"]
