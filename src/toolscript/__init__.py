@@ -1,36 +1,84 @@
-"""Toolscript: search for AI agents over tools, documents and knowledge, by requests in plain words."""
+"""Toolscript: search for AI agents over tools, documents and knowledge, by requests in plain words.
 
-from typing import TYPE_CHECKING
+Names are loaded when they are first used: `import toolscript` costs next to nothing.
+"""
 
-from toolscript.core.errors import ToolscriptError
-from toolscript.core.items import Item, ItemKind
-from toolscript.core.retrieval.query import SearchType
 from toolscript.core.version import __version__
-from toolscript.tools.model.answer import ToolAnswer, ToolHit
-from toolscript.tools.model.query import ToolQuery
 
+# That of `typing`, which takes longer to import than all of this.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from toolscript.client import answers
+    from toolscript.client.clients import AsyncClient, Client
+    from toolscript.core.errors import (
+        Conflict,
+        Forbidden,
+        InvalidRequest,
+        NotFound,
+        Rejected,
+        SetupError,
+        ToolscriptError,
+        TooManyRequests,
+        Unauthorized,
+        Unavailable,
+    )
+    from toolscript.gateway.in_process import Gateway
     from toolscript.tool_index import ToolIndex
 
+_ERRORS = "toolscript.core.errors"
+_PLACES = {
+    "AsyncClient": "toolscript.client.clients",
+    "Client": "toolscript.client.clients",
+    "Gateway": "toolscript.gateway.in_process",
+    "Conflict": _ERRORS,
+    "Forbidden": _ERRORS,
+    "InvalidRequest": _ERRORS,
+    "NotFound": _ERRORS,
+    "Rejected": _ERRORS,
+    "SetupError": _ERRORS,
+    "TooManyRequests": _ERRORS,
+    "ToolIndex": "toolscript.tool_index",
+    "ToolscriptError": _ERRORS,
+    "Unauthorized": _ERRORS,
+    "Unavailable": _ERRORS,
+}
+
 __all__ = [
-    "Item",
-    "ItemKind",
-    "SearchType",
-    "ToolAnswer",
-    "ToolHit",
+    "AsyncClient",
+    "Client",
+    "Conflict",
+    "Forbidden",
+    "Gateway",
+    "InvalidRequest",
+    "NotFound",
+    "Rejected",
+    "SetupError",
+    "TooManyRequests",
     "ToolIndex",
-    "ToolQuery",
     "ToolscriptError",
+    "Unauthorized",
+    "Unavailable",
     "__version__",
+    "answers",
 ]
+
 
 # A type checker would take every misspelt name for one of these.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import on first use what needs NumPy."""
-        if name == "ToolIndex":
-            from toolscript.tool_index import ToolIndex
+        """Load a public name, once."""
+        from importlib import import_module
 
-            return ToolIndex
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "answers":
+            value: object = import_module("toolscript.client.answers")
+        elif name in _PLACES:
+            value = getattr(import_module(_PLACES[name]), name)
+        else:
+            raise AttributeError(f"module 'toolscript' has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

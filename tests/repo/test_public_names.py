@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
+import pytest
 import typer.main
 
 import toolscript
@@ -38,18 +39,15 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def test_the_package_exports_exactly_these_names() -> None:
     expected = {
-        "Item",
-        "ItemKind",
-        "SearchType",
-        "ToolAnswer",
-        "ToolHit",
-        "ToolIndex",
-        "ToolQuery",
-        "ToolscriptError",
-        "__version__",
+        *("AsyncClient", "Client", "Gateway", "ToolIndex", "answers", "__version__"),
+        *("Conflict", "Forbidden", "InvalidRequest", "NotFound", "Rejected", "SetupError", "TooManyRequests"),
+        *("ToolscriptError", "Unauthorized", "Unavailable"),
     }
     assert set(toolscript.__all__) == expected
     assert all(hasattr(toolscript, name) for name in expected)
+    assert expected <= set(dir(toolscript))
+    with pytest.raises(AttributeError, match="no attribute 'Ghost'"):
+        getattr(toolscript, "Ghost")  # noqa: B009 - a type checker knows that there is none
 
 
 def test_the_doubles_are_exactly_these() -> None:

@@ -55,6 +55,7 @@ SERVICE_PREFIXES = ("TOOLSCRIPT_POSTGRES_", "TOOLSCRIPT_QDRANT_", "TOOLSCRIPT_MO
 COMMAND_HINTS = {
     "send Authorization: Bearer <token>": "give a token with --token or TOOLSCRIPT_TOKEN; "
     "`toolscript tenants token` signs one",
+    "`timeout` gives it longer": "--timeout gives it longer",
 }
 
 

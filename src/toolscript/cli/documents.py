@@ -3,12 +3,12 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolscript.cli.options import AsJson, Timeout, Url
+from toolscript.cli.options import AsJson, Timeout, Url, service_client
 from toolscript.cli.output import (
     BOLD,
     MAX_MESSAGES,
@@ -23,13 +23,16 @@ from toolscript.cli.output import (
     show,
     table,
 )
-from toolscript.core.errors import InvalidRequest, ToolscriptError
+from toolscript.core.errors import InvalidRequest
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.values import silent
 from toolscript.documents.model.document import PutOutcome
 from toolscript.documents.model.query import FIRST_PAGE, MAX_RANKED, MAX_SNIPPET, MAX_TOP_K, Rerank
 
 if TYPE_CHECKING:
+    from toolscript.client.answers.documents import DocumentHit, DocumentSearchAnswer, DocumentSearchMetadata
+    from toolscript.client.clients import Client
+    from toolscript.client.exchange import Pause
     from toolscript.documents.model.upload import UploadReport
 
 
@@ -128,35 +131,35 @@ def _invalid_filter(text: str) -> InvalidRequest:
     return InvalidRequest(f"{text[:80]!r} is not a filter", hint=HINT)
 
 
-def results_text(results: Sequence[Mapping[str, Any]]) -> str:
+def results_text(results: "Sequence[DocumentHit]") -> str:
     """Return a table with each document's snippet below its row."""
-    rows = [[str(result["id"]), f"{result['score']:.3f}", _title(result["metadata"])] for result in results]
+    rows = [[result.id, f"{result.score:.3f}", _title(result.metadata)] for result in results]
     head, *lines = table(HEAD, rows, colour=colour_wanted()).split("\n")
     output = [head]
     for line, result in zip(lines, results, strict=True):
-        snippet = [f"{INDENT}{snippet_text(result, colour=colour_wanted())}"] if result.get("snippet") else []
+        snippet = [f"{INDENT}{snippet_text(result, colour=colour_wanted())}"] if result.snippet else []
         output += [line, *snippet]
     return "\n".join(output)
 
 
-def snippet_text(result: Mapping[str, Any], *, colour: bool) -> str:
+def snippet_text(result: "DocumentHit", *, colour: bool) -> str:
     """Return the snippet on one line, matches in bold. Highlights count characters, so none is dropped."""
-    text, position, parts = str(result["snippet"]), 0, list[str]()
-    for start, end in sorted((int(start), int(end)) for start, end in result["highlights"]):
+    text, position, parts = result.snippet or "", 0, list[str]()
+    for start, end in sorted((start, end) for start, end in result.highlights):
         if colour and position <= start < end <= len(text):
             parts += [_flat(text[position:start]), BOLD, _flat(text[start:end]), PLAIN]
             position = end
     return "".join([*parts, _flat(text[position:])])
 
 
-def counted_lines(metadata: Mapping[str, Any]) -> Iterator[str]:
+def counted_lines(metadata: "DocumentSearchMetadata") -> Iterator[str]:
     """Yield the total, the reranker and degraded parts."""
-    total = f"{ABOUT.get(metadata['total_is'], '')}{metadata['total']:,}"
-    yield f"{total} {'document' if metadata['total'] == 1 else 'documents'}, {metadata['took_ms']:.0f} ms"
-    if metadata["reranked_by"]:
-        yield f"reranked by {printable(str(metadata['reranked_by']))}"
-    for part in metadata["degraded"]:
-        yield f"degraded: {WITHOUT.get(part, f'without {printable(str(part))}, which failed')}"
+    total = f"{ABOUT.get(metadata.total_is, '')}{metadata.total:,}"
+    yield f"{total} {'document' if metadata.total == 1 else 'documents'}, {metadata.took_ms:.0f} ms"
+    if metadata.reranked_by:
+        yield f"reranked by {printable(metadata.reranked_by)}"
+    for part in metadata.degraded:
+        yield f"degraded: {WITHOUT.get(part, f'without {printable(part)}, which failed')}"
 
 
 def _title(metadata: Mapping[str, Any]) -> str:
@@ -203,25 +206,27 @@ def add_put(group: typer.Typer) -> None:
 
         A file's id is its path relative to the current folder. Waits for a busy or unreachable service.
         """
-        from toolscript.client.bulk_upload import put_documents
+        from toolscript.documents.client.bulk_upload import MAX_TRIES, MAX_WAIT, put_documents
+        from toolscript.gateway.settings import load_gateway_settings
 
-        with progress() as on_progress:
+        client = service_client(
+            url, token, timeout, retries=MAX_TRIES - 1, max_wait=MAX_WAIT, on_retry=_report_wait
+        )
+        with progress() as on_progress, client:
             report = put_documents(
+                client,
                 paths,
-                url=url,
-                token=token,
-                seconds=timeout,
                 resume=resume,
+                states=load_gateway_settings().data_folder / "sending",
                 on_progress=on_progress if with_progress else silent,
-                on_wait=_report_wait,
             )
         _show(report, as_json=as_json)
         if report.refused:
             raise typer.Exit(SOME_REFUSED)
 
 
-def _report_wait(problem: ToolscriptError, seconds: float) -> None:
-    say(f"{printable(problem.message)}: trying again in {seconds:.1f} s")
+def _report_wait(pause: "Pause") -> None:
+    say(f"{printable(pause.error.message)}: trying again in {pause.seconds:.1f} s")
 
 
 def _show(report: "UploadReport", *, as_json: bool) -> None:
@@ -315,13 +320,14 @@ def _search(group: typer.Typer) -> None:
         if everything and offset is not None:
             raise InvalidRequest("--offset and --all exclude each other", hint="leave one of them out")
 
-        from toolscript.client.bulk_upload import find_documents
-
-        def ask(page_request: Mapping[str, object]) -> Json:
-            return find_documents(page_request, url=url, token=token, seconds=timeout)
-
-        pages = _walk(ask, {"limit": PAGE_OF_ALL, **request}) if everything else iter([ask(request)])
-        if not _show_pages(pages, as_json=as_json):
+        with service_client(url, token, timeout) as client:
+            pages = (
+                _walk(client, {"limit": PAGE_OF_ALL, **request})
+                if everything
+                else iter([client.documents.search(**request)])
+            )
+            found = _show_pages(pages, as_json=as_json)
+        if not found:
             raise typer.Exit(NOTHING_FOUND)
 
 
@@ -335,12 +341,11 @@ def _get(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Print a document's text, and its metadata to stderr. With --json both are printed as JSON."""
-        from toolscript.client.bulk_upload import show_document
-
-        document = show_document(document_id, url=url, token=token, seconds=timeout)
+        with service_client(url, token, timeout) as client:
+            document = client.documents.get(document_id)
         if not as_json:
-            say(f"{printable(str(document['id']))} {json_text(document['metadata'])}")
-        show(document, str(document["text"]), as_json=as_json)
+            say(f"{printable(document.id)} {json_text(document.metadata)}")
+        show(document.to_json(), document.text, as_json=as_json)
 
 
 def _delete(group: typer.Typer) -> None:
@@ -353,39 +358,38 @@ def _delete(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Remove documents. Exit code 1: none of them existed."""
-        from toolscript.client.bulk_upload import remove_documents
-
-        answer = remove_documents(document_ids, url=url, token=token, seconds=timeout)
-        deleted, missing = answer["deleted"], answer["missing"]
-        for document_id in missing:
+        with service_client(url, token, timeout) as client:
+            answer = client.documents.delete(document_ids)
+        for document_id in answer.missing:
             say(f"{printable(document_id)} does not exist")
-        show(answer, f"{len(deleted):,} deleted, {len(missing):,} missing", as_json=as_json)
-        if not deleted:
+        text = f"{len(answer.deleted):,} deleted, {len(answer.missing):,} missing"
+        show(answer.to_json(), text, as_json=as_json)
+        if not answer.deleted:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _walk(ask: Callable[[Mapping[str, object]], Json], data: Mapping[str, object]) -> Iterator[Json]:
-    cursor: object = FIRST_PAGE
+def _walk(client: "Client", request: Mapping[str, Any]) -> "Iterator[DocumentSearchAnswer]":
+    cursor: str | None = FIRST_PAGE
     while cursor:
-        page = ask({**data, "cursor": cursor})
+        page = client.documents.search(**request, cursor=cursor)
         yield page
-        cursor = page["metadata"]["next_cursor"]
+        cursor = page.metadata.next_cursor
 
 
-def _show_pages(pages: Iterator[Json], *, as_json: bool) -> bool:
+def _show_pages(pages: "Iterator[DocumentSearchAnswer]", *, as_json: bool) -> bool:
     """Print each page as it arrives; return whether there was a result."""
     has_results = False
     for number, page in enumerate(pages):
         if as_json:
-            sys.stdout.write(json_text(page) + "\n")
-        elif page["results"]:
-            sys.stdout.write(results_text(page["results"]) + "\n")
-        for line in counted_lines(page["metadata"]) if number == 0 else ():
+            sys.stdout.write(json_text(page.to_json()) + "\n")
+        elif page.results:
+            sys.stdout.write(results_text(page.results) + "\n")
+        for line in counted_lines(page.metadata) if number == 0 else ():
             say(line)
-        has_results = has_results or bool(page["results"])
+        has_results = has_results or bool(page.results)
     return has_results
 
 
-def _given_options(**options: object) -> dict[str, object]:
+def _given_options(**options: Any) -> dict[str, Any]:
     """Return the given options; the service has defaults for the others."""
     return {name: value for name, value in options.items() if value is not None}

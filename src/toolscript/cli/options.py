@@ -1,6 +1,7 @@
 """Options shared by several commands. An option beats its environment variable, which beats the default."""
 
 import getpass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,8 @@ from toolscript.core.retrieval.query import MAX_LIMIT, SearchType
 from toolscript.tools.model.query import MAX_SKILLS, Preset, Strategy
 
 if TYPE_CHECKING:
+    from toolscript.client.clients import Client
+    from toolscript.client.exchange import Pause
     from toolscript.tools.skills.management import Routing
 
 
@@ -117,6 +120,34 @@ def flags(
 def seen_of(namespace: str | None) -> Namespaces:
     """Return the namespaces of a list: the one that the option names, or all."""
     return None if namespace is None else frozenset({valid_namespace(namespace)})
+
+
+def service_client(
+    url: str | None,
+    token: str | None,
+    seconds: float,
+    *,
+    retries: int = 0,
+    max_wait: float = 0.0,
+    on_retry: "Callable[[Pause], None] | None" = None,
+) -> "Client":
+    """Return a client of the service of these options, else of the settings. By default it does not retry."""
+    from toolscript.client.clients import Client
+    from toolscript.client.exchange import Peer
+    from toolscript.client.settings import load_client_settings
+
+    settings = load_client_settings({"service_url": url, "token": token})
+    hint = "`toolscript serve` starts one; --url or TOOLSCRIPT_SERVICE_URL is the address of one"
+    return Client(
+        settings.address,
+        token=settings.token,
+        timeout=seconds,
+        connect_timeout=seconds,
+        retries=retries,
+        max_wait=max_wait,
+        on_retry=on_retry,
+        peer=Peer("service", "http://127.0.0.1:8080", hint),
+    )
 
 
 def person(by: str | None) -> str:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,12 +32,11 @@ from toolscript.cli.tools_text import (
     timings_text,
 )
 from toolscript.core.items import MAX_ID, tool_id
-from toolscript.tools.model.answer import AbsenceReason, WhyNotAnswer
 from toolscript.tools.model.catalog import CatalogItem, ItemFilter
 from toolscript.tools.model.query import Strategy
 
 if TYPE_CHECKING:
-    from toolscript.tools.model.answer import ToolAnswer
+    from toolscript.client.answers.tools import ToolSearchAnswer, WhyNot
 
 
 # Messages of the service name parameters; the command line has options.
@@ -54,8 +53,8 @@ MAX_NAMED = 5
 NOTHING_SEARCHED = 2
 
 
-def why_not_text(absence: WhyNotAnswer) -> str:
-    is_returned = absence.reason is AbsenceReason.RETURNED
+def why_not_text(absence: "WhyNot") -> str:
+    is_returned = absence.reason == "returned"
     head = f"{absence.name or absence.about}: {'found' if is_returned else absence.reason.replace('_', ' ')}"
     lines = [_replace_parameters(absence.message)]
     if absence.others:
@@ -218,8 +217,6 @@ def _search(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Search tools, routed by skills. Exit code 1: nothing found."""
-        from toolscript.client.http import find_tools
-
         request = _given_options(
             query=query,
             strategy=strategy,
@@ -236,10 +233,11 @@ def _search(group: typer.Typer) -> None:
             explain=explain,
             why_not=why_not,
         )
-        answer, data = find_tools(request, url=url, token=token, seconds=timeout)
-        _print_json(data) if as_json else _show_answer(answer, request)
-        if not answer.hits:
-            raise typer.Exit(NOTHING_SEARCHED if answer.search_type_used == "none" else NOTHING_FOUND)
+        with option.service_client(url, token, timeout) as client:
+            answer = client.tools.search(**request)
+        _print_json(answer.to_json()) if as_json else _show_answer(answer, request)
+        if not answer.results:
+            raise typer.Exit(NOTHING_SEARCHED if answer.metadata.search_type == "none" else NOTHING_FOUND)
 
 
 def _skills(group: typer.Typer) -> None:
@@ -256,49 +254,48 @@ def _skills(group: typer.Typer) -> None:
         as_json: AsJson = False,
     ) -> None:
         """Run only the skill stage: at most `limit` skills, by vector first. Exit code 1: none matches."""
-        from toolscript.client.http import find_skills
-
         request = _given_options(
             query=query, limit=limit, threshold=threshold, search_type=search_type, namespaces=namespace
         )
-        answer, data = find_skills(request, url=url, token=token, seconds=timeout)
+        with option.service_client(url, token, timeout) as client:
+            answer = client.skills.search(**request)
         if as_json:
-            _print_json(data)
-        elif answer.skills:
-            sys.stdout.write(skills_table(answer.skills) + "\n")
+            _print_json(answer.to_json())
+        elif answer.results:
+            sys.stdout.write(skills_table(answer.results) + "\n")
         else:
             say("no skill matches: a tool search would search all items")
-        for line in degraded_lines(answer.degraded):
+        for line in degraded_lines(answer.metadata.degraded):
             say(line)
-        if not answer.skills:
+        if not answer.results:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _show_answer(answer: "ToolAnswer", data: Mapping[str, object]) -> None:
+def _show_answer(answer: "ToolSearchAnswer", data: Mapping[str, object]) -> None:
     """Print the hits to stdout; routing, warnings and timings to stderr."""
     explain = bool(data.get("explain"))
     say(routing_text(answer, requested=data.get("strategy", Strategy.HIERARCHICAL)))
-    for line in degraded_lines(answer.degraded):
+    for line in degraded_lines(answer.metadata.degraded):
         say(line)
-    if answer.hits:
+    if answer.results:
         _show_hits(answer, explain=explain, schemas=bool(data.get("include_schemas")))
-    for line in doubt_lines(answer) if answer.hits else nothing_found_lines(answer):
+    for line in doubt_lines(answer) if answer.results else nothing_found_lines(answer, str(data["query"])):
         say(line)
     if explain:
-        say(timings_text(answer.timings))
-    if answer.absence is not None:
-        sys.stdout.write(("\n" if answer.hits else "") + why_not_text(answer.absence) + "\n")
+        say(timings_text(answer))
+    if (absence := answer.metadata.why_not) is not None:
+        sys.stdout.write(("\n" if answer.results else "") + why_not_text(absence) + "\n")
 
 
-def _show_hits(answer: "ToolAnswer", *, explain: bool, schemas: bool) -> None:
-    sys.stdout.write(hits_table(answer.hits) + "\n")
-    for hit in answer.hits if explain else ():
-        sys.stdout.write(f"\n{explained_text(hit, answer.skills)}\n")
-    for hit in answer.hits if schemas else ():
+def _show_hits(answer: "ToolSearchAnswer", *, explain: bool, schemas: bool) -> None:
+    sys.stdout.write(hits_table(answer.results) + "\n")
+    for hit in answer.results if explain else ():
+        sys.stdout.write(f"\n{explained_text(hit, answer.metadata.matched_skills or ())}\n")
+    for hit in answer.results if schemas else ():
         sys.stdout.write(f"\n{schemas_text(hit)}\n")
 
 
-def _given_options(**options: object) -> dict[str, object]:
+def _given_options(**options: Any) -> dict[str, Any]:
     """Return the given options; the service has defaults for the others."""
     return {name: value for name, value in options.items() if value is not None}
 

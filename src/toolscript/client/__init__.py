@@ -1,1 +1,1 @@
-"""Clients of a service that runs elsewhere: search over HTTP, and bulk upload of documents."""
+"""Clients of a service or gateway that runs elsewhere, over `/api/v1`, for threads and for asyncio."""

@@ -34,16 +34,33 @@ ToolscriptError
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 
 class ToolscriptError(Exception):
-    """Base of all errors: `message` describes the failure, `hint` the next step, `details` facts for programs."""
+    """Base of all errors: `message` describes the failure, `hint` the next step, `details` facts for programs.
+
+    `code` is that of the API, such as `NOT_FOUND`. An error that a server answered has its code and `request_id`,
+    with which the server's log names the request.
+    """
 
     def __init__(self, message: str, *, hint: str = "", details: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.details = dict(details or {})
+        self.request_id = ""
+        self._answered_code = ""
+
+    @property
+    def code(self) -> str:
+        row = ERROR_TABLE[type(self)]
+        return self._answered_code or row.kind or row.code
+
+    def answered(self, code: str, request_id: str) -> Self:
+        """Note what the server that answered with this error said."""
+        self._answered_code, self.request_id = code, request_id
+        return self
 
 
 class InvalidRequest(ToolscriptError): ...
@@ -189,5 +206,4 @@ def envelope(code: str, message: str, details: Mapping[str, object] | None = Non
 def envelope_of(error: ToolscriptError, *, by_kind: bool = False) -> dict[str, object]:
     """Return the envelope of an error; `by_kind` tells conflicts and exceeded plans apart by code."""
     details = {**error.details, "hint": error.hint} if error.hint else error.details
-    row = ERROR_TABLE[type(error)]
-    return envelope((by_kind and row.kind) or row.code, error.message, details)
+    return envelope(error.code if by_kind else ERROR_TABLE[type(error)].code, error.message, details)

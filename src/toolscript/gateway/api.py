@@ -62,25 +62,18 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
     """Return the routes. `limit` and `threshold` are the defaults of a search."""
 
     async def search_tools(request: Request) -> Response:
-        query_id, began = new_query_id(request), time.perf_counter()
-        body = json_object(await request.body(), _AS_OBJECT)
-        query = _query(body, limit, threshold)
-        explain, schemas = truth(body, "explain"), truth(body, "include_schemas")
-        shown = answer_shown(await gateway.search(query), explain=explain, schemas=schemas)
-        took_ms = round((time.perf_counter() - began) * 1000, 3)
-        about = {"kind": _kind_name(query.kind), "limit": query.limit, "took_ms": took_ms}
-        return JSONResponse({"query_id": query_id, **shown, "metadata": {**shown["metadata"], **about}})
+        query_id, body = new_query_id(request), json_object(await request.body(), _AS_OBJECT)
+        return JSONResponse(await search_with(gateway, body, query_id, limit=limit, threshold=threshold))
 
     async def list_tools(request: Request) -> Response:
         """List items in order of server, name and kind."""
-        kind, schemas = _kind(_parameter_of(request, "kind", ANY_KIND, KINDS)), _flag(request, "include_schemas")
-        items = await gateway.items(tuple(request.query_params.getlist("server")))
-        of_kind = [item for item in items if kind in (None, item.kind)]
-        return _page(request, of_kind, _position, lambda item: tool_shown(item, schemas=schemas))
+        kind, schemas = request.query_params.get("kind", ANY_KIND), _flag(request, "include_schemas")
+        items = await items_of_kind(gateway, kind, tuple(request.query_params.getlist("server")))
+        return _page(request, items, position_of, lambda item: tool_shown(item, schemas=schemas))
 
     async def get_tool(request: Request) -> Response:
-        kind = ItemKind(_parameter_of(request, "kind", ItemKind.TOOL, tuple(ItemKind)))
-        item = await _find(gateway, _id_in_path(request), kind)
+        kind = request.query_params.get("kind", ItemKind.TOOL)
+        item = await find_item(gateway, _id_in_path(request), kind)
         return JSONResponse(tool_shown(item, schemas=True))
 
     async def call_tool(request: Request) -> Response:
@@ -123,7 +116,25 @@ def _tool_id(value: str, field: str) -> str:
         raise
 
 
-async def _find(gateway: Gateway, name: str, kind: ItemKind) -> Item:
+async def search_with(gateway: Gateway, body: JsonObject, query_id: str, *, limit: int, threshold: float) -> Json:
+    """Return the answer to the body of a search."""
+    began = time.perf_counter()
+    query = _query(body, limit, threshold)
+    explain, schemas = truth(body, "explain"), truth(body, "include_schemas")
+    shown = answer_shown(await gateway.search(query), explain=explain, schemas=schemas)
+    took_ms = round((time.perf_counter() - began) * 1000, 3)
+    about = {"kind": _kind_name(query.kind), "limit": query.limit, "took_ms": took_ms}
+    return {"query_id": query_id, **shown, "metadata": {**shown["metadata"], **about}}
+
+
+async def items_of_kind(gateway: Gateway, kind: str, servers: tuple[str, ...]) -> Sequence[Item]:
+    wanted = _kind(one_of({"kind": kind}, "kind", KINDS))
+    return [item for item in await gateway.items(servers) if wanted in (None, item.kind)]
+
+
+async def find_item(gateway: Gateway, full_name: str, kind_name: str) -> Item:
+    kind = ItemKind(one_of({"kind": kind_name}, "kind", tuple(ItemKind)))
+    name = _tool_id(full_name, "tool_id")
     for item in await gateway.items((name,)):
         if tool_id(item.server, item.name) == name and item.kind is kind:
             return item
@@ -157,7 +168,7 @@ def _page(
     return JSONResponse({"results": list(map(show, following[:limit])), "next_cursor": next_cursor})
 
 
-def _position(item: Item) -> str:
+def position_of(item: Item) -> str:
     return "\0".join((item.server, item.name, item.kind))
 
 

@@ -1,5 +1,6 @@
 """Text of answers that a small service does not give: degraded, routed by many skills, hostile."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from toolscript.cli.tools_text import (
     skills_table,
     timings_text,
 )
+from toolscript.client import answers
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.deadline import Part
 from toolscript.tools.model.answer import (
@@ -28,9 +30,15 @@ from toolscript.tools.model.answer import (
     WhyNotAnswer,
 )
 from toolscript.tools.model.query import Strategy
+from toolscript.tools.schemas.search import ToolSearchAnswer
 
 EVIL = "a\x1b[2J\x07\u202eb\u2028c\nd"
 HARMLESS = "a [2J b c d"
+
+
+def sent(answer: ToolAnswer) -> answers.ToolSearchAnswer:
+    """Return the answer as a client receives it."""
+    return answers.ToolSearchAnswer.from_json(json.loads(ToolSearchAnswer.of(answer, "1").model_dump_json()))
 
 
 def skill(id_: str, score: float | None = 0.5, by: MatchedBy = MatchedBy.VECTOR) -> MatchedSkill:
@@ -47,7 +55,7 @@ def routed(
 
 def test_skills_are_named_with_how_they_were_matched() -> None:
     answer = routed(skill("files", 0.613), skill("git", 0.3, MatchedBy.WORDS), unskilled=2_400)
-    assert routing_text(answer, requested="hierarchical") == (
+    assert routing_text(sent(answer), requested="hierarchical") == (
         "routed by 2 skills: files (vector 0.61), git (words); about 2,400 items are in no skill, and left out"
     )
 
@@ -55,18 +63,18 @@ def test_skills_are_named_with_how_they_were_matched() -> None:
 @pytest.mark.parametrize("unskilled", [0, None])
 def test_an_unknown_or_zero_count_of_unskilled_items_is_not_mentioned(unskilled: int | None) -> None:
     answer = routed(skill("files"), unskilled=unskilled)
-    assert routing_text(answer, requested="hierarchical") == "routed by 1 skill: files (vector 0.50)"
+    assert routing_text(sent(answer), requested="hierarchical") == "routed by 1 skill: files (vector 0.50)"
 
 
 def test_many_skills_are_counted_and_the_first_are_named() -> None:
-    text = routing_text(routed(*(skill(f"s{number}") for number in range(32))), requested="hierarchical")
+    text = routing_text(sent(routed(*(skill(f"s{number}") for number in range(32)))), requested="hierarchical")
     assert text.startswith("routed by 32 skills: s0 (vector 0.50), s1")
     assert text.endswith("s7 (vector 0.50) and 24 more")
 
 
 def test_a_search_of_all_items_leaves_nothing_out() -> None:
     both = routed(skill("files"), strategy=Strategy.HYBRID, unskilled=9)
-    assert "left out" not in routing_text(both, requested="hybrid")
+    assert "left out" not in routing_text(sent(both), requested="hybrid")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +90,7 @@ def test_a_missing_skill_is_mentioned_only_after_a_skill_search(
     strategy: str, degraded: tuple[str, ...], expected: str
 ) -> None:
     answer = replace(routed(strategy=Strategy.DIRECT), degraded=degraded)
-    assert routing_text(answer, requested=strategy) == expected
+    assert routing_text(sent(answer), requested=strategy) == expected
 
 
 def test_every_degraded_part_has_a_message_and_an_unknown_one_is_named() -> None:
@@ -93,16 +101,16 @@ def test_every_degraded_part_has_a_message_and_an_unknown_one_is_named() -> None
 
 
 def test_a_search_that_did_not_run_does_not_blame_the_threshold() -> None:
-    lines = list(nothing_found_lines(replace(routed(), search_type_used="none", good_match=False)))
+    lines = list(nothing_found_lines(sent(replace(routed(), search_type_used="none", good_match=False)), "x"))
     assert lines == ["nothing was searched for 'x'"]
 
 
 def test_no_hit_in_the_skills_suggests_a_wider_search() -> None:
-    assert list(nothing_found_lines(routed(skill("empty")))) == [
+    assert list(nothing_found_lines(sent(routed(skill("empty"))), "x")) == [
         "nothing found for 'x'",
         "hint: `--strategy hybrid` searches the items of other skills too",
     ]
-    assert list(nothing_found_lines(routed(strategy=Strategy.DIRECT))) == ["nothing found for 'x'"]
+    assert list(nothing_found_lines(sent(routed(strategy=Strategy.DIRECT)), "x")) == ["nothing found for 'x'"]
 
 
 @pytest.mark.parametrize(
@@ -119,45 +127,51 @@ def test_unmatched_words_are_named_unless_the_best_hit_is_likely(
 ) -> None:
     hit = ToolHit(7, ItemKind.TOOL, "disk", "read", "", 0.5, confidence=confidence)
     answer = replace(routed(), hits=(hit,), good_match=good_match, unmatched=("anna",))
-    assert list(doubt_lines(answer)) == expected
-    assert "matched" not in "".join(doubt_lines(replace(answer, unmatched=())))
+    assert list(doubt_lines(sent(answer))) == expected
+    assert "matched" not in "".join(doubt_lines(sent(replace(answer, unmatched=()))))
 
 
 def test_many_words_are_counted_and_the_first_are_named() -> None:
     answer = replace(routed(), good_match=False, unmatched=tuple(f"w{number}" for number in range(11)))
-    assert "w0, w1, w2, w3, w4, w5, w6, w7 and 3 more" in next(iter(doubt_lines(answer)))
+    assert "w0, w1, w2, w3, w4, w5, w6, w7 and 3 more" in next(iter(doubt_lines(sent(answer))))
 
 
 def test_the_largest_contribution_comes_first_and_unmatched_skills_are_marked() -> None:
     explained = Explanation(2, {"name": 0.2, "action": -0.9}, None, 1.5, ("files",))
     hit = ToolHit(7, ItemKind.TOOL, "disk", "read", "", 0.5, ("files", "git"), explanation=explained)
-    assert explained_text(hit, [skill("files", 0.61)]).splitlines() == [
+    answer = sent(replace(routed(skill("files", 0.61)), hits=(hit,)))
+    assert explained_text(answer.results[0], answer.metadata.matched_skills or ()).splitlines() == [
         "disk__read, item 7",
         "  place 2, similarity -, words 1.50",
         "  score: action -0.90, name +0.20",
         "  skills: files (vector 0.61), git (not matched)",
     ]
-    assert explained_text(hit, []).endswith("skills: files, git")
+    assert explained_text(answer.results[0], []).endswith("skills: files, git")
 
 
 def test_only_stages_that_took_time_are_shown() -> None:
-    assert timings_text(Timings(10.4, 0.0, 21.6, 5.0, 0.2, 33.0)) == "took 33 ms: embedding 10, tools 22"
-    assert timings_text(Timings(total=0.7)) == "took 1 ms"
+    slow, fast = Timings(10.4, 0.0, 21.6, 5.0, 0.2, 33.0), Timings(total=0.7)
+    assert timings_text(sent(replace(routed(), timings=slow))) == "took 33 ms: embedding 10, tools 22"
+    assert timings_text(sent(replace(routed(), timings=fast))) == "took 1 ms"
 
 
 def test_control_characters_of_a_service_do_not_reach_the_terminal() -> None:
     evil_skill = MatchedSkill(EVIL, EVIL, EVIL, 0.5, 1, MatchedBy.VECTOR)
     explained = Explanation(1, {EVIL: 1.0}, 0.5, 0.5, (EVIL,))
     hit = ToolHit(1, ItemKind.TOOL, EVIL, EVIL, EVIL, 0.5, (EVIL,), explanation=explained)
-    answer = replace(routed(evil_skill), query=EVIL, hits=(hit,), near_misses=(hit,), unmatched=(EVIL,))
+    absence = WhyNotAnswer(EVIL, AbsenceReason.UNKNOWN, EVIL, 1, EVIL, 0.5, explained, (EVIL,), (EVIL,))
+    found = replace(routed(evil_skill), hits=(hit,), near_misses=(hit,), unmatched=(EVIL,), absence=absence)
+    answer = sent(found)
+    assert answer.metadata.matched_skills
+    assert answer.metadata.why_not
     texts = [
-        hits_table([hit]),
-        skills_table([evil_skill]),
+        hits_table(answer.results),
+        skills_table(answer.metadata.matched_skills),
         routing_text(answer, requested="hierarchical"),
-        *nothing_found_lines(answer),
+        *nothing_found_lines(answer, EVIL),
         *doubt_lines(answer),
-        explained_text(hit, [evil_skill]),
-        why_not_text(WhyNotAnswer(EVIL, AbsenceReason.UNKNOWN, EVIL, 1, EVIL, 0.5, explained, (EVIL,), (EVIL,))),
+        explained_text(answer.results[0], answer.metadata.matched_skills),
+        why_not_text(answer.metadata.why_not),
     ]
     assert [text for text in texts if not all(char.isprintable() or char == "\n" for char in text)] == []
     assert [text for text in texts if "[2J" not in text] == [

@@ -23,9 +23,10 @@ from tests.unit.tool_index.definitions import (
     forecast,
     read_file,
 )
-from toolscript import SearchType, ToolIndex
+from toolscript import ToolIndex
 from toolscript.core.errors import BlankQuery, EmbedderUnavailable, InvalidRequest, ModelNotFound, NotFound
 from toolscript.core.retrieval.model import Matrix, Vector
+from toolscript.core.retrieval.query import SearchType
 from toolscript.testing import HashEmbedder
 from toolscript.tool_index import IndexAnswer, Outcome
 

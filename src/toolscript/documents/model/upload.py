@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from toolscript.documents.model.document import PutOutcome, PutResult
+from toolscript.documents.model.document import PutOutcome
 
 MAX_NAMED = 100
 
@@ -38,10 +38,10 @@ class UploadReport:
     def done(self) -> int:
         return self.outcomes.total() + self.skipped
 
-    def took(self, result: PutResult) -> None:
-        self.outcomes[result.outcome] += 1
-        if result.outcome is PutOutcome.REFUSED:
-            self._name(result.id, result.problem)
+    def took(self, outcome: PutOutcome, document_id: str, problem: str) -> None:
+        self.outcomes[outcome] += 1
+        if outcome is PutOutcome.REFUSED:
+            self._name(document_id, problem)
 
     def refuse(self, where: str, reason: str) -> None:
         self.outcomes[PutOutcome.REFUSED] += 1

@@ -16,11 +16,13 @@ from tests.e2e import commands
 from tests.support.reserved_ports import reserved_port
 from tests.unit.documents.http.builders import LIMITED, Parts, app_of
 from tests.unit.documents.http.serving import on_a_thread
-from toolscript.client.bulk_upload import BulkUpload, UploadHooks, UploadState
-from toolscript.client.documents import DocumentsClient
+from toolscript.client import http as client_http
+from toolscript.client.clients import Client
 from toolscript.core.values import silent
+from toolscript.documents.client.bulk_upload import MAX_TRIES, MAX_WAIT, BulkUpload, UploadState
 from toolscript.documents.client.files import DocumentFiles
 from toolscript.documents.model.document import Document, PutOutcome
+from toolscript.documents.model.upload import UploadReport
 
 pytestmark = [pytest.mark.requirement("DOC-006"), pytest.mark.slow]
 
@@ -72,8 +74,14 @@ def test_a_killed_upload_resumes_where_it_stopped(
     assert not list(tmp_path.rglob("*state*.json")), "a run that is over leaves no state"
 
 
+def upload(url: str, token: str, documents: Path) -> UploadReport:
+    with Client(url, token=token, retries=MAX_TRIES - 1, max_wait=MAX_WAIT) as client:
+        bulk = BulkUpload(client.documents, UploadState(), MANY, save_state=lambda _: None, on_progress=silent)
+        return bulk.send(DocumentFiles([str(documents)]).read())
+
+
 def test_an_upload_over_its_rate_limit_waits_as_long_as_the_service_requests(
-    parts: Parts, documents: Path
+    parts: Parts, documents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [1_000_000.0]
     waits = list[float]()
@@ -84,23 +92,23 @@ def test_an_upload_over_its_rate_limit_waits_as_long_as_the_service_requests(
 
     parts.service.forgets = True
     parts.now = lambda: clock[0]
+    monkeypatch.setattr(client_http, "sleep", wait)
     with on_a_thread(app_of(parts.routes())) as url:
-        client = DocumentsClient(url, token="token-of-limited")
-        hooks = UploadHooks(client.put, lambda _: None, silent, lambda *_: None, wait)
-        report = BulkUpload(hooks, UploadState(), MANY).send(DocumentFiles([str(documents)]).read())
+        report = upload(url, "token-of-limited", documents)
     assert report.outcomes == {PutOutcome.CREATED: MANY}
     assert LIMITED.plan.requests_per_minute == 3, "and five requests are needed"
     assert waits == [60 - 1_000_000 % 60]
 
 
-def test_a_service_that_comes_back_is_sent_everything(parts: Parts, documents: Path) -> None:
+def test_a_service_that_comes_back_is_sent_everything(
+    parts: Parts, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts.service.forgets = True
     with reserved_port() as port, ExitStack() as stack:
 
         def come_back(_: float) -> None:
             stack.enter_context(on_a_thread(app_of(parts.routes()), port))
 
-        client = DocumentsClient(f"http://127.0.0.1:{port}", token="token-of-acme")
-        hooks = UploadHooks(client.put, lambda _: None, silent, lambda *_: None, come_back)
-        report = BulkUpload(hooks, UploadState(), MANY).send(DocumentFiles([str(documents)]).read())
+        monkeypatch.setattr(client_http, "sleep", come_back)
+        report = upload(f"http://127.0.0.1:{port}", "token-of-acme", documents)
     assert report.outcomes == {PutOutcome.CREATED: MANY}

@@ -138,7 +138,7 @@ async def test_an_invalid_search_is_refused(searching: Searching, path: str, bod
 async def test_a_search_of_some_servers_finds_their_items_alone(
     searching: Searching, strategy: str, search_type: str
 ) -> None:
-    options = {"strategy": strategy, "search_type": search_type, "threshold": 0.0, "limit": 100}
+    options: Any = {"strategy": strategy, "search_type": search_type, "threshold": 0.0, "limit": 100}
     everything = (await search(searching, **options))["results"]
     servers = sorted({tool["server"] for tool in everything})[:2]
     assert len(servers) == 2

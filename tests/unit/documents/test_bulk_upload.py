@@ -1,19 +1,44 @@
 """Bulk upload to a service that is busy, unavailable, or lost in the middle."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from toolscript.client import bulk_upload
-from toolscript.client.bulk_upload import MAX_TRIES, BulkUpload, UploadHooks, UploadState, UploadStateFile
-from toolscript.client.documents import PutAnswer
-from toolscript.core.errors import InvalidRequest, SetupError, ToolscriptError, TooManyRequests, Unavailable
+from toolscript.client.exchange import (
+    SERVER,
+    Address,
+    Answer,
+    Conversation,
+    Pause,
+    Pull,
+    Request,
+    Retries,
+    Steps,
+)
+from toolscript.client.resource import Sync
+from toolscript.client.resources.documents import Documents
+from toolscript.core.errors import (
+    InvalidRequest,
+    SetupError,
+    ToolscriptError,
+    TooManyRequests,
+    Unavailable,
+    envelope_of,
+)
 from toolscript.core.values import Progress
+from toolscript.documents.client.bulk_upload import (
+    MAX_TRIES,
+    MAX_WAIT,
+    BulkUpload,
+    UploadState,
+    UploadStateFile,
+)
 from toolscript.documents.client.files import Found, FoundDocument, LeftOut
-from toolscript.documents.model.document import Document, PutOutcome, PutResult
+from toolscript.documents.model.document import Document, PutOutcome
 from toolscript.documents.model.upload import Place, UploadReport
 
 pytestmark = pytest.mark.requirement("DOC-006")
@@ -31,32 +56,63 @@ class Scene:
     progress: list[Progress] = field(default_factory=list)
     states: list[UploadState] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
+    raised: ToolscriptError | None = None
+
+    is_async = False
 
     def send(self, documents: Iterable[Found], total: int | None = None) -> UploadReport:
-        hooks = UploadHooks(
-            self._answer,
-            self.states.append,
-            self.progress.append,
-            lambda _, seconds: None,
-            self.pauses.append,
+        address = Address("http", "127.0.0.1", 1, "", "127.0.0.1:1")
+        conversation = Conversation(SERVER, address, Retries(MAX_TRIES - 1, MAX_WAIT))
+        upload = BulkUpload(
+            Documents[Sync](conversation, self),
+            UploadState(),
+            total,
+            save_state=self.states.append,
+            on_progress=self.progress.append,
         )
-        return BulkUpload(hooks, UploadState(), total).send(documents)
+        return upload.send(documents)
 
-    def _answer(self, lines: Sequence[bytes]) -> PutAnswer:
-        documents = [json.loads(line) for line in lines]
+    def run(self, steps: Steps[Any]) -> Any:
+        """Run the steps of a client without a network and without waiting."""
+        try:
+            step = next(steps)
+            while True:
+                step = self._do(steps, step)
+        except StopIteration as done:
+            return done.value
+
+    def _do(self, steps: Steps[Any], step: Request | Pause | Pull[Any]) -> Request | Pause | Pull[Any]:
+        if isinstance(step, Pull):
+            return steps.send(next(cast("Iterator[Any]", step.source), None))
+        if isinstance(step, Pause):
+            self.pauses.append(step.seconds)
+            return next(steps)
+        try:
+            return steps.send(self._answer(step))
+        except ToolscriptError as error:
+            if error is not self.raised:
+                raise
+            self.raised = None
+            return steps.throw(error)
+
+    def _answer(self, request: Request) -> Answer:
+        documents = [json.loads(line) for line in (request.body or b"").splitlines()]
         self.requests.append([document["id"] for document in documents])
-        trouble = self.troubles.pop(0) if self.troubles else len(lines)
+        trouble = self.troubles.pop(0) if self.troubles else len(documents)
         if isinstance(trouble, ToolscriptError):
+            self.raised = trouble
             raise trouble
-        results = {number: self._keep(document) for number, document in enumerate(documents[:trouble], 1)}
-        return PutAnswer(results, AWAY if trouble < len(lines) else None)
+        results = [{**self._keep(document), "line": n} for n, document in enumerate(documents[:trouble], 1)]
+        stopped = {"error": envelope_of(AWAY)["error"]} if trouble < len(documents) else {}
+        lines = [*results, {"counts": {}, **stopped}]
+        return Answer(200, "\n".join(map(json.dumps, lines)).encode())
 
-    def _keep(self, document: dict[str, str]) -> PutResult:
+    def _keep(self, document: dict[str, str]) -> dict[str, object]:
         stored = self.kept.get(document["id"])
         self.kept[document["id"]] = document["text"]
         same = stored == document["text"]
         outcome = PutOutcome.CREATED if stored is None else PutOutcome.UNCHANGED if same else PutOutcome.UPDATED
-        return PutResult(document["id"], outcome, 1)
+        return {"id": document["id"], "state": outcome.value, "chunks": 1}
 
 
 def found(count: int, size: int = 1) -> list[Found]:
@@ -123,9 +179,11 @@ def test_an_upload_waits_as_long_as_the_service_requests_up_to_a_limit() -> None
     def busy(seconds: float) -> TooManyRequests:
         return TooManyRequests("too many", details={"retry_after_seconds": seconds})
 
-    scene = Scene([busy(17), busy(99_999)])
+    scene = Scene([busy(17), busy(MAX_WAIT)])
     scene.send(found(1))
-    assert scene.pauses == [17.0, bulk_upload.MAX_WAIT]
+    assert scene.pauses == [17.0, MAX_WAIT]
+    with pytest.raises(TooManyRequests):
+        Scene([busy(MAX_WAIT + 1)]).send(found(1))
 
 
 def test_only_documents_without_a_result_are_sent_again() -> None:

@@ -1,0 +1,220 @@
+"""The registry of a service: skills, suggestions, changes, sources, jobs and the audit log.
+
+What writes needs an administrator.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from toolscript.client.answers.registry import (
+    AuditEntry,
+    Change,
+    ChangeCompared,
+    Job,
+    Skill,
+    SkillSearchAnswer,
+    SkillWritten,
+    Suggestion,
+    SuggestionDecided,
+    SuggestionEvidence,
+    ToolOfSkill,
+    ToolSource,
+)
+from toolscript.client.exchange import Steps
+from toolscript.client.resource import PREFIX, Listing, M_co, Resource, listing, operation, step_of
+from toolscript.client.resources.tools import SearchType
+
+SKILLS, SUGGESTIONS, CHANGES = f"{PREFIX}/skills", f"{PREFIX}/suggestions", f"{PREFIX}/changes"
+SOURCES, JOBS, AUDIT = f"{PREFIX}/sources", f"{PREFIX}/jobs", f"{PREFIX}/audit"
+
+SuggestionState = Literal["pending", "approved", "rejected", "merged"]
+ChangeState = Literal["applied", "held", "approved", "rejected", "withdrawn"]
+
+
+class Skills(Resource[M_co]):
+    @operation
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        threshold: float | None = None,
+        search_type: SearchType | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> Steps[SkillSearchAnswer]:
+        """Find the skills that a tool search would be routed to."""
+        seen = None if namespaces is None else list(namespaces)
+        options = {"limit": limit, "threshold": threshold, "search_type": search_type, "namespaces": seen}
+        body = {"query": query, **options}
+        return self._ask("POST", f"{SKILLS}/search", SkillSearchAnswer, body=body)
+
+    @listing
+    def list(
+        self, *, active: bool | None = None, page_size: int | None = None, cursor: str = ""
+    ) -> Listing[Skill]:
+        """List skills; `active=True`: only those that searches are routed to."""
+        return self._listing(SKILLS, Skill, page_size, cursor, active=active)
+
+    @operation
+    def get(self, skill_id: str) -> Steps[Skill]:
+        """Return a skill."""
+        return self._ask("GET", f"{SKILLS}/{step_of(skill_id)}", Skill)
+
+    @operation
+    def add(self, skill: Mapping[str, Any]) -> Steps[SkillWritten]:
+        """Add a skill: `id`, `name`, and as wanted `description`, `keywords`, `examples`, `parent_domain`."""
+        return self._ask("POST", SKILLS, SkillWritten, body=skill, idempotent=False, with_null=True)
+
+    @operation
+    def replace(self, skill_id: str, skill: Mapping[str, Any]) -> Steps[SkillWritten]:
+        """Replace a skill; a field that is left out gets its default."""
+        path = f"{SKILLS}/{step_of(skill_id)}"
+        return self._ask("PUT", path, SkillWritten, body=skill, with_null=True)
+
+    @operation
+    def change(self, skill_id: str, changes: Mapping[str, Any]) -> Steps[SkillWritten]:
+        """Change a skill; a field that is left out stays."""
+        path = f"{SKILLS}/{step_of(skill_id)}"
+        return self._ask("PATCH", path, SkillWritten, body=changes, with_null=True)
+
+    @listing
+    def list_tools(self, skill_id: str, *, page_size: int | None = None, cursor: str = "") -> Listing[ToolOfSkill]:
+        """List the tools of a skill."""
+        return self._listing(f"{SKILLS}/{step_of(skill_id)}/tools", ToolOfSkill, page_size, cursor)
+
+
+class Suggestions(Resource[M_co]):
+    @listing
+    def list(
+        self,
+        *,
+        state: SuggestionState | None = None,
+        namespace: str | None = None,
+        page_size: int | None = None,
+        cursor: str = "",
+    ) -> Listing[Suggestion]:
+        """List skills that the classifier suggests; by default those that nobody has decided yet."""
+        return self._listing(SUGGESTIONS, Suggestion, page_size, cursor, state=state, namespace=namespace)
+
+    @operation
+    def get(
+        self, suggestion_id: int, *, page_size: int | None = None, cursor: str = ""
+    ) -> Steps[SuggestionEvidence]:
+        """Return a suggestion with one page of its tools; its `next_cursor` is the `cursor` of the next page."""
+        query = {"limit": page_size, "cursor": cursor or None}
+        return self._ask("GET", f"{SUGGESTIONS}/{step_of(suggestion_id)}", SuggestionEvidence, query=query)
+
+    @operation
+    def approve(
+        self, suggestion_id: int, *, reviewer: str, skill: Mapping[str, Any] | None = None
+    ) -> Steps[SuggestionDecided]:
+        """Make a skill of a suggestion; `skill` has other fields for it, such as `id` and `name`."""
+        body = {"reviewer": reviewer, "skill": None if skill is None else dict(skill)}
+        path = f"{SUGGESTIONS}/{step_of(suggestion_id)}/approve"
+        return self._ask("POST", path, SuggestionDecided, body=body, idempotent=False)
+
+    @operation
+    def reject(self, suggestion_id: int, *, reviewer: str) -> Steps[Suggestion]:
+        """Reject a suggestion."""
+        path = f"{SUGGESTIONS}/{step_of(suggestion_id)}/reject"
+        return self._ask("POST", path, Suggestion, body={"reviewer": reviewer}, idempotent=False)
+
+    @operation
+    def merge(self, suggestion_id: int, *, into: str, reviewer: str) -> Steps[Suggestion]:
+        """Give the tools of a suggestion to a skill that exists."""
+        path, body = f"{SUGGESTIONS}/{step_of(suggestion_id)}/merge", {"reviewer": reviewer, "into": into}
+        return self._ask("POST", path, Suggestion, body=body, idempotent=False)
+
+
+class Changes(Resource[M_co]):
+    @listing
+    def list(
+        self,
+        *,
+        state: ChangeState | None = None,
+        namespace: str | None = None,
+        page_size: int | None = None,
+        cursor: str = "",
+    ) -> Listing[Change]:
+        """List changed definitions of tools."""
+        return self._listing(CHANGES, Change, page_size, cursor, state=state, namespace=namespace)
+
+    @operation
+    def get(self, change_id: int) -> Steps[ChangeCompared]:
+        """Return a change with the old and the new definition."""
+        return self._ask("GET", f"{CHANGES}/{step_of(change_id)}", ChangeCompared)
+
+    @operation
+    def approve(self, change_id: int, *, reviewer: str) -> Steps[Change]:
+        """Let a held change take effect."""
+        path = f"{CHANGES}/{step_of(change_id)}/approve"
+        return self._ask("POST", path, Change, body={"reviewer": reviewer}, idempotent=False)
+
+    @operation
+    def reject(self, change_id: int, *, reviewer: str) -> Steps[Change]:
+        """Keep the old definition."""
+        path = f"{CHANGES}/{step_of(change_id)}/reject"
+        return self._ask("POST", path, Change, body={"reviewer": reviewer}, idempotent=False)
+
+
+class Sources(Resource[M_co]):
+    @listing
+    def list(
+        self, *, namespace: str | None = None, page_size: int | None = None, cursor: str = ""
+    ) -> Listing[ToolSource]:
+        """List the sources of the catalog."""
+        return self._listing(SOURCES, ToolSource, page_size, cursor, namespace=namespace)
+
+    @operation
+    def get(self, name: str, *, namespace: str | None = None) -> Steps[ToolSource]:
+        """Return a source."""
+        return self._ask("GET", f"{SOURCES}/{step_of(name)}", ToolSource, query={"namespace": namespace})
+
+    @operation
+    def delete(self, name: str, *, namespace: str | None = None) -> Steps[Job]:
+        """Start a job that removes a source and its tools."""
+        query = {"namespace": namespace}
+        return self._ask("DELETE", f"{SOURCES}/{step_of(name)}", Job, query=query, idempotent=False)
+
+
+class Jobs(Resource[M_co]):
+    @operation
+    def start_import(
+        self,
+        source: str,
+        items: Sequence[Mapping[str, Any]],
+        *,
+        prune: bool = False,
+        namespace: str | None = None,
+    ) -> Steps[Job]:
+        """Start a job that imports items; `prune` removes those of the source that are not among them."""
+        entries = [dict(item) for item in items]
+        body = {"source": source, "items": entries, "prune": prune, "namespace": namespace}
+        return self._ask("POST", JOBS, Job, body=body, idempotent=False)
+
+    @operation
+    def start_sync(self, servers: Sequence[str] = (), *, namespace: str | None = None) -> Steps[Job]:
+        """Start a job that asks MCP servers of the service's config file for their tools; none: all of them."""
+        body = {"servers": [*servers], "namespace": namespace}
+        return self._ask("POST", JOBS, Job, body=body, idempotent=False)
+
+    @listing
+    def list(
+        self, *, namespace: str | None = None, page_size: int | None = None, cursor: str = ""
+    ) -> Listing[Job]:
+        """List jobs, the newest first."""
+        return self._listing(JOBS, Job, page_size, cursor, namespace=namespace)
+
+    @operation
+    def get(self, job_id: int) -> Steps[Job]:
+        """Return a job."""
+        return self._ask("GET", f"{JOBS}/{step_of(job_id)}", Job)
+
+
+class Audit(Resource[M_co]):
+    @listing
+    def list(
+        self, *, namespace: str | None = None, page_size: int | None = None, cursor: str = ""
+    ) -> Listing[AuditEntry]:
+        """List who decided what, the newest first."""
+        return self._listing(AUDIT, AuditEntry, page_size, cursor, namespace=namespace)

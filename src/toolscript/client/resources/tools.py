@@ -1,0 +1,143 @@
+"""Tools of a service or gateway, and the MCP servers of a gateway."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from toolscript.client.answers.tools import CallResult, ItemSkills, Server, Tool, ToolSearchAnswer
+from toolscript.client.exchange import Request, Steps
+from toolscript.client.resource import (
+    PREFIX,
+    Listing,
+    M_co,
+    Resource,
+    listing,
+    operation,
+    query_of,
+    step_of,
+    values_of,
+)
+
+TOOLS, SERVERS = f"{PREFIX}/tools", f"{PREFIX}/servers"
+# How long a tool may take.
+CALL_SECONDS = 600.0
+
+Kind = Literal["tool", "prompt", "resource"]
+SearchType = Literal["semantic", "keyword", "hybrid"]
+Strategy = Literal["hierarchical", "direct", "hybrid"]
+Preset = Literal["precision", "balanced", "recall"]
+
+
+class Tools(Resource[M_co]):
+    @operation
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        kind: Kind | Literal["any"] | None = None,
+        threshold: float | None = None,
+        search_type: SearchType | None = None,
+        include_schemas: bool | None = None,
+        explain: bool | None = None,
+        preset: Preset | None = None,
+        strategy: Strategy | None = None,
+        skill_ids: Sequence[str] | None = None,
+        skill_limit: int | None = None,
+        skill_threshold: float | None = None,
+        why_not: str | None = None,
+        servers: Sequence[str] | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> Steps[ToolSearchAnswer]:
+        """Search tools by a request in plain words. What is None is left to the server.
+
+        `kind="any"` is for a gateway; `preset` and all after it are for a service.
+        """
+        body = {
+            "query": query,
+            "limit": limit,
+            "kind": kind,
+            "threshold": threshold,
+            "search_type": search_type,
+            "include_schemas": include_schemas,
+            "explain": explain,
+            "preset": preset,
+            "strategy": strategy,
+            "skill_ids": None if skill_ids is None else list(skill_ids),
+            "skill_limit": skill_limit,
+            "skill_threshold": skill_threshold,
+            "why_not": why_not,
+            "servers": None if servers is None else list(servers),
+            "namespaces": None if namespaces is None else list(namespaces),
+        }
+        return self._ask("POST", f"{TOOLS}/search", ToolSearchAnswer, body=body)
+
+    @listing
+    def list(
+        self,
+        *,
+        kind: Kind | None = None,
+        server: str | Sequence[str] | None = None,
+        source: str | None = None,
+        namespace: str | None = None,
+        include_schemas: bool | None = None,
+        page_size: int | None = None,
+        cursor: str = "",
+    ) -> Listing[Tool]:
+        """List tools. `source` and `namespace` are for a service, the others for a gateway, too.
+
+        Several servers and `include_schemas` are for a gateway alone.
+        """
+        of_service = {"source": source, "namespace": namespace}
+        more = {"kind": kind, "server": values_of(server), "include_schemas": include_schemas, **of_service}
+        return self._listing(TOOLS, Tool, page_size, cursor, **more)
+
+    @operation
+    def get(self, tool_id: int | str, *, kind: Kind | None = None) -> Steps[Tool]:
+        """Return a tool with its schemas: by number from a service, by `server__tool` from a gateway.
+
+        `kind` is for a gateway, where a prompt may have the name of a tool.
+        """
+        return self._ask("GET", f"{TOOLS}/{step_of(tool_id)}", Tool, query={"kind": kind})
+
+    @operation
+    def call(
+        self, tool_id: str, arguments: Mapping[str, Any] | None = None, *, timeout: float = CALL_SECONDS
+    ) -> Steps[CallResult]:
+        """Call a tool of a gateway, once: the call is never repeated. A tool that fails sets `is_error`."""
+        body = {"id": tool_id, "arguments": dict(arguments or {})}
+        return self._ask("POST", f"{TOOLS}/call", CallResult, body=body, idempotent=False, timeout=timeout)
+
+    @operation
+    def types(self, names: Sequence[str] = (), *, compact: bool = False) -> Steps[str]:
+        """Return a TypeScript module for tools of a gateway: of these servers and `server__tool`s, else of all."""
+        query = query_of({"filter": ",".join(names), "compact": compact})
+        return self._conversation.ask(Request("GET", f"/runtime/tools.ts{query}"), bytes.decode)
+
+    @operation
+    def delete(self, tool_id: int) -> Steps[None]:
+        """Remove a tool from the catalog of a service."""
+        return self._conversation.ask(Request("DELETE", f"{TOOLS}/{step_of(tool_id)}"), lambda _: None)
+
+    @operation
+    def get_skills(self, tool_id: int) -> Steps[ItemSkills]:
+        """Return the skills of a tool of a service."""
+        return self._ask("GET", f"{TOOLS}/{step_of(tool_id)}/skills", ItemSkills)
+
+    @operation
+    def set_skills(self, tool_id: int, skill_ids: Sequence[str], *, reviewer: str) -> Steps[ItemSkills]:
+        """Decide the skills of a tool; no classifier changes them then."""
+        body = {"skill_ids": [*skill_ids], "reviewer": reviewer}
+        return self._ask("PUT", f"{TOOLS}/{step_of(tool_id)}/skills", ItemSkills, body=body)
+
+    @operation
+    def release_skills(self, tool_id: int, *, reviewer: str) -> Steps[ItemSkills]:
+        """Leave the skills of a tool to the classifier again."""
+        query = {"reviewer": reviewer}
+        return self._ask("DELETE", f"{TOOLS}/{step_of(tool_id)}/skills", ItemSkills, query=query)
+
+
+class Servers(Resource[M_co]):
+    @listing
+    def list(self, *, page_size: int | None = None, cursor: str = "") -> Listing[Server]:
+        """List the MCP servers of a gateway, with their states."""
+        return self._listing(SERVERS, Server, page_size, cursor)
