@@ -102,10 +102,11 @@ class Fields:
             (doc, schema["properties"][name]) for doc, schema in self.sources if name in schema["properties"]
         ]
         types = _merged(part for doc, schema in having for part in _types(schema, doc))
-        if not required:
+        default = having[0][1].get("default")
+        if not required and default is None:
             types["None"] = None
         ordered = [*(part for part in types if part != "None"), *(["None"] if "None" in types else [])]
-        yield f"    {name}: {' | '.join(ordered)}{'' if required else ' = None'}"
+        yield f"    {name}: {' | '.join(ordered)}{'' if required else f' = {default!r}'}"
         description = str(having[0][1].get("description", ""))
         deployables, all_titles = {doc.title for doc, _ in having}, {doc.title for doc, _ in self.sources}
         if deployables < all_titles:

@@ -237,12 +237,8 @@ ALL = (
         "One versioned API with one paging, one answer shape, one word per thing",
         missing="MCP tools keep their own words and paging; tool search cannot be filtered by server or source",
     ),
-    Requirement(
-        "AP-002",
-        "Python API and clients, sync and async",
-        missing="clients of a running gateway and service; there is the ranking as a library",
-    ),
-    Requirement("AP-003", "TypeScript client", deferred="there is none"),
+    Requirement("AP-002", "Python API and clients, sync and async"),
+    Requirement("AP-003", "TypeScript client"),
     Requirement("AP-004", "Adapters for agent frameworks", deferred="there are none"),
     Requirement("AP-005", "Namespaces in the catalog"),
     # Identity

@@ -43,6 +43,17 @@ async def test_the_gateway_works_as_written(home: Path, port: str, model_folder:
     assert "toolscript" in json.loads((home / ".cursor" / "mcp.json").read_text("utf-8"))["mcpServers"]
 
 
+@pytest.mark.requirement("AP-002")
+async def test_the_python_works_as_written(home: Path, port: str, model_folder: str, tmp_path: Path) -> None:
+    (program,) = code_of(section(README, "From Python"), "python")
+    lines = [line for line in program.splitlines() if line.strip()]
+    assert len(lines) <= 10
+    (home / "main.py").write_text(program, "utf-8")
+    script = "toolscript config import --yes >/dev/null\npython main.py"
+    output, _ = await finished(script, gateway_environment(home, port, model_folder), tmp_path, home)
+    assert output.splitlines()[0].startswith("filesystem__read_"), output
+
+
 async def test_the_demo_works_as_written(port: str, tmp_path: Path) -> None:
     script = DEMO_PRELUDE + "\n".join(code_of(DEMO, "sh"))
     output, _ = await finished(script, demo_environment(port), tmp_path, tmp_path)

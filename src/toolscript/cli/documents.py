@@ -321,11 +321,7 @@ def _search(group: typer.Typer) -> None:
             raise InvalidRequest("--offset and --all exclude each other", hint="leave one of them out")
 
         with service_client(url, token, timeout) as client:
-            pages = (
-                _walk(client, {"limit": PAGE_OF_ALL, **request})
-                if everything
-                else iter([client.documents.search(**request)])
-            )
+            pages = _walk(client, request) if everything else iter([client.documents.search(**request)])
             found = _show_pages(pages, as_json=as_json)
         if not found:
             raise typer.Exit(NOTHING_FOUND)
@@ -371,7 +367,7 @@ def _delete(group: typer.Typer) -> None:
 def _walk(client: "Client", request: Mapping[str, Any]) -> "Iterator[DocumentSearchAnswer]":
     cursor: str | None = FIRST_PAGE
     while cursor:
-        page = client.documents.search(**request, cursor=cursor)
+        page = client.documents.search(**{"limit": PAGE_OF_ALL, **request, "cursor": cursor})
         yield page
         cursor = page.metadata.next_cursor
 

@@ -169,7 +169,8 @@ def _page(
 
 
 def position_of(item: Item) -> str:
-    return "\0".join((item.server, item.name, item.kind))
+    """Return the place of an item in a list. Resources of one name differ by their key."""
+    return "\0".join((item.server, item.name, item.kind, item.key))
 
 
 def _query(body: JsonObject, limit: int, threshold: float) -> LocalQuery:

@@ -29,7 +29,7 @@ class LocalQuery:
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_QUERY:
-            raise InvalidRequest(f"the query is longer than {MAX_QUERY} characters", details={"field": "q"})
+            raise InvalidRequest(f"query is longer than {MAX_QUERY} characters", details={"field": "q"})
         object.__setattr__(self, "text", readable(self.text).strip())
         if not self.text:
             raise BlankQuery("the query is blank", hint="say in a few words what the tool should do")

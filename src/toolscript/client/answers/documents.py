@@ -90,13 +90,13 @@ class PutResult(Record):
 class PutCounts(Record):
     """Number of documents by what became of them."""
 
-    created: int | None = None
+    created: int = 0
     """Documents that are new."""
-    updated: int | None = None
+    updated: int = 0
     """Documents that replaced an older state."""
-    unchanged: int | None = None
+    unchanged: int = 0
     """Documents that were stored like this already."""
-    refused: int | None = None
+    refused: int = 0
     """Documents that are not valid, or beyond the plan."""
 
 

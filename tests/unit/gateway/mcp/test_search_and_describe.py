@@ -241,7 +241,7 @@ async def test_a_gateway_that_is_not_ready_returns_an_error_with_a_hint(name: st
 WRONG = [
     ("search_tools", {}, "query must be a string"),
     ("search_tools", {"query": "  "}, "the query is blank. say in a few words what the tool should do"),
-    ("search_tools", {"query": "x" * 1001}, "the query is longer than 1000 characters"),
+    ("search_tools", {"query": "x" * 1001}, "query is longer than 1000 characters"),
     ("search_tools", {"query": "x", "limit": 11}, "limit must be a whole number from 1 to 10"),
     ("search_tools", {"query": "x", "limit": True}, "limit must be a whole number from 1 to 10"),
     ("search_tools", {"query": "x", "threshold": "high"}, "threshold must be a number from 0 to 1"),
