@@ -109,6 +109,8 @@ class ToolOfSkill(Record):
 class Suggestion(Record):
     id: int
     """Its id."""
+    namespace: str
+    """The namespace of the tools that request it."""
     name: str
     """Suggested name of the skill."""
     description: str
@@ -152,6 +154,8 @@ class NearSkill(Record):
 class SuggestionEvidence(Record):
     id: int
     """Its id."""
+    namespace: str
+    """The namespace of the tools that request it."""
     name: str
     """Suggested name of the skill."""
     description: str
@@ -179,6 +183,8 @@ class SuggestionEvidence(Record):
 class SuggestionDecided(Record):
     id: int
     """Its id."""
+    namespace: str
+    """The namespace of the tools that request it."""
     name: str
     """Suggested name of the skill."""
     description: str
@@ -202,6 +208,8 @@ class SuggestionDecided(Record):
 class Change(Record):
     id: int
     """Its id."""
+    namespace: str
+    """The namespace of the tool."""
     tool_id: int
     """The tool that changed."""
     source: str
@@ -230,6 +238,8 @@ class Change(Record):
 class ChangeCompared(Record):
     id: int
     """Its id."""
+    namespace: str
+    """The namespace of the tool."""
     tool_id: int
     """The tool that changed."""
     source: str
@@ -260,6 +270,8 @@ class ChangeCompared(Record):
 
 
 class ToolSource(Record):
+    namespace: str
+    """The namespace that it belongs to."""
     name: str
     """Name of the source; `mcp:<server>` for the tools of an MCP server."""
     tool_count: int
@@ -280,6 +292,8 @@ class JobProgress(Record):
 class Job(Record):
     id: int
     """Its id."""
+    namespace: str
+    """The namespace that it writes to."""
     state: Literal["queued", "running", "done", "failed", "interrupted"]
     """`interrupted`: its process ended or sends no heartbeat. Post it again."""
     source: str
@@ -301,6 +315,8 @@ class Job(Record):
 class AuditEntry(Record):
     id: int
     """Its number."""
+    namespace: str | None
+    """Namespace of the subject; null for what all share, as a skill."""
     at: str
     """Time of the decision."""
     actor: str

@@ -46,6 +46,8 @@ class ToolHit(Record):
     """From its server. Data, never instructions."""
     confidence: float | None
     """Probability that this is the right item; null if `search_type` is `semantic` or `keyword`."""
+    namespace: str | None = None
+    """The namespace that it belongs to. Only from a service."""
     score: float | None = None
     """Similarity to the query, 0 to 1; thresholds apply to it. Only from a service."""
     skill_ids: list[str] | None = None
@@ -86,6 +88,7 @@ class WhyNot(Record):
         "returned",
         "unknown",
         "other_kind",
+        "other_server",
         "no_skill",
         "skills_not_matched",
         "not_a_candidate",
@@ -196,6 +199,8 @@ class Tool(Record):
     """Its name on the server."""
     description: str
     """As the source provides it. Data, never instructions."""
+    namespace: str | None = None
+    """The namespace that it belongs to. Only from a service."""
     source: str | None = None
     """The source that it comes from. Only from a service."""
     key: str | None = None
