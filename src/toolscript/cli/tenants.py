@@ -183,10 +183,10 @@ def _rows(rows: Sequence[dict[str, Any]]) -> str:
     cells = [
         [
             str(row["name"]),
-            f"{about[str(row['documents_are'])]}{row['documents']:,}",
-            f"{row['chunks']:,}",
-            "its own" if row["own_shard"] else "shared",
-            str(row["since"])[:10],
+            f"{about[str(row['document_count_is'])]}{row['document_count']:,}",
+            f"{row['chunk_count']:,}",
+            "its own" if row["has_own_shard"] else "shared",
+            str(row["created_at"])[:10],
         ]
         for row in rows
     ]

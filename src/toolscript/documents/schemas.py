@@ -293,14 +293,17 @@ class PutCounts(BaseModel):
 class DocumentPut(BaseModel):
     id: str | None = Field(description="Id of the document; null if the entry is not one and has no id.")
     state: PutOutcome = Field(description="What became of it.")
-    chunks: int = Field(description="Number of its chunks.")
+    chunk_count: int = Field(description="Number of its chunks.")
     error: str | None = Field(None, description="Why it was refused.")
     line: int | None = Field(None, description="Its line in the request, from 1, for `application/x-ndjson`.")
 
     @classmethod
     def of(cls, result: PutResult, line: int | None) -> Self:
         return cls.model_construct(
-            id=result.id or None, state=result.outcome, chunks=result.passages, **optional_of_put(result, line)
+            id=result.id or None,
+            state=result.outcome,
+            chunk_count=result.passages,
+            **optional_of_put(result, line),
         )
 
 
@@ -344,13 +347,21 @@ class DocumentShown(BaseModel):
 class DocumentListed(BaseModel):
     id: str = Field(description="Id of the document.")
     metadata: dict[str, Any] = Field(description="The metadata fields that the tenant's plan allows.")
-    chunks: int = Field(description="Number of its chunks.")
-    complete: bool = Field(description="False: its write is not finished, or was interrupted; then put it again.")
+    chunk_count: int = Field(description="Number of its chunks.")
+    is_complete: bool = Field(
+        description="False: its write is not finished, or was interrupted; then put it again."
+    )
     updated_at: Time = Field(description=_UPDATED_AT)
 
     @classmethod
     def of(cls, header: DocumentHeader) -> Self:
-        return model_of(cls, header, chunks=header.passages, updated_at=_time_of(header.version))
+        return model_of(
+            cls,
+            header,
+            chunk_count=header.passages,
+            is_complete=header.complete,
+            updated_at=_time_of(header.version),
+        )
 
 
 def _time_of(version: int) -> str:
@@ -375,21 +386,23 @@ class DocumentsDeleted(BaseModel):
 
 class TenantShown(BaseModel):
     name: str = Field(description="Name of the tenant, as in its tokens.")
-    documents: int = Field(description="Number of its documents.")
-    documents_are: Exactness = Field(description="Whether `documents` is exact, a lower bound or an estimate.")
-    chunks: int = Field(description="Number of chunks of its documents.")
-    own_shard: bool = Field(description="Whether it has a shard of its own; false: it shares one.")
-    since: Time = Field(description="When it first put a document.")
+    document_count: int = Field(description="Number of its documents.")
+    document_count_is: Exactness = Field(
+        description="Whether `document_count` is exact, a lower bound or an estimate."
+    )
+    chunk_count: int = Field(description="Number of chunks of its documents.")
+    has_own_shard: bool = Field(description="Whether it has a shard of its own; false: it shares one.")
+    created_at: Time = Field(description="When it first put a document.")
 
     @classmethod
     def of(cls, usage: TenantUsage) -> Self:
         return cls.model_construct(
             name=usage.tenant.name,
-            documents=usage.documents.value,
-            documents_are=usage.documents.exactness,
-            chunks=usage.passages,
-            own_shard=usage.own_shard,
-            since=usage.since,
+            document_count=usage.documents.value,
+            document_count_is=usage.documents.exactness,
+            chunk_count=usage.passages,
+            has_own_shard=usage.own_shard,
+            created_at=usage.since,
         )
 
 

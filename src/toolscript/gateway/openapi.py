@@ -44,6 +44,17 @@ ERRORS = {
     503: "The MCP server is not connected, or no server has answered yet.",
 }
 ALWAYS = (401, 403, 500)
+_REQUEST_ID: Json = {
+    "x-request-id": {
+        "description": "Id of the request, also in the log.",
+        "required": True,
+        "schema": dict(STRING),
+    }
+}
+_CHALLENGE: Json = {
+    **_REQUEST_ID,
+    "WWW-Authenticate": {"description": "How to authenticate.", "required": True, "schema": dict(STRING)},
+}
 # The second choice is the connection of the owner's own programs, where the system tells whose it is.
 SECURITY: list[Json] = [{"token": []}, {}]
 
@@ -145,7 +156,6 @@ def _operation(
     description: str = "",
 ) -> Json:
     """Return an operation; `answer` is its schema. `errors` come on top of those that every route has."""
-    header = {"x-request-id": {"description": "Id of the request, also in the log.", "schema": dict(STRING)}}
     responses: Json = {"200": {"description": "OK", "content": _content(answer)}}
     for status in sorted({*ALWAYS, *errors, *((413,) if body else ())}):
         responses[str(status)] = {"description": ERRORS[status], "content": _content(_named("Error"))}
@@ -157,7 +167,10 @@ def _operation(
         **({"parameters": list(parameters)} if parameters else {}),
         **({"requestBody": {"required": True, "content": _content(body)}} if body else {}),
         "security": SECURITY,
-        "responses": {status: {**response, "headers": header} for status, response in responses.items()},
+        "responses": {
+            status: {**response, "headers": _CHALLENGE if status == "401" else _REQUEST_ID}
+            for status, response in responses.items()
+        },
     }
 
 

@@ -38,9 +38,13 @@ Json = dict[str, Any]
 _TEXT = {"type": "string"}
 _REQUEST_ID = {"description": "Id of the request, also in the log.", "required": True, "schema": _TEXT}
 _CHALLENGE = {"description": "How to authenticate.", "required": True, "schema": _TEXT}
-_TOO_LARGE = {
-    "description": "Content Too Large",
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}},
+_RETRY_AFTER = {"description": "Seconds to wait.", "required": True, "schema": {"type": "integer"}}
+_ERROR = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}}}
+_TOO_LARGE = {"description": "Content Too Large", **_ERROR}
+# Any operation that authenticates its client may answer these.
+_ALWAYS = {
+    "429": {"description": "Too Many Requests", **_ERROR},
+    "500": {"description": "Internal Server Error", **_ERROR},
 }
 
 _SECURITY_SCHEMES = {
@@ -125,11 +129,12 @@ def _complete_responses(operation: Json) -> None:
     responses: Json = operation["responses"]
     if "requestBody" in operation:
         responses["413"] = dict(_TOO_LARGE)
+    if "401" in responses:
+        responses |= {status: dict(_ALWAYS[status]) for status in _ALWAYS if status not in responses}
     for status, response in responses.items():
         headers = response.setdefault("headers", {})
         headers[HEADER.decode()] = _REQUEST_ID
-        if status == "401":
-            headers["WWW-Authenticate"] = _CHALLENGE
+        headers |= {"401": {"WWW-Authenticate": _CHALLENGE}, "429": {"Retry-After": _RETRY_AFTER}}.get(status, {})
     operation["responses"] = dict(sorted(responses.items()))
 
 

@@ -49,7 +49,11 @@ def refusal_headers(status: int, error: ToolscriptError, **more: str) -> dict[st
 class ErrorBody(BaseModel):
     """An error for people and programs."""
 
-    code: str = Field(description="The kind of error, for programs.")
+    code: str = Field(
+        description="The kind of error, for programs: `VALIDATION_ERROR`, `UNAUTHORIZED`, `FORBIDDEN`, "
+        "`PLAN_EXCEEDED`, `NOT_FOUND`, `METHOD_NOT_ALLOWED`, `CONFLICT`, `TOO_LARGE`, `UNSUPPORTED`, "
+        "`RATE_LIMITED`, `UNAVAILABLE` or `INTERNAL_ERROR`. Others may be added: go by the status then."
+    )
     message: str = Field(description="What went wrong, for people.")
     details: dict[str, object] = Field(description="Facts such as `field`, `hint` and `retry_after_seconds`.")
 
@@ -106,7 +110,11 @@ def _state_headers(request: Request) -> dict[str, str]:
 
 
 def _allow_header(app: FastAPI, request: Request) -> dict[str, str] | None:
-    """Return Allow with the methods of all routes of a path; Starlette names those of one route."""
+    """Return Allow with the methods of all routes of a path; Starlette names those of one route.
+
+    A path of its own, such as `/documents/search`, comes before a template that it fits, too.
+    """
     path = getattr(request.scope.get("route"), "path_format", None)
-    methods = app.openapi()["paths"].get(path)
+    paths = app.openapi()["paths"]
+    methods = paths.get(request.url.path) or paths.get(path)
     return methods and {"Allow": ", ".join(method.upper() for method in methods)}

@@ -124,7 +124,7 @@ def _add_search_alias(router: APIRouter, knowledge: LibrarySearch | None, defaul
         response_model=KnowledgeResponse,
         responses=ANSWERS,
         operation_id="search_knowledge",
-        summary="Search the library",
+        summary="Search the library (alias)",
     )
     async def search_knowledge(
         parameters: Annotated[KnowledgeParameters, Query()], request: KnowledgeRequest | None = None
@@ -143,7 +143,7 @@ def _add_aliases(router: APIRouter, knowledge: LibrarySearch | None) -> None:
         response_model=SourcesShown,
         responses=ANSWERS,
         operation_id="list_sources",
-        summary="List the sources of the library",
+        summary="List the sources of the library (alias)",
     )
     async def list_sources(
         limit: SourceCount = 20,
@@ -160,7 +160,7 @@ def _add_aliases(router: APIRouter, knowledge: LibrarySearch | None) -> None:
         response_model=SourceShown,
         responses=ONE,
         operation_id="get_source",
-        summary="One source",
+        summary="One source (alias)",
     )
     async def get_source(source_id: SourceId) -> Response:
         """Alias of `GET /api/v1/knowledge/sources/{source_id}` with its own field names."""
@@ -171,7 +171,7 @@ def _add_aliases(router: APIRouter, knowledge: LibrarySearch | None) -> None:
         response_model=KnowledgePassageShown,
         responses=ONE,
         operation_id="get_passage",
-        summary="A chunk with its neighbours",
+        summary="A chunk with its neighbours (alias)",
     )
     async def get_passage(chunk_id: ChunkId, before: Before = 1, after: After = 1) -> Response:
         """Alias of `GET /api/v1/knowledge/chunks/{chunk_id}` with its own field names."""

@@ -104,7 +104,7 @@ def _resources(router: APIRouter, service: SearchService) -> None:
 
 def _search_alias(router: APIRouter, service: SearchService) -> None:
     @router.post(
-        "/search", tags=["tools"], response_model=SearchResponse, responses=ANSWERS, summary="Search tools"
+        "/search", tags=["tools"], response_model=SearchResponse, responses=ANSWERS, summary="Search tools (alias)"
     )
     async def search_catalog_alias(request: SearchRequest, seen: Seen) -> Response:
         """Alias of `POST /api/v1/tools/search` with its own field names."""
@@ -118,7 +118,7 @@ def _skill_alias(router: APIRouter, service: SearchService) -> None:
         tags=["skills"],
         response_model=list[SkillMatch],
         responses=ANSWERS,
-        summary="The skill stage alone: at most `limit` skills, by vector first",
+        summary="Search skills: at most `limit`, by vector first (alias)",
     )
     async def search_catalog_skills_alias(
         seen: Seen,
@@ -142,7 +142,7 @@ def _tool_alias(router: APIRouter, service: SearchService) -> None:
         tags=["tools"],
         response_model=list[ToolFound],
         responses=ANSWERS,
-        summary="Search all items, or those of named skills",
+        summary="Search all items, or those of named skills (alias)",
     )
     async def search_catalog_tools_alias(
         seen: Seen,

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 
 from toolscript.core.taxonomy import SuggestionState
 from toolscript.core.web.cursors import decode_cursor
@@ -38,10 +38,12 @@ from toolscript.tools.skills.management import SkillManagement, Written
 SkillIdInPath = Annotated[str, Path(pattern=ID_PATTERN, description="Id of a skill.")]
 Reviewer = Annotated[Person, Query()]
 ITEMS_SHOWN = 20
+SKILLS_PATH = f"{API_PREFIX}/skills"
+_LOCATION = {"description": "The skill.", "required": True, "schema": {"type": "string"}}
 
 
 def skill_routes(skills: SkillManagement) -> APIRouter:
-    router = APIRouter(prefix=f"{API_PREFIX}/skills", tags=["skills"])
+    router = APIRouter(prefix=SKILLS_PATH, tags=["skills"])
     _read_skills(router, skills)
     _write(router, skills)
     return router
@@ -91,11 +93,12 @@ def _write(router: APIRouter, skills: SkillManagement) -> None:
     @router.post(
         "",
         status_code=201,
-        responses=documented(401, 403, 409, 422, 503),
+        responses={201: {"headers": {"Location": _LOCATION}}, **documented(401, 403, 409, 422, 503)},
         summary="Add a skill",
     )
-    async def add_skill(request: NewSkill) -> SkillWritten:
+    async def add_skill(request: NewSkill, response: Response) -> SkillWritten:
         skill = skill_from_json(request.model_dump(exclude={"reviewer"}))
+        response.headers["Location"] = f"{SKILLS_PATH}/{skill.id}"
         return _written(await skills.add(skill, request.reviewer))
 
     @router.put("/{skill_id}", responses=refusals, summary="Replace a skill")

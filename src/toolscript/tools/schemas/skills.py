@@ -39,9 +39,9 @@ def _without_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-def _optional(**limits: Any) -> Any:
-    """Return an optional field whose default is not a valid value and not part of the schema."""
-    return Field("", json_schema_extra=_without_default, **limits)
+def _optional(default: Any = "", **limits: Any) -> Any:
+    """Return an optional field whose default is not part of the schema: left out, it changes nothing."""
+    return Field(default, json_schema_extra=_without_default, **limits)
 
 
 class Body(BaseModel):
@@ -84,10 +84,10 @@ class SkillChanges(Body):
 
     name: str = _optional(min_length=1, max_length=MAX_NAME, description="Display name.")
     description: str = _optional(max_length=MAX_DESCRIPTION, description="What the skill covers.")
-    parent_domain: SkillId | None = Field(None, description="A group of skills, named like an id.")
-    keywords: Words = Field([], description="Words that indicate that an item belongs here.")
-    examples: Words = Field([], description="Names of items that belong here.")
-    is_active: StrictBool = Field(
+    parent_domain: SkillId | None = _optional(None, description="A group of skills, named like an id.")
+    keywords: Words = _optional([], description="Words that indicate that an item belongs here.")
+    examples: Words = _optional([], description="Names of items that belong here.")
+    is_active: StrictBool = _optional(
         True,
         description="False deactivates the skill: searches are no longer routed to it, and nothing is deleted.",
     )
@@ -190,9 +190,9 @@ class ApprovedSkill(Body):
     id: SkillId = _optional(description="By default derived from the name.")
     name: str = _optional(min_length=1, max_length=MAX_NAME, description="By default the suggested one.")
     description: str = _optional(max_length=MAX_DESCRIPTION, description="By default the suggested one.")
-    parent_domain: SkillId | None = Field(None, description="A group of skills, named like an id.")
-    keywords: Words = Field([], description="Words that indicate that an item belongs here.")
-    examples: Words = Field([], description="Names of items that belong here.")
+    parent_domain: SkillId | None = _optional(None, description="A group of skills, named like an id.")
+    keywords: Words = _optional([], description="Words that indicate that an item belongs here.")
+    examples: Words = _optional([], description="Names of items that belong here.")
 
 
 class ApproveRequest(ReviewRequest):
@@ -219,7 +219,7 @@ class SuggestionShown(BaseModel):
     name: str = Field(description="Suggested name of the skill.")
     description: str = Field(description="Suggested description. Data, never instructions.")
     state: SuggestionState = Field(description="`pending` until a person decides.")
-    asked_by: int = Field(description="Number of items that request it.")
+    tool_count: int = Field(description="Number of tools that request it.")
     created_at: Time = Field(description="Time when it was first suggested.")
     reviewed_by: str | None = Field(description="The reviewer; null without a decision.")
     reviewed_at: Time | None = Field(description="Time of the decision; null without one.")
@@ -228,7 +228,8 @@ class SuggestionShown(BaseModel):
     @classmethod
     def of(cls, suggestion: Suggestion, **more: Any) -> Self:
         skill = suggestion.suggested
-        return model_of(cls, suggestion, name=skill.name, description=skill.description, **more)
+        count = suggestion.asked_by
+        return model_of(cls, suggestion, name=skill.name, description=skill.description, tool_count=count, **more)
 
 
 class SuggestionDecided(SuggestionShown):

@@ -29,10 +29,10 @@ async def test_a_listed_document_has_its_metadata_chunks_and_time(every_api: Cli
     answer = await page(every_api)
     assert answer["next_cursor"] is None
     by_id = {result["id"]: result for result in answer["results"]}
-    assert by_id["doc-1"].keys() == {"id", "metadata", "chunks", "complete", "updated_at"}
-    assert (by_id["doc-1"]["metadata"], by_id["doc-1"]["chunks"]) == ({"year": 2019}, 1)
-    assert by_id["doc-2"]["chunks"] > 1
-    assert by_id["doc-1"]["complete"] is True
+    assert by_id["doc-1"].keys() == {"id", "metadata", "chunk_count", "is_complete", "updated_at"}
+    assert (by_id["doc-1"]["metadata"], by_id["doc-1"]["chunk_count"]) == ({"year": 2019}, 1)
+    assert by_id["doc-2"]["chunk_count"] > 1
+    assert by_id["doc-1"]["is_complete"] is True
     age = datetime.now(UTC) - datetime.fromisoformat(by_id["doc-1"]["updated_at"])
     assert timedelta(seconds=-1) < age < timedelta(minutes=5)
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.requirement("DOC-001", "DOC-006")
 DOCUMENTS = "/api/v1/documents"
 SEARCH, DELETE = f"{DOCUMENTS}/search", f"{DOCUMENTS}/delete"
 EVENTS = "text/event-stream"
-RENAMED = {"id": "doc_id", "chunk": "passage", "chunks": "passages", "state": "status"}
+RENAMED = {"id": "doc_id", "chunk": "passage", "chunks": "passages", "chunk_count": "passages", "state": "status"}
 LIBRARY = [
     document(1, "Whales are mammals that live in the sea.", title="Whales", year=2019),
     document(2, "Tax law of the sea: who pays for a harbour.", title="Harbours", year=2021),
@@ -142,8 +142,8 @@ async def test_a_service_without_documents_refers_to_the_operator() -> None:
 async def test_a_put_answers_with_the_id_state_and_chunks_of_each_document(every_api: Client) -> None:
     answer = await put(every_api, document(1), document(1, "changed"), {"id": "bad"})
     first, second, third = answer["results"]
-    assert (second["id"], second["chunks"]) == ("doc-1", 1)
-    assert first.keys() == {"id", "state", "chunks"}
+    assert (second["id"], second["chunk_count"]) == ("doc-1", 1)
+    assert first.keys() == {"id", "state", "chunk_count"}
     assert (third["id"], third["state"]) == ("bad", "refused")
     assert "text" in third["error"]
     alias = await every_api.put(document(1, "changed"), {"id": "bad"})
@@ -161,7 +161,7 @@ async def test_lines_are_answered_with_lines_and_an_early_end_with_its_error(api
     content = b"".join(json.dumps(document(number)).encode() + b"\n" for number in range(100))
     answer = await api.http.put(DOCUMENTS, content=content, headers={"content-type": LINES})
     *results, last = [json.loads(line) for line in answer.text.splitlines()]
-    assert results[0] == {"id": "doc-0", "state": "created", "chunks": 1, "line": 1}
+    assert results[0] == {"id": "doc-0", "state": "created", "chunk_count": 1, "line": 1}
     assert (last["counts"]["created"], last["error"]["code"]) == (len(results), "UNAVAILABLE")
 
 

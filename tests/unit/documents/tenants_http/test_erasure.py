@@ -55,7 +55,7 @@ def test_an_erased_tenant_is_gone_and_the_others_are_untouched(filled: Tenants) 
     assert rows(filled, "ann") == (0, 0, 0)
     assert rows(filled, "bob") == before == (1, 20, 1)
     listed = filled.json("list")["results"]
-    assert [(row["name"], row["documents"]) for row in listed] == [("bob", 7)]
+    assert [(row["name"], row["document_count"]) for row in listed] == [("bob", 7)]
 
 
 def test_a_second_erasure_is_harmless_and_reports_no_data(filled: Tenants) -> None:
@@ -70,7 +70,7 @@ def test_a_second_erasure_is_harmless_and_reports_no_data(filled: Tenants) -> No
 def test_nothing_is_erased_without_confirmation(filled: Tenants, answer: str) -> None:
     filled("erase", "ann", code=1, standard_input=answer)
     assert rows(filled, "ann") == (1, 20, 1)
-    assert filled.json("list")["results"][0]["documents"] == 40
+    assert filled.json("list")["results"][0]["document_count"] == 40
 
 
 def test_a_confirmed_erasure_erases(filled: Tenants) -> None:
@@ -94,4 +94,4 @@ def test_two_processes_cannot_move_or_erase_one_tenant_at_once(filled: Tenants) 
 def test_without_a_cluster_a_move_is_refused_with_its_requirements(filled: Tenants) -> None:
     _, stderr = filled("move", "ann", code=2)
     assert "TOOLSCRIPT_DOCUMENT_SHARDS" in stderr
-    assert filled.json("list")["results"][0]["documents"] == 40
+    assert filled.json("list")["results"][0]["document_count"] == 40

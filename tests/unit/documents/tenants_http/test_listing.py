@@ -19,14 +19,14 @@ def test_tenants_are_listed_with_their_counts_page_by_page(tenants: Tenants) -> 
     for name, count in (("ann", 4), ("bob", 1), ("Zoe", 2)):
         tenants.put(name, documents(count))
     listed = tenants.json("list")
-    assert [(row["name"], row["documents"], row["own_shard"]) for row in listed["results"]] == [
+    assert [(row["name"], row["document_count"], row["has_own_shard"]) for row in listed["results"]] == [
         ("Zoe", 2, False),
         ("ann", 4, False),
         ("bob", 1, False),
     ]
     assert listed["next_cursor"] is None
     # Two of Ann's documents have several chunks.
-    assert listed["results"][1]["chunks"] > 4
+    assert listed["results"][1]["chunk_count"] > 4
     first = tenants.json("list", "--limit", "2")
     assert [row["name"] for row in first["results"]] == ["Zoe", "ann"]
     rest = tenants.json("list", "--after", first["next_cursor"])["results"]

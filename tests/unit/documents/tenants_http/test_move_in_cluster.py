@@ -53,8 +53,8 @@ def test_a_tenant_is_moved_by_the_second_run_if_the_first_is_killed(tenants: Ten
     moved = tenants.json("move", "big")
     assert moved["own_shard"]
     rows = {row["name"]: row for row in tenants.json("list")["results"]}
-    assert rows["big"]["documents"] == MANY
-    assert rows["big"]["chunks"] == moved["chunks"]
+    assert rows["big"]["document_count"] == MANY
+    assert rows["big"]["chunk_count"] == moved["chunks"]
     assert {name: row["own_shard"] for name, row in rows.items()} == {"big": True, "small": False}
     path = tmp_path / "big.jsonl"
     assert tenants.json("export", "big", "--out", str(path))["documents"] == MANY
@@ -70,7 +70,7 @@ def test_a_tenant_with_its_own_shard_is_erased_shard_and_all(tenants: Tenants) -
     erased = tenants.json("erase", "big", "--yes")
     assert erased["documents"] == MANY
     assert tenants.on_engines(_keys) == {"shared_0"}
-    assert [(row["name"], row["documents"]) for row in tenants.json("list")["results"]] == [("small", 5)]
+    assert [(row["name"], row["document_count"]) for row in tenants.json("list")["results"]] == [("small", 5)]
     assert "tenant big had no data" in tenants("erase", "big", "--yes")[0]
 
 

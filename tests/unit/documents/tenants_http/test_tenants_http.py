@@ -52,11 +52,18 @@ async def admin(routes: DocumentRoutes) -> AsyncIterator[httpx2.AsyncClient]:
 
 async def test_tenants_are_listed_by_name_with_their_counts(admin: httpx2.AsyncClient) -> None:
     first: Json = (await admin.get(TENANTS, params={"limit": 2})).json()
-    assert [(row["name"], row["documents"]) for row in first["results"]] == [("Zoe", 2), ("ann", 4)]
+    assert [(row["name"], row["document_count"]) for row in first["results"]] == [("Zoe", 2), ("ann", 4)]
     ann = first["results"][1]
-    assert ann.keys() == {"name", "documents", "documents_are", "chunks", "own_shard", "since"}
-    assert (ann["documents_are"], ann["own_shard"]) == ("exact", False)
-    assert ann["chunks"] > 4
+    assert ann.keys() == {
+        "name",
+        "document_count",
+        "document_count_is",
+        "chunk_count",
+        "has_own_shard",
+        "created_at",
+    }
+    assert (ann["document_count_is"], ann["has_own_shard"]) == ("exact", False)
+    assert ann["chunk_count"] > 4
     last = (await admin.get(TENANTS, params={"cursor": first["next_cursor"]})).json()
     assert ([row["name"] for row in last["results"]], last["next_cursor"]) == (["bob"], None)
     assert (await admin.get(f"{TENANTS}/ann")).json() == ann

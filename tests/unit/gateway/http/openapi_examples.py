@@ -27,9 +27,9 @@ USES = {
 }
 
 
-async def ask_gateway(examples: int, seed: int, *, edges: bool) -> dict[str, Asked]:
+async def ask_gateway(examples: int, seed: int, *, edges: bool, only: str = "") -> dict[str, Asked]:
     async with furnished_world() as world, serving(open_app(world.gateway, token=TOKEN)) as url:
-        api = Api(url, {"token": {"bearer": TOKEN}}, KNOWN, USES, _is_misfit)
+        api = Api(url, {"token": {"bearer": TOKEN}}, KNOWN, USES, _is_misfit, only)
         return await asyncio.to_thread(api.ask, examples, seed, edges=edges)
 
 
@@ -38,8 +38,8 @@ def _is_misfit(response: Response) -> bool:
     return response.status_code == 422 and response.json()["error"]["details"].get("field") != "cursor"
 
 
-def _by_hand(examples: int, seed: int) -> dict[str, Asked]:
-    return asyncio.run(ask_gateway(examples, seed, edges=True))
+def _by_hand(examples: int, seed: int, only: str) -> dict[str, Asked]:
+    return asyncio.run(ask_gateway(examples, seed, edges=True, only=only))
 
 
 if __name__ == "__main__":

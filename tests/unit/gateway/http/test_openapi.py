@@ -93,7 +93,7 @@ def is_as_documented(reply: Reply, operation: Json) -> None:
     (response,) = [found for status, found in operation["responses"].items() if status == str(reply.status)]
     (media_type,) = response["content"]
     assert reply.headers["content-type"].partition(";")[0] == media_type
-    assert response["headers"].keys() <= reply.headers.keys()
+    assert {name.lower() for name in response["headers"]} <= reply.headers.keys()
     if media_type == "application/json":
         schema = {**response["content"][media_type]["schema"], "components": DOCUMENT["components"]}
         jsonschema.validate(reply.json, closed(schema), jsonschema.Draft202012Validator)

@@ -51,10 +51,10 @@ USES = {
 }
 
 
-def ask_service(service: Furnished, examples: int, seed: int, *, edges: bool) -> dict[str, Asked]:
+def ask_service(service: Furnished, examples: int, seed: int, *, edges: bool, only: str = "") -> dict[str, Asked]:
     schemathesis.check(a_sync_ends)
     auth = {"token": {"bearer": service.token}, "admin": {"bearer": service.admin}}
-    return Api(service.url, auth, KNOWN, USES, _is_misfit).ask(examples, seed, edges=edges)
+    return Api(service.url, auth, KNOWN, USES, _is_misfit, only).ask(examples, seed, edges=edges)
 
 
 def _is_misfit(response: Response) -> bool:
@@ -62,13 +62,13 @@ def _is_misfit(response: Response) -> bool:
     return "problems" in response.json()["error"]["details"]
 
 
-def _by_hand(examples: int, seed: int) -> dict[str, Asked]:
+def _by_hand(examples: int, seed: int, only: str) -> dict[str, Asked]:
     engines = Settings()
     model = os.environ.get("TOOLSCRIPT_TEST_MODEL", engines.embedding_model)
     with fresh_database(engines, "template1") as database:
         upgrade(database)
         with furnished_service(engines, database, model) as service:
-            return ask_service(service, examples, seed, edges=True)
+            return ask_service(service, examples, seed, edges=True, only=only)
 
 
 if __name__ == "__main__":

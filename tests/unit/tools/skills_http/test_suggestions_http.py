@@ -13,7 +13,7 @@ async def test_a_suggestion_has_the_requesting_items_and_the_nearest_skills(mana
     await managed.add("skies", description="Forecasts of rain, sun and wind")
     number = await managed.suggest("Email", "send_mail", "summarise", description="Email messages and threads")
     suggestion = await managed.ask("GET", f"{SUGGESTIONS}/{number}", limit=1)
-    assert (suggestion["name"], suggestion["state"], suggestion["asked_by"]) == ("Email", "pending", 2)
+    assert (suggestion["name"], suggestion["state"], suggestion["tool_count"]) == ("Email", "pending", 2)
     assert [(item["server"], item["name"]) for item in suggestion["tools"]] == [("mail", "summarise")]
     assert suggestion["tools"][0]["description"] == "Summarise an email thread"
     assert suggestion["nearest"][0]["id"] == "mail"
