@@ -16,6 +16,7 @@ import schemathesis
 from schemathesis import Case, HookContext, Response
 from schemathesis.core.failures import AcceptedNegativeData, Failure
 from schemathesis.engine import events, from_schema
+from schemathesis.schemas import BaseSchema
 from schemathesis.engine.run import PhaseName
 from schemathesis.openapi.checks import RejectedPositiveData
 
@@ -73,7 +74,7 @@ class Api:
     def ask(self, examples: int, seed: int, *, edges: bool) -> dict[str, Asked]:
         """Test all operations; with `edges` also at the edges of their schemas, which takes longer."""
         config = schemathesis.Config.from_dict(self._configuration(examples, seed, edges=edges))
-        schema = schemathesis.openapi.from_url(
+        schema: BaseSchema = schemathesis.openapi.from_url(
             f"{self.url}/openapi.json", config=config, headers={"authorization": f"Bearer {self._any_token()}"}
         )
         if self.only:

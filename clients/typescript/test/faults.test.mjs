@@ -174,7 +174,7 @@ test("a put that the server ends for good throws its error", async () => {
 });
 
 test("an answer to a put without its last line is no answer", async () => {
-  const answer = (_, response) => sendJson(response, 200, { id: "d0", state: "created", chunks: 1 });
+  const answer = (_, response) => sendJson(response, 200, { id: "d0", state: "created", chunk_count: 1 });
   await withServer(answer, async ({ url }) => {
     const error = await errorOf(new Client({ url }).documents.put(documents(1)), PutError);
     assert.match(error.message, /is not Toolscript/);

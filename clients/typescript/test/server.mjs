@@ -36,7 +36,7 @@ export function refuse(response, status, code, headers = {}, details = {}) {
 /** Answer a put as the service does: a line for each document, and a last one with the counts. */
 export function acknowledge(response, body, done = Infinity, error = undefined) {
   const results = body.split("\n").slice(0, done).map((line, index) => {
-    return { id: JSON.parse(line).id, state: "created", chunks: 1, line: index + 1 };
+    return { id: JSON.parse(line).id, state: "created", chunk_count: 1, line: index + 1 };
   });
   const counts = { created: results.length, updated: 0, unchanged: 0, refused: 0 };
   const last = error ? { counts, error } : { counts };

@@ -60,7 +60,7 @@ def test_the_driver_asks_a_service(ask: Ask, demo: Demo) -> None:
     assert [hit["name"] for hit in found["answer"]["results"]] == ["create_event"]
     assert len(listed["answer"]["results"]) == 40
     assert missing["error"]["code"] == "NOT_FOUND"
-    assert put["answer"]["results"] == [{"id": "driven", "state": "created", "chunks": 1}]
+    assert put["answer"]["results"] == [{"id": "driven", "state": "created", "chunk_count": 1}]
     assert gone == {"answer": {"deleted": ["driven"], "missing": []}}
 
 

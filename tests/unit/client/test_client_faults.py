@@ -194,7 +194,7 @@ class Dying:
         documents = [json.loads(line) for line in (await reader.readexactly(size)).splitlines()]
         self.stored |= {document["id"]: document["text"] for document in documents}
         results = [
-            {"id": document["id"], "state": "created", "chunks": 1, "line": number}
+            {"id": document["id"], "state": "created", "chunk_count": 1, "line": number}
             for number, document in enumerate(documents, 1)
         ]
         body = "".join(json.dumps(line) + "\n" for line in [*results, {"counts": {}}]).encode()

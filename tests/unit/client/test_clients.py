@@ -46,7 +46,7 @@ pytestmark = [pytest.mark.requirement("AP-002"), pytest.mark.slow]
 EMPTY = json.loads(ToolSearchAnswer.of(ToolAnswer("x", (), 0, "hybrid", Timings()), "1").model_dump_json())
 BROKEN_LISTS: list[object] = [None, {}, [3], [{}]]
 COUNTS = b'{"counts": {"created": 1}}'
-CREATED = b'{"id": "a", "state": "created", "chunks": 2, "line": 1}\n'
+CREATED = b'{"id": "a", "state": "created", "chunk_count": 2, "line": 1}\n'
 
 
 @pytest.fixture(params=[ask_sync, ask_async])

@@ -112,7 +112,7 @@ class Scene:
         self.kept[document["id"]] = document["text"]
         same = stored == document["text"]
         outcome = PutOutcome.CREATED if stored is None else PutOutcome.UNCHANGED if same else PutOutcome.UPDATED
-        return {"id": document["id"], "state": outcome.value, "chunks": 1}
+        return {"id": document["id"], "state": outcome.value, "chunk_count": 1}
 
 
 def found(count: int, size: int = 1) -> list[Found]:

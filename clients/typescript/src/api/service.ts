@@ -196,9 +196,9 @@ export interface DocumentListed {
   /** The metadata fields that the tenant's plan allows. */
   metadata: Record<string, unknown>;
   /** Number of its chunks. */
-  chunks: number;
+  chunk_count: number;
   /** False: its write is not finished, or was interrupted; then put it again. */
-  complete: boolean;
+  is_complete: boolean;
   /** When its current state was put, by the clock of the service. */
   updated_at: string;
 }
@@ -217,7 +217,7 @@ export interface DocumentPut {
   /** What became of it. */
   state: PutOutcome;
   /** Number of its chunks. */
-  chunks: number;
+  chunk_count: number;
   /** Why it was refused. */
   error?: string | null;
   /** Its line in the request, from 1, for `application/x-ndjson`. */
@@ -695,7 +695,7 @@ export interface SkillChanges {
   keywords?: string[];
   /** Names of items that belong here. */
   examples?: string[];
-  /** False deactivates the skill: searches are no longer routed to it, and nothing is deleted. Default: true. */
+  /** False deactivates the skill: searches are no longer routed to it, and nothing is deleted. */
   is_active?: boolean;
   /** Name of the reviewer, for the audit. Default: "api". */
   reviewer?: string;
@@ -854,8 +854,8 @@ export interface SuggestionDecided {
   description: string;
   /** `pending` until a person decides. */
   state: SuggestionState;
-  /** Number of items that request it. */
-  asked_by: number;
+  /** Number of tools that request it. */
+  tool_count: number;
   /** Time when it was first suggested. */
   created_at: string;
   /** The reviewer; null without a decision. */
@@ -879,8 +879,8 @@ export interface SuggestionEvidence {
   description: string;
   /** `pending` until a person decides. */
   state: SuggestionState;
-  /** Number of items that request it. */
-  asked_by: number;
+  /** Number of tools that request it. */
+  tool_count: number;
   /** Time when it was first suggested. */
   created_at: string;
   /** The reviewer; null without a decision. */
@@ -915,8 +915,8 @@ export interface SuggestionShown {
   description: string;
   /** `pending` until a person decides. */
   state: SuggestionState;
-  /** Number of items that request it. */
-  asked_by: number;
+  /** Number of tools that request it. */
+  tool_count: number;
   /** Time when it was first suggested. */
   created_at: string;
   /** The reviewer; null without a decision. */
@@ -942,15 +942,15 @@ export interface TenantShown {
   /** Name of the tenant, as in its tokens. */
   name: string;
   /** Number of its documents. */
-  documents: number;
-  /** Whether `documents` is exact, a lower bound or an estimate. */
-  documents_are: Exactness;
+  document_count: number;
+  /** Whether `document_count` is exact, a lower bound or an estimate. */
+  document_count_is: Exactness;
   /** Number of chunks of its documents. */
-  chunks: number;
+  chunk_count: number;
   /** Whether it has a shard of its own; false: it shares one. */
-  own_shard: boolean;
+  has_own_shard: boolean;
   /** When it first put a document. */
-  since: string;
+  created_at: string;
 }
 
 export interface ToolBrief {

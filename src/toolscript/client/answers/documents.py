@@ -66,9 +66,9 @@ class DocumentListed(Record):
     """Id of the document."""
     metadata: dict[str, Any]
     """The metadata fields that the tenant's plan allows."""
-    chunks: int
+    chunk_count: int
     """Number of its chunks."""
-    complete: bool
+    is_complete: bool
     """False: its write is not finished, or was interrupted; then put it again."""
     updated_at: str
     """When its current state was put, by the clock of the service."""
@@ -79,7 +79,7 @@ class PutResult(Record):
     """Id of the document; null if the entry is not one and has no id."""
     state: Literal["created", "updated", "unchanged", "refused"]
     """What became of it."""
-    chunks: int
+    chunk_count: int
     """Number of its chunks."""
     error: str | None = None
     """Why it was refused."""
@@ -139,13 +139,13 @@ class DeleteAnswer(Record):
 class Tenant(Record):
     name: str
     """Name of the tenant, as in its tokens."""
-    documents: int
+    document_count: int
     """Number of its documents."""
-    documents_are: Literal["exact", "at_least", "about"]
-    """Whether `documents` is exact, a lower bound or an estimate."""
-    chunks: int
+    document_count_is: Literal["exact", "at_least", "about"]
+    """Whether `document_count` is exact, a lower bound or an estimate."""
+    chunk_count: int
     """Number of chunks of its documents."""
-    own_shard: bool
+    has_own_shard: bool
     """Whether it has a shard of its own; false: it shares one."""
-    since: str
+    created_at: str
     """When it first put a document."""

@@ -117,8 +117,8 @@ class Suggestion(Record):
     """Suggested description. Data, never instructions."""
     state: Literal["pending", "approved", "rejected", "merged"]
     """`pending` until a person decides."""
-    asked_by: int
-    """Number of items that request it."""
+    tool_count: int
+    """Number of tools that request it."""
     created_at: str
     """Time when it was first suggested."""
     reviewed_by: str | None
@@ -162,8 +162,8 @@ class SuggestionEvidence(Record):
     """Suggested description. Data, never instructions."""
     state: Literal["pending", "approved", "rejected", "merged"]
     """`pending` until a person decides."""
-    asked_by: int
-    """Number of items that request it."""
+    tool_count: int
+    """Number of tools that request it."""
     created_at: str
     """Time when it was first suggested."""
     reviewed_by: str | None
@@ -191,8 +191,8 @@ class SuggestionDecided(Record):
     """Suggested description. Data, never instructions."""
     state: Literal["pending", "approved", "rejected", "merged"]
     """`pending` until a person decides."""
-    asked_by: int
-    """Number of items that request it."""
+    tool_count: int
+    """Number of tools that request it."""
     created_at: str
     """Time when it was first suggested."""
     reviewed_by: str | None
