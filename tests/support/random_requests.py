@@ -16,9 +16,9 @@ import schemathesis
 from schemathesis import Case, HookContext, Response
 from schemathesis.core.failures import AcceptedNegativeData, Failure
 from schemathesis.engine import events, from_schema
-from schemathesis.schemas import BaseSchema
 from schemathesis.engine.run import PhaseName
 from schemathesis.openapi.checks import RejectedPositiveData
+from schemathesis.schemas import BaseSchema
 
 HOSTILE = (
     "\0",
