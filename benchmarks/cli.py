@@ -403,6 +403,40 @@ def _numbers(rates: str) -> list[float]:
     return sorted(set(numbers))
 
 
+DatasetFolders = Annotated[list[Path], typer.Argument(help="Folders of datasets, two or more.")]
+ComparedModel = Annotated[str, typer.Option("--model", help="The model to compare with: a name or a folder.")]
+MeasuredQueries = Annotated[
+    int | None,
+    typer.Option("--count", min=20, help="Queries to measure per dataset, evenly sampled. Default: all."),
+]
+FittedQueries = Annotated[
+    int, typer.Option("--fitted-on", min=20, help="Queries of each other dataset that weights are fitted to.")
+]
+
+
+def add_bench_embedders(app: typer.Typer) -> None:
+    @app.command()
+    def embedders(
+        datasets: DatasetFolders,
+        model: ComparedModel,
+        count: MeasuredQueries = None,
+        fitted_on: FittedQueries = 150,
+        seed: Seed = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        """Sparse retrieval alone, the built-in model and another model: quality, verdicts and cost.
+
+        Each has weights of its own, fitted without the dataset they are measured on.
+        """
+        from benchmarks.embedders import bench_embedders
+
+        with progress() as on_progress:
+            tables = bench_embedders(
+                datasets, model=model, count=count, fitted_on=fitted_on, seed=seed, on_progress=on_progress
+            )
+        show(tables, titled_tables(tables), as_json=as_json)
+
+
 def bench_commands() -> typer.Typer:
     app = typer.Typer(
         help="Measure speed against the bare engines, in the same run.",
@@ -414,6 +448,7 @@ def bench_commands() -> typer.Typer:
     add_bench_search(app)
     add_bench_documents(app)
     add_bench_knowledge(app)
+    add_bench_embedders(app)
 
     @app.command()
     def index(

@@ -114,7 +114,7 @@ ALL = (
         "Models by name or folder, on CPU or GPU",
         missing="a download was never seen here: no model hub can be reached; nor was a GPU",
     ),
-    Requirement("TS-006", "Without a model, words alone answer and say so"),
+    Requirement("TS-006", "Without a model, the built-in one or words alone answer and say so"),
     Requirement("TS-007", "A cache on disk keeps vectors of unchanged tools"),
     Requirement("TS-008", "The gateway answers searches and tells its health over HTTP"),
     Requirement("TS-009", "Tools as a TypeScript module that always compiles"),

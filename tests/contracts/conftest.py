@@ -12,6 +12,7 @@ from tests.contracts.builders import CARD, DIMENSIONS, FIRST, Record
 from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
 from toolscript.core.embedding.embedder import LocalEmbedder
 from toolscript.core.embedding.openai import OpenAIEmbedder
+from toolscript.core.embedding.static_table import StaticEmbedder
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.core.qdrant.connection import open_qdrant
 from toolscript.core.retrieval.model import ModelCard
@@ -39,10 +40,12 @@ from toolscript.tools.postgres.skills import PostgresTaxonomy
 from toolscript.tools.postgres.suggestions import PostgresSuggestions
 
 
-@pytest.fixture(params=["hash", "fastembed", "openai"])
+@pytest.fixture(params=["hash", "builtin", "fastembed", "openai"])
 async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
     if request.param == "hash":
         yield HashEmbedder()
+    elif request.param == "builtin":
+        yield StaticEmbedder()
     elif request.param == "fastembed":
         yield request.getfixturevalue("local_model")
     else:

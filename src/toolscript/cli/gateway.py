@@ -312,7 +312,7 @@ def _status_line(health: "GatewayHealth") -> str:
     items = f"{health.items} items" + (f" ({cached} cached)" if cached > 0 else "")
     state = "running" if health.ready else "starting"
     retrieval = f"hybrid search ({health.model})" if health.semantic else "keyword search only"
-    why = f": {health.note}" if health.note and not health.semantic else ""
+    why = f": {health.note}" if health.note and (health.is_fallback or not health.semantic) else ""
     others = [
         f", {len(names[status])} {status} ({_first_names(names[status])})"
         for status in (ServerStatus.STARTING, ServerStatus.FAILED)

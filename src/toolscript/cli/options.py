@@ -27,7 +27,10 @@ ConfigFile = Annotated[
     typer.Option("--config", help="Config file to use instead of ~/.toolscript.json and the project's."),
 ]
 DataDir = Annotated[Path | None, typer.Option(help="Folder for models and caches (TOOLSCRIPT_DATA_DIR).")]
-Model = Annotated[str | None, typer.Option(help="Embedding model: a name or a folder (TOOLSCRIPT_SEARCH_MODEL).")]
+Model = Annotated[
+    str | None,
+    typer.Option(help="Embedding model: a name, a folder, `builtin` or `none` (TOOLSCRIPT_SEARCH_MODEL)."),
+]
 Refresh = Annotated[bool, typer.Option("--refresh", help="Query the servers again instead of using the cache.")]
 Port = Annotated[
     int | None,

@@ -13,6 +13,7 @@ import numpy as np
 
 from toolscript.core.embedding.cache import CachedEmbedder, DiskCachedEmbedder, VectorStore
 from toolscript.core.embedding.items import embed_items
+from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
 from toolscript.core.errors import EmbedderUnavailable, InvalidRequest, NotFound, SetupError
 from toolscript.core.items import Item, RefusedItem, tool_id
 from toolscript.core.retrieval.model import Matrix, Vector
@@ -48,7 +49,7 @@ from toolscript.gateway.model import DEFAULT_LIMIT, LocalAnswer, LocalQuery, Nee
 from toolscript.gateway.runtime import cache_folder, require_model
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.session import ask
-from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.gateway.settings import NO_MODEL, GatewaySettings, load_gateway_settings
 from toolscript.tools.catalog.files import read_items
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ async def _judged(
 async def open_disk_cached(settings: GatewaySettings, on_progress: OnProgress) -> AsyncIterator[Embedder]:
     """Open the gateway's model; vectors of items are cached on disk unless the cache is off."""
     require_model(settings)
+    if settings.search_model == NO_MODEL:
+        raise InvalidRequest("eval measures dense retrieval, too, and needs a model", hint="give another --model")
+    if settings.search_model == BUILTIN:
+        yield StaticEmbedder()
+        return
     from toolscript.core.embedding.embedder import LocalEmbedder
     from toolscript.core.embedding.engine import Device
 
@@ -131,20 +137,25 @@ def ablated_searches(weights: RankingWeights) -> Mapping[str, LocalSearch]:
 
 
 class PreparedItems:
-    """Terms and vectors of items by key, computed once for all engines and all parts of a catalog."""
+    """Terms and vectors of items by key, computed once for all engines and all parts of a catalog.
 
-    def __init__(self, embedder: Embedder) -> None:
+    Without an embedder there are no vectors.
+    """
+
+    def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
-        self._prepared_items: dict[str, tuple[Analysed, Vector]] = {}
+        self._analysed: dict[str, Analysed] = {}
+        self._vectors: dict[str, Vector] = {}
 
-    async def of(self, items: Sequence[Item]) -> tuple[list[Analysed], Matrix]:
-        new = [item for item in items if item.key not in self._prepared_items]
-        vectors = await embed_items(self._embedder, new)
-        for item, vector in zip(new, vectors, strict=True):
-            self._prepared_items[item.key] = (analyse(item), vector)
-        prepared = [self._prepared_items[item.key] for item in items]
-        rows = np.array([vector for _, vector in prepared], dtype=np.float32)
-        return [words for words, _ in prepared], rows.reshape(len(prepared), self._embedder.model.dimensions)
+    async def of(self, items: Sequence[Item]) -> tuple[list[Analysed], Matrix | None]:
+        new = [item for item in items if item.key not in self._analysed]
+        self._analysed |= {item.key: analyse(item) for item in new}
+        analysed = [self._analysed[item.key] for item in items]
+        if self._embedder is None:
+            return analysed, None
+        self._vectors |= dict(zip((item.key for item in new), await embed_items(self._embedder, new), strict=True))
+        rows = np.array([self._vectors[item.key] for item in items], dtype=np.float32)
+        return analysed, rows.reshape(len(items), self._embedder.model.dimensions)
 
 
 class GatewayEngine:
@@ -153,7 +164,7 @@ class GatewayEngine:
     name = GATEWAY
 
     def __init__(
-        self, search: LocalSearch, embedder: Embedder, prepared: PreparedItems, count: Count | None = None
+        self, search: LocalSearch, embedder: Embedder | None, prepared: PreparedItems, count: Count | None = None
     ) -> None:
         self._count = count
         self._search = search
@@ -168,7 +179,7 @@ class GatewayEngine:
         answer = await self._search.search(LocalQuery(query, limit=DEPTH, threshold=0.0, kind=None))
         if self._search.index.model_is_used and not answer.semantic:
             raise EmbedderUnavailable(
-                f"only sparse retrieval answered: {self._search.why_keyword_only}", hint="try again"
+                f"only sparse retrieval answered: {self._search.model_note}", hint="try again"
             )
         return engine_answer(answer, self._count)
 
@@ -269,7 +280,7 @@ def fit_ranking_weights(
         if len({_title(dataset) for dataset in sets}) < len(sets):
             raise InvalidRequest("two datasets have the same name", hint="give their folders different names")
         async with open_disk_cached(settings, on_progress) as embedder:
-            cases = {_title(dataset): await _cases(dataset, embedder, on_progress) for dataset in sets}
+            cases = {_title(dataset): await cases_of(dataset, embedder, on_progress) for dataset in sets}
         groups = {_title(dataset): dataset.name for dataset in sets}
         tried = hold_out(cases, groups) if len(set(groups.values())) > 1 else []
         fitted = fit(cases)
@@ -289,10 +300,12 @@ def _title(dataset: Dataset) -> str:
     return f"{dataset.name} + {dataset.distractors}" if dataset.distractors else dataset.name
 
 
-async def _cases(dataset: Dataset, embedder: Embedder, on_progress: OnProgress) -> list[Case]:
+async def cases_of(dataset: Dataset, embedder: Embedder | None, on_progress: OnProgress) -> list[Case]:
+    """Return the cases of a dataset; without an embedder, sparse retrieval alone fills both kinds of scores."""
     search = gateway_search(DEFAULT_WEIGHTS)
     by_words = gateway_search(DEFAULT_WEIGHTS)
-    await GatewayEngine(search, CachedEmbedder(embedder, size=16), PreparedItems(embedder)).load(dataset.items)
+    cached = embedder and CachedEmbedder(embedder, size=16)
+    await GatewayEngine(search, cached, PreparedItems(embedder)).load(dataset.items)
     by_words.index = search.index
     keys = {row: item.key for row, item in enumerate(dataset.items)}
     cases = []

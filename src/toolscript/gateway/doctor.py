@@ -17,7 +17,7 @@ from toolscript.gateway.config.read import Config
 from toolscript.gateway.discovery import find_running, place_of, running_here
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, Need
 from toolscript.gateway.runtime import load_embedder, open_alone
-from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
+from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.store.offers import ToolChange
 
 
@@ -84,10 +84,13 @@ def _folder(folder: Path) -> Iterator[Finding]:
 
 
 def _model(settings: GatewaySettings) -> Iterator[Finding]:
+    if settings.search_model == NO_MODEL:
+        yield Finding("MODEL", True, "none: keyword search alone (TOOLSCRIPT_SEARCH_MODEL)")
+        return
     try:
         model = load_embedder(settings, again=True).model
     except SetupError as error:
-        yield Finding("MODEL", False, f"{error.message}; searches use keywords only", error.hint)
+        yield Finding("MODEL", False, f"{error.message}; searches use the built-in model", error.hint)
     else:
         Refusals(settings.data_folder / "models").forget()
         yield Finding("MODEL", True, f"{model.name}, {model.dimensions} dimensions")

@@ -26,6 +26,7 @@ BATCH = 64
 SHOW_EVERY = 512
 EMBEDDING = "the tools are still being embedded"
 NO_ANSWER = "it did not answer"
+BUILTIN_SEARCH, KEYWORD_SEARCH = "search with the built-in model", "keyword search only"
 FAILED_BEFORE_SECONDS = 3.0
 
 logger = logging.getLogger(__name__)
@@ -55,11 +56,20 @@ class IndexFiles:
         return self.offers.remember(offers, failed)
 
 
+@dataclass(frozen=True)
+class _Model:
+    """An embedder and the vectors that it made of the items."""
+
+    embedder: Embedder
+    vectors: ItemVectors
+
+
 class Indexing:
     """Updates the index when servers change and when the model is loaded.
 
     `cache` is the folder of the cache files; None: no cache. Without `load_embedder` nothing is embedded, for
-    commands that do not search.
+    commands that do not search. `load_fallback` loads the embedder that is used where the model cannot be loaded;
+    with `fallback_first` also until the model is loaded and has embedded every item.
     """
 
     def __init__(
@@ -70,16 +80,20 @@ class Indexing:
         load_embedder: Callable[[], Embedder] | None,
         cache: Path | None,
         on_progress: OnProgress,
+        load_fallback: Callable[[], Embedder] | None = None,
+        fallback_first: bool = False,
     ) -> None:
         self._servers = servers
         self._search = search
         self._load_embedder = load_embedder
+        self._load_fallback = load_fallback
+        self._fallback_first = fallback_first
         self._cache = cache
         self._on_progress = on_progress
         self._cached: dict[str, Offer] = {}
         self._analysed: dict[str, Analysed] = {}
-        self._embedder: Embedder | None = None
-        self._vectors: ItemVectors | None = None
+        self._model: _Model | None = None
+        self._fallback: _Model | None = None
         self._files: IndexFiles | None = None
         self._due = asyncio.Event()
         self._caught_up = asyncio.Event()
@@ -129,6 +143,8 @@ class Indexing:
 
     async def run(self) -> None:
         """Index cached offers first: loading servers and model takes seconds."""
+        if self._fallback_first:
+            await self._open_fallback()
         if self._cached:
             await self._index()
         self._started.set()
@@ -186,28 +202,53 @@ class Indexing:
 
     async def _load_model(self) -> None:
         try:
-            self._embedder = await run_on_daemon_thread(self._load_embedder) if self._load_embedder else None
+            embedder = await run_on_daemon_thread(self._load_embedder) if self._load_embedder else None
         except ToolscriptError as error:
-            self.model_error = error
-            self._search.why_keyword_only = f"{error.message}" + (f" ({error.hint})" if error.hint else "")
-            # The answer carries this message, so it is a warning only when it is new.
-            level = logging.INFO if error.details.get("remembered") else logging.WARNING
-            logger.log(level, "keyword search only", extra={"part": "model", "reason": error.message})
-        if self._load_embedder is None:
-            self._search.why_keyword_only = ""
-        if self._embedder is not None:
-            self._search.embedder = self._embedder
-            self._search.why_keyword_only = EMBEDDING
-            self._open_vectors()
-            self._mark_due()
+            await self._do_without(error)
+        else:
+            if embedder is None:
+                self._search.model_note = ""
+            else:
+                self._use_model(embedder)
         self._model_decided.set()
 
-    def _open_vectors(self) -> None:
-        if self._embedder is None:
+    async def _do_without(self, error: ToolscriptError) -> None:
+        """Use the fallback instead of the model; without one, search is sparse."""
+        self.model_error = error
+        self._search.model_note = f"{error.message}" + (f" ({error.hint})" if error.hint else "")
+        await self._open_fallback()
+        message = BUILTIN_SEARCH if self._fallback else KEYWORD_SEARCH
+        # The answer carries this message, so it is a warning only when it is new.
+        level = logging.INFO if error.details.get("remembered") else logging.WARNING
+        logger.log(level, message, extra={"part": "model", "reason": error.message})
+        self._mark_due()
+
+    def _use_model(self, embedder: Embedder) -> None:
+        self._model = _Model(embedder, ItemVectors(embedder, self._embedding_file(embedder)))
+        self._search.model_note = EMBEDDING
+        if self._fallback is None:
+            self._search.embedder = embedder
+        self._mark_due()
+
+    async def _open_fallback(self) -> None:
+        """Load the fallback. Its vectors are not cached on disk: embedding again takes less time than that."""
+        if self._load_fallback is None or self._fallback is not None:
             return
-        cache = self._files.embeddings(self._embedder) if self._files else None
-        vectors = self._vectors.known if self._vectors is not None else {}
-        self._vectors = ItemVectors(self._embedder, cache, vectors)
+        try:
+            embedder = await run_on_daemon_thread(self._load_fallback)
+        except ToolscriptError as error:
+            logger.warning(KEYWORD_SEARCH, extra={"part": "model", "reason": error.message})
+            return
+        self._fallback = _Model(embedder, ItemVectors(embedder, None))
+
+    def _open_vectors(self) -> None:
+        """Use the cache file of these servers, and the vectors that there are already."""
+        if self._model is not None:
+            embedder, known = self._model.embedder, self._model.vectors.known
+            self._model = _Model(embedder, ItemVectors(embedder, self._embedding_file(embedder), known))
+
+    def _embedding_file(self, embedder: Embedder) -> EmbeddingFile | None:
+        return self._files.embeddings(embedder) if self._files else None
 
     def _mark_due(self) -> None:
         self._caught_up.clear()
@@ -229,9 +270,9 @@ class Indexing:
         offers = self._current_offers(states)
         items = [item for offer in offers for item in offer.items]
         # The model and the config may change while the index is built: the next round follows.
-        vectors, files = self._vectors, self._files
-        index, hashes = await asyncio.to_thread(self._build, items, vectors, files)
-        self._search.index = index
+        model, fallback, files = self._model, self._fallback, self._files
+        index, hashes = await asyncio.to_thread(self._build, items, files)
+        await self._show(index, hashes, model, fallback)
         if all_answered or items:
             self._ready.set()
         # Write the cache even when the wait was given up: one hanging server must not cost the others their cache.
@@ -239,9 +280,33 @@ class Indexing:
             to_cache = self._servers.offers(), failures, dict(self._analysed)
             is_new = await asyncio.to_thread(files.remember, *to_cache)
             self._changes = await asyncio.to_thread(files.offers.changes) if is_new else self._changes
-        if vectors is not None:
+        if model is not None:
             absent = {spec.name for spec in self.specs} - {offer.server for offer in self._servers.offers()}
-            await self._embed(vectors, index, hashes, absent)
+            await self._embed(model, index, hashes, absent)
+
+    async def _show(
+        self, index: LocalIndex, hashes: list[str], model: _Model | None, fallback: _Model | None
+    ) -> None:
+        """Search this index from now on: with the model if it knows every item, else with the fallback."""
+        if model is not None:
+            await asyncio.to_thread(model.vectors.recall, hashes)
+        if model is not None and not (fallback and model.vectors.missing(index.items, hashes)):
+            await self._search_with(model, index, hashes)
+        elif fallback is not None:
+            vectors = fallback.vectors
+            await vectors.embed(vectors.missing(index.items, hashes))
+            vectors.keep(index.items, hashes)
+            await self._search_with(fallback, index, hashes, is_fallback=True)
+        else:
+            self._search.index = index
+
+    async def _search_with(
+        self, model: _Model, index: LocalIndex, hashes: list[str], *, is_fallback: bool = False
+    ) -> None:
+        with_vectors = await asyncio.to_thread(lambda: index.with_vectors(model.vectors.matrix(hashes)))
+        # All at once: a search must not embed its query with one model and compare vectors of another.
+        self._search.embedder, self._search.is_fallback = model.embedder, is_fallback
+        self._search.index = with_vectors
 
     def _failures(self) -> dict[str, str]:
         """Return the errors of failed servers, and of silent servers once the wait is over."""
@@ -266,37 +331,34 @@ class Indexing:
                 del self._cached[name]
         return [offers[name] for name in sorted(offers)]
 
-    def _build(
-        self, items: Sequence[Item], vectors: ItemVectors | None, files: IndexFiles | None
-    ) -> tuple[LocalIndex, list[str]]:
+    def _build(self, items: Sequence[Item], files: IndexFiles | None) -> tuple[LocalIndex, list[str]]:
         """Runs on a thread. Analyses only new and changed items."""
         analyses = self._analysed or (files.words.recall() if files else {})
         self._analysed = {item.fingerprint: analyses.get(item.fingerprint) or analyse(item) for item in items}
-        analysed = [self._analysed[item.fingerprint] for item in items]
-        if vectors is None:
-            return LocalIndex(items, analysed).warm(), []
-        hashes = [vector_hash(item) for item in items]
-        vectors.recall(hashes)
-        return LocalIndex(items, analysed, vectors.matrix(hashes)).warm(), hashes
+        index = LocalIndex(items, [self._analysed[item.fingerprint] for item in items]).warm()
+        return index, [vector_hash(item) for item in items] if self._load_embedder else []
 
-    async def _embed(
-        self, vectors: ItemVectors, index: LocalIndex, hashes: list[str], absent: Collection[str]
-    ) -> None:
+    async def _embed(self, model: _Model, index: LocalIndex, hashes: list[str], absent: Collection[str]) -> None:
         """Embed batch by batch; stop when a change is due, as the next round continues."""
+        vectors = model.vectors
         missing = vectors.missing(index.items, hashes)
         left = iter(missing.items())
         done, failure = 0, ""
         while batch := dict(islice(left, BATCH)):
-            self._search.why_keyword_only = f"{EMBEDDING} ({done} of {len(missing)} done)"
+            self._search.model_note = f"{EMBEDDING} ({done} of {len(missing)} done)"
             failure = await self._embed_batch(vectors, batch) or failure
             if self._due.is_set():
                 return
             done += len(batch)
             self._on_progress(Progress("embedding tools", done, len(missing)))
-            if done % SHOW_EVERY == 0 or done == len(missing):
-                self._search.index = await asyncio.to_thread(lambda: index.with_vectors(vectors.matrix(hashes)))
-        self._search.why_keyword_only = failure
+            if self._is_shown(done, len(missing)) and vectors.known:
+                await self._search_with(model, index, hashes)
+        self._search.model_note = failure
         await asyncio.to_thread(vectors.keep, index.items, hashes, absent)
+
+    def _is_shown(self, done: int, total: int) -> bool:
+        """Whether to search what is embedded so far: not while the fallback knows every item."""
+        return done == total or (self._fallback is None and done % SHOW_EVERY == 0)
 
     async def _embed_batch(self, vectors: ItemVectors, batch: Mapping[str, Item]) -> str:
         """Embed a batch, item by item if it fails as a whole. Return an error message, or an empty string."""

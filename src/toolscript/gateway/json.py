@@ -34,12 +34,13 @@ ANSWER = object_of(
         "totalResults": INTEGER,
         "threshold": NUMBER,
         "semantic": BOOLEAN,
+        "model": {"type": ["string", "null"]},
         "good_match": BOOLEAN,
         "unmatched_words": list_of(STRING),
         "hint": STRING,
         "near_misses": list_of(HIT),
     },
-    *("query", "results", "totalResults", "threshold", "semantic", "good_match"),
+    *("query", "results", "totalResults", "threshold", "semantic", "model", "good_match"),
 )
 
 
@@ -66,6 +67,7 @@ def answer_shown(answer: LocalAnswer, *, explain: bool, schemas: bool) -> Json:
             "search_type": used.value,
             "threshold": answer.threshold,
             "degraded": [] if used is answer.search_type else [EMBEDDING],
+            "model": answer.model,
             "index_version": answer.index_version,
             "weights_version": answer.weights_version,
             "candidate_count": answer.total,
@@ -104,6 +106,7 @@ def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool 
         "totalResults": answer.total,
         "threshold": answer.threshold,
         "semantic": answer.semantic,
+        "model": answer.model,
         "good_match": answer.good_match,
     }
     if answer.unmatched:
@@ -126,6 +129,7 @@ def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
         near_misses=tuple(map(_hit_from_json, data.get("near_misses", ()))),
         good_match=data.get("good_match", True),
         unmatched=tuple(data.get("unmatched_words", ())),
+        model=data.get("model"),
     )
 
 
@@ -185,9 +189,10 @@ def states_from_json(data: Sequence[Mapping[str, Any]]) -> list[ServerState]:
 
 
 def health_to_json(health: GatewayHealth) -> Json:
-    """Add a `status`: `ok`, `degraded` (keyword search only, or a server failed) or `starting`."""
+    """Add a `status`: `ok`, `degraded` (search without its model, or a server failed) or `starting`."""
     failed = [state.name for state in health.servers if state.status is ServerStatus.FAILED]
-    status = "starting" if not health.ready else "ok" if health.semantic and not failed else "degraded"
+    complete = health.semantic and not health.is_fallback and not failed
+    status = "starting" if not health.ready else "ok" if complete else "degraded"
     return {"status": status, **asdict(health)}
 
 

@@ -90,7 +90,8 @@ class Placement:
 class LocalAnswer:
     """`total` counts the items that reach the threshold; `near_misses` are the best items when none reaches it.
 
-    `semantic` is False when only the sparse retriever answered; `hint` advises on that, or on an empty answer.
+    `semantic` is False when only the sparse retriever answered; else `model` names the model that ranked. `hint`
+    advises on that, or on an empty answer.
     `good_match` is the verdict on the best candidate, whatever the threshold; `unmatched` are the query words that
     none of the top candidates has. `milliseconds` is the time per stage, measured in the searching process, which
     also knows the search type that was to run, the version of its index (None without a model) and of its weights
@@ -106,6 +107,7 @@ class LocalAnswer:
     near_misses: tuple[LocalHit, ...] = ()
     good_match: bool = True
     unmatched: tuple[str, ...] = ()
+    model: str | None = None
     milliseconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     search_type: SearchType = field(default=SearchType.HYBRID, compare=False)
     index_version: str | None = field(default=None, compare=False)
@@ -118,7 +120,10 @@ class LocalAnswer:
 
 @dataclass(frozen=True)
 class GatewayHealth:
-    """`ready`: searches are answered. `semantic`: dense retrieval works, too. `note`: what is missing, and why."""
+    """`ready`: searches are answered. `semantic`: dense retrieval works, too, with `model`.
+
+    `note`: what is missing, and why. `is_fallback`: the model stands in for the one that was to be used.
+    """
 
     version: str
     ready: bool
@@ -127,6 +132,7 @@ class GatewayHealth:
     items: int
     servers: tuple[ServerState, ...] = ()
     note: str = ""
+    is_fallback: bool = False
 
 
 class Gateway(Protocol):

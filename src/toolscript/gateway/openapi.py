@@ -314,6 +314,7 @@ def _search_metadata() -> Json:
         threshold=_described(NUMBER, "Minimum confidence of a result."),
         took_ms=_described(NUMBER, "How long the search took, in milliseconds."),
         degraded=_described(list_of(STRING), "`embedding` where keyword search answered alone; else empty."),
+        model=_or_null("string", "The embedding model that ranked; null where keyword search answered alone."),
         index_version=_or_null("string", "Version of the index that answered; null without an embedding model."),
         weights_version=_or_null("string", "Short hash of the ranking weights; null with `keyword`."),
         candidate_count=_described(INTEGER, "Items that reach the threshold, before the limit."),
@@ -386,6 +387,7 @@ _ALIAS_FIELDS = {
     "totalResults": "Items that reach the threshold, before the limit.",
     "threshold": "Minimum confidence of a result.",
     "semantic": "Whether dense retrieval answered, too.",
+    "model": "The embedding model that ranked; null where keyword search answered alone.",
     "good_match": "Whether the best candidate fits, whatever the threshold.",
     "unmatched_words": "Words of the query that none of the best candidates has.",
     "hint": "What to try, what was not searched, and why.",
@@ -503,10 +505,11 @@ def _health_paths() -> Json:
         version=_text("Of Toolscript."),
         ready=_described(BOOLEAN, "Whether searches are answered."),
         semantic=_described(BOOLEAN, "Whether dense retrieval works."),
-        model=_text("The embedding model."),
+        model=_text("The embedding model that ranks: `builtin` until there is another."),
         items=_described(INTEGER, "How many items can be found."),
         servers=_alias_servers(),
         note=_text("What is missing, and why; empty where all is well."),
+        is_fallback=_described(BOOLEAN, "Whether the built-in model stands in for the one that was to be used."),
     )
     alive = _object("That it is alive.", status=_text("Always the same.", enum=["alive"]))
     live = _operation("check_alive", "health", "Whether the gateway is alive", alive)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from rapidfuzz import process
 
 from toolscript.core.embedding.download_failures import MODEL_ALIASES, Refusals, model_folder
+from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
 from toolscript.core.errors import ConfigInvalid, NotFound, NotReady, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import (
@@ -31,7 +32,7 @@ from toolscript.gateway.discovery import place_of
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
 from toolscript.gateway.search import LocalSearch
-from toolscript.gateway.settings import GatewaySettings, environment
+from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
 from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile, ToolChange
 from toolscript.gateway.typescript.module import typescript_module
 
@@ -47,7 +48,7 @@ PATIENCE_SECONDS = 10.0
 # How long the first search of a gateway that has just started waits for the first server.
 FIRST_ANSWER_SECONDS = 10.0
 # Listed here because the library that lists all models takes two seconds to import.
-DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2")
+DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", BUILTIN, NO_MODEL)
 T = TypeVar("T")
 
 
@@ -167,10 +168,11 @@ class LocalGateway:
             version=__version__,
             ready=self._indexing.ready,
             semantic=self._search.embedder is not None and self._search.index.model_is_used,
-            model=self._model,
+            model=BUILTIN if self._search.is_fallback else self._model,
             items=len(self._search.index),
             servers=tuple(await self.servers()),
-            note=self._search.why_keyword_only,
+            note=self._search.model_note,
+            is_fallback=self._search.is_fallback,
         )
 
     def _offers(self, server: str, name: str) -> bool:
@@ -314,9 +316,9 @@ class Resources:
 
 @asynccontextmanager
 async def open_resources(
-    settings: GatewaySettings, on_progress: OnProgress, *, model: bool = True
+    settings: GatewaySettings, on_progress: OnProgress, *, model: bool = True, at_once: bool = False
 ) -> AsyncIterator[Resources]:
-    """Open a running gateway without servers."""
+    """Open a running gateway without servers. `at_once`: the built-in model answers until its own is ready."""
     if model:
         require_model(settings)
     from toolscript.core.mcp_client.servers import McpServers
@@ -324,7 +326,7 @@ async def open_resources(
     weights = RankingWeights(meaning=settings.search_alpha)
     search = LocalSearch(_capabilities(settings), weights, SearchType(settings.search_type))
     servers = McpServers()
-    indexing = make_indexing(settings, servers, search, on_progress, model=model)
+    indexing = make_indexing(settings, servers, search, on_progress, model=model, at_once=at_once)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(servers.close)
         working = asyncio.create_task(indexing.run())
@@ -345,11 +347,16 @@ def make_indexing(
     on_progress: OnProgress,
     *,
     model: bool = True,
+    at_once: bool = False,
 ) -> Indexing:
+    embeds = model and settings.search_model != NO_MODEL
+    has_fallback = embeds and settings.search_model != BUILTIN
     return Indexing(
         servers,
         search,
-        load_embedder=(lambda: load_embedder(settings, on_progress)) if model else None,
+        load_embedder=(lambda: load_embedder(settings, on_progress)) if embeds else None,
+        load_fallback=StaticEmbedder if has_fallback else None,
+        fallback_first=has_fallback and at_once,
         cache=None if settings.search_no_cache else cache_folder(settings),
         on_progress=on_progress,
     )
@@ -357,6 +364,8 @@ def make_indexing(
 
 def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *, again: bool = False) -> Embedder:
     """`again`: retry a download that failed a short while ago."""
+    if settings.search_model == BUILTIN:
+        return StaticEmbedder()
     downloads = settings.data_folder / "models"
     if not again and model_folder(settings.search_model) is None:
         Refusals(downloads).check(MODEL_ALIASES.get(settings.search_model, settings.search_model))
@@ -374,7 +383,7 @@ def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *
 
 
 def require_model(settings: GatewaySettings) -> None:
-    """Raise for an unknown model name. An unreachable model only degrades to keyword search."""
+    """Raise for an unknown model name. Where a model cannot be reached, the built-in one is used."""
     if model_folder(settings.search_model) is None and settings.search_model not in DEFAULT_MODELS:
         from toolscript.core.embedding.fastembed_models import known_name
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
-from toolscript.core.retrieval.model import Candidates, IndexCard, Matrix, Vector
+from toolscript.core.retrieval.model import Candidates, IndexCard, Matrix, ModelCard, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.retrieval.request import Request, parse_query
@@ -50,41 +50,57 @@ class _Scored:
 
 
 class LocalSearch:
-    """`index` and `embedder` may be replaced at any time; a search uses those it started with."""
+    """`index` and `embedder` may be replaced at any time; a search uses those it started with.
+
+    `is_fallback`: the embedder only stands in for the model that was to be used; `model_note` says why.
+    """
 
     def __init__(
-        self, capabilities: Capabilities, weights: RankingWeights, search_type: SearchType = SearchType.HYBRID
+        self,
+        capabilities: Capabilities,
+        weights: RankingWeights,
+        search_type: SearchType = SearchType.HYBRID,
+        weights_by_model: Mapping[str, RankingWeights] | None = None,
     ) -> None:
         self.index = LocalIndex((), ())
         self.embedder: Embedder | None = None
-        self.why_keyword_only = "the embedding model is still loading"
+        self.is_fallback = False
+        self.model_note = "the embedding model is still loading"
         self._capabilities = capabilities
-        self._weights = weights
+        self._default_weights = weights
+        self._weights_by_model = weights_by_model or {}
         self._search_type = search_type
+
+    @property
+    def _weights(self) -> RankingWeights:
+        """The weights that were fitted for the model in use."""
+        model = self.embedder.model.name if self.embedder is not None else ""
+        return self._weights_by_model.get(model, self._default_weights)
 
     def type_of(self, query: LocalQuery) -> SearchType:
         return resolve_search_type(query.search_type, self._search_type)
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
-        search_type, index_version = self.type_of(query), self._index_version()
+        search_type, card, weights = self.type_of(query), self._card(), self._weights
         if search_type is SearchType.HYBRID:
-            answer = await self._search_ranked(query)
+            answer = await self._search_ranked(query, weights)
         else:
             answer = await self._search_literally(query, by_meaning=search_type is SearchType.SEMANTIC)
-        weights_version = None if search_type is SearchType.KEYWORD else self._weights.version
         return replace(
-            answer, search_type=search_type, index_version=index_version, weights_version=weights_version
+            answer,
+            search_type=search_type,
+            model=card.name if card and answer.semantic else None,
+            index_version=IndexCard(card).fingerprint if card else None,
+            weights_version=None if search_type is SearchType.KEYWORD else weights.version,
         )
 
-    def _index_version(self) -> str | None:
-        """Return the fingerprint of model and analysis, as the service's index versions have it."""
-        if self.embedder is None or not self.index.model_is_used:
-            return None
-        return IndexCard(self.embedder.model).fingerprint
+    def _card(self) -> ModelCard | None:
+        """Return the model that embedded the items; None if they are not embedded."""
+        return self.embedder.model if self.embedder is not None and self.index.model_is_used else None
 
-    async def _search_ranked(self, query: LocalQuery) -> LocalAnswer:
+    async def _search_ranked(self, query: LocalQuery, weights: RankingWeights) -> LocalAnswer:
         index, stages = self.index, Stages()
-        request, scored = await self._rank(query, index, stages)
+        request, scored = await self._rank(query, index, weights, stages)
         passing = scored.order[scored.confidence[scored.order] >= query.threshold]
         hits = [_hit(index, scored, position, request) for position in passing[: query.limit]]
         misses = (
@@ -93,7 +109,7 @@ class LocalSearch:
         semantic = scored.ranking.semantic
         features = [index.features(row) for row in scored.ranking.ids[:RERANK_DEPTH].tolist()]
         unmatched = unmatched_words(request, features)
-        good_match = bool(scored.confidence.max(initial=0.0) >= self._weights.calibration.good_match_threshold)
+        good_match = bool(scored.confidence.max(initial=0.0) >= weights.calibration.good_match_threshold)
         stages.end("ranking")
         return LocalAnswer(
             query=query.text,
@@ -111,7 +127,7 @@ class LocalSearch:
     async def explain(self, query: LocalQuery, row: int) -> Placement:
         """Return the place of an item of the index in the ranking of a query."""
         index = self.index
-        request, scored = await self._rank(query, index, Stages())
+        request, scored = await self._rank(query, index, self._weights, Stages())
         places = np.flatnonzero(scored.ranking.ids[scored.order] == row)
         place = int(places[0]) + 1 if len(places) else None
         if place is None:
@@ -120,24 +136,28 @@ class LocalSearch:
             hit = _hit(index, scored, int(scored.order[place - 1]), request)
         return Placement(hit, place, len(scored.order), unmatched_words(request, [index.features(row)]))
 
-    async def _rank(self, query: LocalQuery, index: LocalIndex, stages: Stages) -> tuple[Request, _Scored]:
+    async def _rank(
+        self, query: LocalQuery, index: LocalIndex, weights: RankingWeights, stages: Stages
+    ) -> tuple[Request, _Scored]:
         request = parse_query(query.text, corrections(query.text, index))
         stages.end("ranking")
         vectors = await self._vectors(request, index)
         stages.end("embedding")
-        return request, self._score(query, request, vectors, index, stages)
+        return request, self._score(query, request, vectors, index, weights, stages)
 
     async def _search_literally(self, query: LocalQuery, *, by_meaning: bool) -> LocalAnswer:
         """Apply the threshold to the weighted sum of two scores, ties by name. Hits show the score compared."""
         index, stages = self.index, Stages()
         request = parse_query(query.text, corrections(query.text, index))
         stages.end("ranking")
-        embedded = await self._embed((query.text,), index) if by_meaning else None
+        # A cosine of the model that was asked for, or none: S1-032.
+        by_model = by_meaning and not self.is_fallback
+        embedded = await self._embed((query.text,), index) if by_model else None
         stages.end("embedding")
         allowed = index.rows(query.kind)
         boost, inferred = boosts(self._general(request, index, allowed), len(index))
         scores = LiteralScores(
-            alpha=self._weights.meaning,
+            alpha=self._default_weights.meaning,
             semantic=semantic_scores(index, None if embedded is None else embedded[0]),
             words=word_shares(request, index),
             likeness=name_likeness(query.text, index, index.rows(None)),
@@ -184,10 +204,11 @@ class LocalSearch:
         try:
             embedded = await asyncio.gather(*map(self.embedder.embed_query, texts))
         except ToolscriptError as error:
-            self.why_keyword_only = error.message
+            self.model_note = error.message
             logger.warning("keyword search only", extra={"part": "embedding", "reason": error.message})
             return None
-        self.why_keyword_only = ""
+        if not self.is_fallback:
+            self.model_note = ""
         return np.array(embedded)
 
     def _score(
@@ -196,6 +217,7 @@ class LocalSearch:
         request: Request,
         vectors: list[Vector] | None,
         index: LocalIndex,
+        weights: RankingWeights,
         stages: Stages,
     ) -> _Scored:
         allowed = index.rows(query.kind)
@@ -210,9 +232,9 @@ class LocalSearch:
             *np.flatnonzero(likeness_of_all).tolist(),
             *(row for rows, _ in general for row in rows.tolist()),
         ]
-        fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, self._weights, extra_rows)
+        fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, weights, extra_rows)
         features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
-        ranking = rank(request, fused, features, self._weights)
+        ranking = rank(request, fused, features, weights)
         likeness = likeness_of_all[ranking.ids]
         by_evidence = np.where(_were_retrieved(ranking, candidate_lists), ranking.confidence, 0.0)
         confidence = np.maximum(by_evidence, _confidence_of_names(likeness))
@@ -242,8 +264,10 @@ class LocalSearch:
             )
         elif not found:
             hints.append("try other words, or a lower threshold" if lower_helps else "try other words")
-        if not semantic and self.why_keyword_only:
-            hints.append(f"keyword search only: {self.why_keyword_only}")
+        if self.model_note and not semantic:
+            hints.append(f"keyword search only: {self.model_note}")
+        elif self.model_note and self.is_fallback and self.type_of(query) is SearchType.HYBRID:
+            hints.append(f"ranked by the built-in model: {self.model_note}")
         return "; ".join(hints)
 
 

@@ -97,7 +97,7 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
 async def open_following(settings: GatewaySettings) -> AsyncIterator[Resources]:
     """Open a gateway that follows its config files and answers from the cache until its servers have started."""
     async with AsyncExitStack() as stack:
-        resources = await stack.enter_async_context(open_resources(settings, silent))
+        resources = await stack.enter_async_context(open_resources(settings, silent, at_once=True))
         stop_watching = asyncio.Event()
         stack.callback(stop_watching.set)
         # Watching starts before reading, so that no change is missed.

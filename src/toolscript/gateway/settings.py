@@ -13,6 +13,8 @@ from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD
 
 FLAG, ENVIRONMENT = "flag", "environment"
 DEFAULT_DATA_DIR = "~/.toolscript"
+# The value of `search_model` for sparse retrieval alone.
+NO_MODEL = "none"
 DEVICES = ("auto", "cpu", "gpu")
 SEARCH_TYPES = tuple(search_type.value for search_type in SearchType)
 LEVELS = ("debug", "info", "warning", "error")
@@ -81,7 +83,11 @@ class GatewaySettings:
         DEFAULT_THRESHOLD, _between(0, 1), "number from 0 to 1", "Minimum confidence of a result."
     )
     search_model: str = _setting(
-        "Xenova/bge-small-en-v1.5", str, "text", "Name of an embedding model, or the folder of one in ONNX format."
+        "Xenova/bge-small-en-v1.5",
+        str,
+        "text",
+        "Name of an embedding model, or the folder of one in ONNX format; `builtin`: the one in the package, "
+        "`none`: keyword search alone.",
     )
     search_alpha: float = _setting(
         0.7, _between(0, 1), "number from 0 to 1", "Weight of the semantic score; the keyword score has the rest."

@@ -210,7 +210,7 @@ class ToolIndex(Generic[ToolT]):
             matrix = self._vectors.matrix(hashes)
         analysed = {item.fingerprint: known.get(item.fingerprint) or analyse(item) for item in items}
         search = LocalSearch(default_capabilities(), DEFAULT_WEIGHTS)
-        search.embedder, search.why_keyword_only = self._embedder, ""
+        search.embedder, search.model_note = self._embedder, ""
         search.index = LocalIndex(items, [analysed[item.fingerprint] for item in items], matrix).warm()
         return _State({entry.name: entry for entry in entries}, search, analysed)
 

@@ -78,10 +78,11 @@ class Gateway:
         return {tool["toolId"] for tool in self.ask("/tools").json()["tools"]}
 
     def until_embedded(self, tools: int) -> "Gateway":
-        """Wait until so many tools are indexed and embedded."""
+        """Wait until so many tools are indexed and embedded, by the model that was chosen."""
 
         def embedded() -> bool:
-            if self.ask("/health").json()["items"] != tools:
+            health = self.ask("/health").json()
+            if health["items"] != tools or health["is_fallback"]:
                 return False
             result = self.search("x", kind="any", limit=100, threshold=0, explain=1)["results"]
             by_meaning = [item for item in result if item["parts"]["semantic"] is not None]

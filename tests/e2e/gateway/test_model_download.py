@@ -62,7 +62,7 @@ def test_a_file_with_a_wrong_hash_is_neither_used_nor_kept(fresh: Machine, hub: 
     hub.damaged = "model.onnx"
     done = fresh.run(*ASKED)
     answer = json.loads(done.stdout)
-    assert answer["semantic"] is False
+    assert answer["model"] == "builtin"
     assert "arrived damaged" in answer["hint"]
     sizes = [path.stat().st_size for path in (fresh.data / "models").rglob("*") if path.is_file()]
     assert max(sizes) < LARGE
@@ -70,7 +70,7 @@ def test_a_file_with_a_wrong_hash_is_neither_used_nor_kept(fresh: Machine, hub: 
     assert "arrived damaged" in json.loads(fresh.run(*ASKED).stdout)["hint"]
     assert len(hub.asked) == requests
     fresh.run("doctor")
-    assert json.loads(fresh.run(*ASKED).stdout)["semantic"] is True
+    assert json.loads(fresh.run(*ASKED).stdout)["model"] not in (None, "builtin")
 
 
 @pytest.mark.nightly
@@ -95,7 +95,8 @@ def test_after_a_refusal_no_model_runtime_is_loaded(fresh: Machine, hub: Hub) ->
     hub.refuses = 403
     fresh.run(*ASKED)
     refused = fresh.also(PYTHONPROFILEIMPORTTIME="1").run(*ASKED)
-    for heavy in ("fastembed", "onnxruntime", "tokenizers", "huggingface_hub"):
+    assert json.loads(refused.stdout)["model"] == "builtin"
+    for heavy in ("fastembed", "onnxruntime", "huggingface_hub"):
         assert f" {heavy}\n" not in refused.stderr
 
 
@@ -104,10 +105,10 @@ def test_doctor_tries_again_and_then_all_is_well(fresh: Machine, hub: Hub) -> No
     hub.refuses = 403
     fresh.run(*ASKED)
     hub.refuses = 0
-    assert json.loads(fresh.run(*ASKED).stdout)["semantic"] is False
+    assert json.loads(fresh.run(*ASKED).stdout)["model"] == "builtin"
     findings = {finding["code"]: finding["ok"] for finding in fresh.json("doctor")["findings"]}
     assert findings["MODEL"] is True
-    assert json.loads(fresh.run(*ASKED).stdout)["semantic"] is True
+    assert json.loads(fresh.run(*ASKED).stdout)["model"] not in (None, "builtin")
 
 
 @pytest.mark.nightly

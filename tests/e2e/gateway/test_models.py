@@ -113,15 +113,15 @@ async def test_bge_has_its_prefix_before_the_query_and_not_before_the_tool(files
 
 @pytest.mark.requirement("TS-006")
 @scenario("Graceful fallback on model failure")
-@pytest.mark.states("S1-032", "S1-033", "S1-034")
-def test_without_a_model_and_a_network_search_is_sparse_and_warns_once(files: Machine) -> None:
+@pytest.mark.states("S1-033", "S1-034")
+def test_without_a_model_and_a_network_the_built_in_one_answers_and_warns_once(files: Machine) -> None:
     offline = files.without("TOOLSCRIPT_SEARCH_MODEL")
     done = offline.run("search", "--json", standard_input="read the contents\nread_fil\ncontents of a file\n")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["results"][0]["toolId"] for one in answers] == ["files__read_file"] * 3
-    assert [one["semantic"] for one in answers] == [False] * 3
-    assert all("keyword search only" in one["hint"] for one in answers)
-    assert done.stderr.count("warning: keyword search only") == 1
+    assert [(one["semantic"], one["model"]) for one in answers] == [(True, "builtin")] * 3
+    assert all("ranked by the built-in model" in one["hint"] for one in answers)
+    assert done.stderr.count("warning: search with the built-in model") == 1
     assert (
         "BAAI/bge-small-en-v1.5 is not on this machine, and https://huggingface.co cannot be reached"
         in done.stderr
@@ -131,17 +131,41 @@ def test_without_a_model_and_a_network_search_is_sparse_and_warns_once(files: Ma
 
 @pytest.mark.requirement("TS-006")
 @scenario("Graceful fallback on model failure")
-@pytest.mark.states("S1-032", "S1-033", "S1-034", "S1-142")
-def test_a_gateway_with_a_broken_model_searches_sparse_and_reports_it(files: Machine, weights: Path) -> None:
+@pytest.mark.states("S1-033", "S1-034", "S1-142")
+def test_a_gateway_with_a_broken_model_uses_the_built_in_one_and_reports_it(files: Machine, weights: Path) -> None:
     broken = linked(weights, files.folder / "broken")
     (broken / "model.onnx").unlink()
     (broken / "model.onnx").write_text("no weights", "utf-8")
     with files.also(TOOLSCRIPT_SEARCH_MODEL=str(broken)).gateway() as gateway:
         until(lambda: gateway.health()["items"] and "cannot be loaded" in gateway.health()["note"], "a verdict")
         health, answer = gateway.health(), gateway.search("read a file")
-        assert (health["status"], health["ready"], health["semantic"]) == ("degraded", True, False)
-        assert (answer["semantic"], answer["results"][0]["toolId"]) == (False, "files__read_file")
-        assert gateway.log.read_text("utf-8").count("keyword search only") == 1
+        assert (health["status"], health["ready"], health["semantic"]) == ("degraded", True, True)
+        assert (health["model"], health["is_fallback"]) == ("builtin", True)
+        assert (answer["model"], answer["results"][0]["toolId"]) == ("builtin", "files__read_file")
+        assert gateway.log.read_text("utf-8").count("search with the built-in model") == 1
+
+
+@pytest.mark.requirement("TS-006")
+@pytest.mark.parametrize("model", ["builtin", "none"])
+def test_the_built_in_model_or_none_can_be_chosen_and_neither_is_degraded(files: Machine, model: str) -> None:
+    expected = (True, "builtin") if model == "builtin" else (False, None)
+    chosen = files.also(TOOLSCRIPT_SEARCH_MODEL=model)
+    done = chosen.run("search", "--json", "read the contents of a file")
+    answer = json.loads(done.stdout)
+    assert (answer["semantic"], answer["model"]) == expected
+    assert answer["results"][0]["toolId"] == "files__read_file"
+    assert "hint" not in answer
+    assert "model" not in done.stderr
+    assert not (files.data / "models").exists()
+
+
+@pytest.mark.requirement("TS-006")
+def test_a_chosen_built_in_model_gives_the_semantic_score_of_literal_mode(files: Machine) -> None:
+    query = "look into a document"
+    options = ("--search-type", "semantic", "--explain", "--threshold", "0")
+    answer = files.also(TOOLSCRIPT_SEARCH_MODEL="builtin").json("search", query, *options)
+    assert answer["model"] == "builtin"
+    assert 0 < meaning(answer, "files__read_file") < 1
 
 
 @scenario("Force GPU acceleration via environment")

@@ -39,6 +39,7 @@ SHOWN_ANSWER = {
     "unmatched_words": "unmatched_words",
     "total": "totalResults",
     "semantic": "semantic",
+    "model": "model",
     "hint": "hint",
 }
 SHOWN_ITEM = {

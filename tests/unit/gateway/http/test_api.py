@@ -77,6 +77,7 @@ async def test_a_search_has_an_id_results_and_metadata(app: Starlette) -> None:
         "limit": 1,
         "threshold": 0.2,
         "degraded": [],
+        "model": "hash",
         "good_match": True,
         "unmatched_words": [],
         "near_misses": [],

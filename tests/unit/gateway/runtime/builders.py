@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from toolscript.core.embedding.static_table import StaticEmbedder
 from toolscript.core.errors import EmbedderRejected, ToolscriptError
 from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item
@@ -95,7 +96,7 @@ class WatchedSearch(LocalSearch):
 
 
 class World:
-    def __init__(self, cache: Path | None, answer: Answer) -> None:
+    def __init__(self, cache: Path | None, answer: Answer, *, builtin: bool = False) -> None:
         self.servers = MemoryToolServers(answer=answer)
         self.search = WatchedSearch()
         self.embedder = GatedEmbedder()
@@ -103,7 +104,13 @@ class World:
         self.model_failure: ToolscriptError | None = None
         self.progress: list[Progress] = []
         self.indexing = Indexing(
-            self.servers, self.search, load_embedder=self._load, cache=cache, on_progress=self.progress.append
+            self.servers,
+            self.search,
+            load_embedder=self._load,
+            cache=cache,
+            on_progress=self.progress.append,
+            load_fallback=StaticEmbedder if builtin else None,
+            fallback_first=builtin,
         )
         self.gateway = LocalGateway(self.servers, self.search, self.indexing, "hash")
 
@@ -135,11 +142,15 @@ async def open_world(
     cache: Path | None = None,
     *,
     model: bool = True,
+    builtin: bool = False,
     answer: Answer = echo,
     begin: Callable[[World], None] = lambda _: None,
 ) -> AsyncIterator[World]:
-    """Run the indexing, after `begin`. Without `model`, it loads when `model_may_come` is set."""
-    world = World(cache, answer)
+    """Run the indexing, after `begin`. Without `model`, it loads when `model_may_come` is set.
+
+    `builtin`: the built-in model answers until then.
+    """
+    world = World(cache, answer, builtin=builtin)
     begin(world)
     if model:
         world.model_may_come.set()

@@ -153,7 +153,7 @@ async def test_keyword_search_answers_when_the_embedder_fails(failure: EmbedderU
     embedder.failure = None
     again = await search.search(LocalQuery(SENTENCE))
     assert (again.semantic, again.hint) == (True, "")
-    assert search.why_keyword_only == ""
+    assert search.model_note == ""
 
 
 @pytest.mark.requirement("TS-006")
