@@ -36,7 +36,7 @@ from toolscript.tool_index.model import (
 
 DEFAULT_MODEL = "default"
 MAX_SUGGESTED = 3
-WITHOUT_MODEL = "give model= the folder of an ONNX model or another name, or model=None to search by words alone"
+WITHOUT_MODEL = 'model="builtin" needs no download; or give the folder of an ONNX model, or None for words alone'
 
 Model = str | Path | Embedder | None
 

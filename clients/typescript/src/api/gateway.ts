@@ -149,6 +149,8 @@ export interface ToolSearchMetadata {
   took_ms: number;
   /** `embedding` where keyword search answered alone; else empty. */
   degraded: string[];
+  /** The embedding model that ranked; null where keyword search answered alone. */
+  model: string | null;
   /** Version of the index that answered; null without an embedding model. */
   index_version: string | null;
   /** Short hash of the ranking weights; null with `keyword`. */
@@ -225,7 +227,7 @@ export interface GetHealthAnswer {
   ready: boolean;
   /** Whether dense retrieval works. */
   semantic: boolean;
-  /** The embedding model. */
+  /** The embedding model that ranks: `builtin` until there is another. */
   model: string;
   /** How many items can be found. */
   items: number;
@@ -252,6 +254,8 @@ export interface GetHealthAnswer {
   }[];
   /** What is missing, and why; empty where all is well. */
   note: string;
+  /** Whether the built-in model stands in for the one that was to be used. */
+  is_fallback: boolean;
 }
 
 /** The values in the path, the query, the body and the answer of each operation. */

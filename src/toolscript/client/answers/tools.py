@@ -175,6 +175,8 @@ class ToolSearchMetadata(Record):
     """Maximum number of results. Only from a gateway."""
     threshold: float | None = None
     """Minimum confidence of a result. Only from a gateway."""
+    model: str | None = None
+    """The embedding model that ranked; null where keyword search answered alone. Only from a gateway."""
     hint: str | None = None
     """What to try, what was not searched, and why; null where all is well. Only from a gateway."""
 
