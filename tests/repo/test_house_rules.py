@@ -24,7 +24,8 @@ PINNED = re.compile(r"^[A-Za-z0-9][\w.\[\],-]*==\S+", re.MULTILINE)
 
 
 def code_files() -> list[Path]:
-    return [path for path in committed_files() if path.relative_to(ROOT).parts[0] in CODE_FOLDERS]
+    code = [path for path in committed_files() if path.relative_to(ROOT).parts[0] in CODE_FOLDERS]
+    return [path for path in code if path.suffix != ".npy"]
 
 
 def findings(pattern: re.Pattern[str], files: list[Path]) -> list[str]:

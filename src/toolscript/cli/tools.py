@@ -234,10 +234,13 @@ def _search(group: typer.Typer) -> None:
             why_not=why_not,
         )
         with option.service_client(url, token, timeout) as client:
-            answer = client.tools.search(**request)
-        _print_json(answer.to_json()) if as_json else _show_answer(answer, request)
-        if not answer.results:
-            raise typer.Exit(NOTHING_SEARCHED if answer.metadata.search_type == "none" else NOTHING_FOUND)
+            _present(client.tools.search(**request), request, as_json=as_json)
+
+
+def _present(answer: "ToolSearchAnswer", request: Mapping[str, object], *, as_json: bool) -> None:
+    _print_json(answer.to_json()) if as_json else _show_answer(answer, request)
+    if not answer.results:
+        raise typer.Exit(NOTHING_SEARCHED if answer.metadata.search_type == "none" else NOTHING_FOUND)
 
 
 def _skills(group: typer.Typer) -> None:

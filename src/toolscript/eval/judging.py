@@ -68,12 +68,9 @@ async def judge(
 ) -> EvalReport:
     """Measure the engine, the baselines on the same catalog, and the engine with one part off at a time.
 
-    `without_gold` repeats all answerable queries with their relevant items removed from the catalog. `by` names
-    labels of the queries to measure apart.
+    `without_gold` repeats answerable queries without their relevant items; `by` names labels to measure apart.
     """
-    require_labels(dataset, by)
-    if not any(query.answerable for query in dataset.queries):
-        raise InvalidRequest("none of these queries has an answer", hint="take more of them: --count")
+    _require_judgeable(dataset, by)
     await engine.load(dataset.items)
     await engine.answer(dataset.queries[0].text)
     answered = await _run_queries(engine, dataset.queries, Progress("ask", 0, len(dataset.queries)), on_progress)
@@ -99,8 +96,10 @@ async def judge(
     )
 
 
-def require_labels(dataset: Dataset, names: Sequence[str]) -> None:
-    """Raise before anything is measured if no query has one of these labels."""
+def _require_judgeable(dataset: Dataset, names: Sequence[str]) -> None:
+    """Raise before anything is measured if no query has an answer, or none has one of these labels."""
+    if not any(query.answerable for query in dataset.queries):
+        raise InvalidRequest("none of these queries has an answer", hint="take more of them: --count")
     known = {name for query in dataset.queries for name in query.labels}
     for name in names:
         if name not in known:

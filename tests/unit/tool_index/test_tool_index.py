@@ -204,7 +204,7 @@ def test_a_model_that_fails_leaves_the_index_as_it_was_and_words_answer() -> Non
 def test_a_model_that_cannot_be_loaded_says_what_to_give_instead(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFound) as raised:
         ToolIndex.from_tools(DEFINED, model=tmp_path)
-    assert raised.value.hint.endswith("or model=None to search by words alone")
+    assert raised.value.hint.endswith("or None for words alone")
 
 
 def test_threads_search_while_tools_come_and_go() -> None:

@@ -48,10 +48,7 @@ class Tools(Resource[M_co]):
         servers: Sequence[str] | None = None,
         namespaces: Sequence[str] | None = None,
     ) -> Steps[ToolSearchAnswer]:
-        """Search tools by a request in plain words. What is None is left to the server.
-
-        `kind="any"` is for a gateway; `preset` and all after it are for a service.
-        """
+        """Search tools. None leaves it to the server. `kind="any"` is for a gateway, from `preset` on a service."""
         body = {
             "query": query,
             "limit": limit,

@@ -208,6 +208,15 @@ async def test_a_prompt_and_a_tool_of_one_name_are_both_listed_and_read() -> Non
     assert (await ask(app, f"{TOOLS}/files__read?kind=resource")).status == 404
 
 
+async def test_two_resources_of_one_name_are_both_listed_on_pages_of_one() -> None:
+    resources = [
+        Item(uri, ItemKind.RESOURCE, "files", "a.txt", uri) for uri in ("file:///a.txt", "file:///b/a.txt")
+    ]
+    app = open_app(GatewayDouble(found=resources))
+    listed = [[item["description"] for item in page] for page in await pages(app, f"{TOOLS}?limit=1")]
+    assert listed == [["file:///a.txt"], ["file:///b/a.txt"]]
+
+
 async def test_a_tool_that_vanishes_between_pages_hides_no_other() -> None:
     double = GatewayDouble(found=[tool("files", f"tool_{number}", "Does it.") for number in range(5)])
     app = open_app(double)
