@@ -21,6 +21,9 @@ STEPS = 10
 CLIP = 2.7
 LEVELS = 7
 
+# One dimension of the model is always zero.
+TINY = 1e-20
+
 CHUNK = 1_024
 GROUPED = 32
 
@@ -94,11 +97,11 @@ def _solve(bags: Bags, weights: Matrix, wanted: Matrix) -> Matrix:
     length = np.einsum("td,td->d", left, left)
     for _ in range(STEPS):
         image = bags.spread(bags.pool(direction) * weights) + RIDGE * direction
-        step = length / np.einsum("td,td->d", direction, image)
+        step = length / np.maximum(np.einsum("td,td->d", direction, image), TINY)
         change += step * direction
         left = left - step * image
         shorter = np.einsum("td,td->d", left, left)
-        direction = left + (shorter / length) * direction
+        direction = left + (shorter / np.maximum(length, TINY)) * direction
         length = shorter
     return change
 
