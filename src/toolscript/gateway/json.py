@@ -34,13 +34,13 @@ ANSWER = object_of(
         "totalResults": INTEGER,
         "threshold": NUMBER,
         "semantic": BOOLEAN,
-        "model": {"type": ["string", "null"]},
+        "model": STRING,
         "good_match": BOOLEAN,
         "unmatched_words": list_of(STRING),
         "hint": STRING,
         "near_misses": list_of(HIT),
     },
-    *("query", "results", "totalResults", "threshold", "semantic", "model", "good_match"),
+    *("query", "results", "totalResults", "threshold", "semantic", "good_match"),
 )
 
 
@@ -106,9 +106,10 @@ def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool 
         "totalResults": answer.total,
         "threshold": answer.threshold,
         "semantic": answer.semantic,
-        "model": answer.model,
         "good_match": answer.good_match,
     }
+    if answer.model:
+        data["model"] = answer.model
     if answer.unmatched:
         data["unmatched_words"] = list(answer.unmatched)
     if answer.hint:

@@ -387,7 +387,7 @@ _ALIAS_FIELDS = {
     "totalResults": "Items that reach the threshold, before the limit.",
     "threshold": "Minimum confidence of a result.",
     "semantic": "Whether dense retrieval answered, too.",
-    "model": "The embedding model that ranked; null where keyword search answered alone.",
+    "model": "The embedding model that ranked; absent where keyword search answered alone.",
     "good_match": "Whether the best candidate fits, whatever the threshold.",
     "unmatched_words": "Words of the query that none of the best candidates has.",
     "hint": "What to try, what was not searched, and why.",

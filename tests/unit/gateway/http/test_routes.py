@@ -13,7 +13,8 @@ pytestmark = pytest.mark.requirement("TS-008")
 async def test_a_search_answers_in_the_documented_shape(app: Starlette) -> None:
     reply = await ask(app, "/search?q=read%20a%20file&limit=1&threshold=0.2")
     assert reply.status == 200
-    assert sorted(reply.json) == ["good_match", "query", "results", "semantic", "threshold", "totalResults"]
+    expected = ["good_match", "model", "query", "results", "semantic", "threshold", "totalResults"]
+    assert sorted(reply.json) == expected
     assert (reply.json["query"], reply.json["threshold"], reply.json["semantic"]) == ("read a file", 0.2, True)
     (hit,) = reply.json["results"]
     assert sorted(hit) == ["confidence", "description", "reason", "serverName", "toolId", "toolName"]
