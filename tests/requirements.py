@@ -235,7 +235,7 @@ ALL = (
     Requirement(
         "AP-001",
         "One versioned API with one paging, one answer shape, one word per thing",
-        missing="MCP tools keep their own words and paging; tool search cannot be filtered by server or source",
+        missing="tool search cannot be filtered by source",
     ),
     Requirement("AP-002", "Python API and clients, sync and async"),
     Requirement("AP-003", "TypeScript client"),

@@ -6,6 +6,7 @@ ToolscriptError
 ├── NotFound                the named thing does not exist
 ├── Conflict                the requested change was decided or taken already
 ├── Unauthorized            the client did not send the required token
+│   └── TokenRefused        ... but one that is not valid
 ├── Forbidden               the client may not do this, or not from its address
 │   └── PlanExceeded        ... because its plan does not allow it
 ├── FileSkipped             a file is not ingested; the message gives the reason
@@ -76,6 +77,14 @@ class Conflict(ToolscriptError): ...
 
 
 class Unauthorized(ToolscriptError): ...
+
+
+class TokenRefused(Unauthorized):
+    """`reason` is the kind of fault in one word, for metrics."""
+
+    def __init__(self, reason: str, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
 
 
 class Forbidden(ToolscriptError): ...
@@ -171,6 +180,7 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     NotFound: Row("NOT_FOUND", 404),
     Conflict: Row("VALIDATION_ERROR", 409, kind="CONFLICT"),
     Unauthorized: Row("UNAUTHORIZED", 401),
+    TokenRefused: Row("UNAUTHORIZED", 401),
     Forbidden: Row("FORBIDDEN", 403),
     PlanExceeded: Row("FORBIDDEN", 403, kind="PLAN_EXCEEDED"),
     FileSkipped: Row("VALIDATION_ERROR", 422),

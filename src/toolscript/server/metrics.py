@@ -23,7 +23,8 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from toolscript.core import errors
-from toolscript.core.errors import Unauthorized
+from toolscript.core.auth.model import Fault
+from toolscript.core.errors import TokenRefused, Unauthorized
 from toolscript.core.retrieval.deadline import Part
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.version import __version__
@@ -123,29 +124,7 @@ M = TypeVar("M", Counter, Gauge, Histogram)
 IDLE, IN_USE = "idle", "in_use"
 T = TypeVar("T")
 
-# First match wins.
-_WORDS = (
-    ("expired", "expired"),
-    ("not valid yet", "too_early"),
-    ("in the future", "too_early"),
-    ("issued by", "issuer"),
-    ("issued for", "audience"),
-    ("signature", "signature"),
-    ("signed in a way", "algorithm"),
-    ("key", "key"),
-    ("`kid`", "key"),
-    ("tenant", "tenant"),
-    ("lacks", "claims"),
-    ("namespaces", "claims"),
-    ("cannot be understood", "claims"),
-    ("at most", "shape"),
-    ("not a JSON Web Token", "shape"),
-    ("parts", "shape"),
-    ("`crit`", "shape"),
-    ("another kind", "shape"),
-    ("payload", "shape"),
-)
-REASONS = tuple(sorted({word for _, word in _WORDS} | {OTHER}))
+REASONS = (*(fault.value for fault in Fault), OTHER)
 
 TOO_MANY_REQUESTS = 429
 
@@ -341,7 +320,7 @@ async def timed(observe: Observe, name: str, work: Awaitable[T]) -> T:
 
 
 def reason_of(error: Unauthorized) -> str:
-    return next((reason for text, reason in _WORDS if text in error.message), OTHER)
+    return error.reason if isinstance(error, TokenRefused) else OTHER
 
 
 class Exposed:

@@ -5,11 +5,26 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from toolscript.core.errors import Unauthorized
+from toolscript.core.errors import TokenRefused
 from toolscript.core.items import JsonObject
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
+
+
+class Fault(StrEnum):
+    """What is wrong with a token, in one word."""
+
+    EXPIRED = "expired"
+    TOO_EARLY = "too_early"
+    ISSUER = "issuer"
+    AUDIENCE = "audience"
+    SIGNATURE = "signature"
+    ALGORITHM = "algorithm"
+    KEY = "key"
+    TENANT = "tenant"
+    CLAIMS = "claims"
+    SHAPE = "shape"
 
 
 @dataclass(frozen=True)
@@ -20,7 +35,8 @@ class Tenant:
 
     def __post_init__(self) -> None:
         if not _TENANT.fullmatch(self.name):
-            raise Unauthorized(
+            raise TokenRefused(
+                Fault.TENANT,
                 "the tenant's name is not valid",
                 hint="1 to 128 letters, digits and ._:@-, the first a letter or a digit",
             )

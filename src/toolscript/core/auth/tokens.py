@@ -13,8 +13,8 @@ from joserfc.errors import ClaimError, ExpiredTokenError, JoseError, MissingClai
 from joserfc.jwt import JWTClaimsRegistry
 
 from toolscript.core.auth.keys import HINT, KEY_TYPES, MAX_TOKEN_BYTES, SIGNATURES, KeyRing, KeySet, VerifyingKey
-from toolscript.core.auth.model import Plan, Principal, Tenant
-from toolscript.core.errors import Unauthorized, Unavailable
+from toolscript.core.auth.model import Fault, Plan, Principal, Tenant
+from toolscript.core.errors import TokenRefused, Unavailable
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, MAX_NAMESPACES, is_namespace
 
 # The standard claim (RFC 8693), and those of older issuers.
@@ -87,7 +87,9 @@ class ClaimReader:
         name = claims.get(self._rules.tenant_claim)
         if not isinstance(name, str):
             claim = f"its claim `{self._rules.tenant_claim}`"
-            raise Unauthorized("the token names no tenant", hint=f"{claim} must be the tenant's name, a string")
+            raise TokenRefused(
+                Fault.TENANT, "the token names no tenant", hint=f"{claim} must be the tenant's name, a string"
+            )
         return Tenant(name)
 
     def _namespaces(self, claims: Mapping[str, object]) -> frozenset[str]:
@@ -97,25 +99,49 @@ class ClaimReader:
             return frozenset({DEFAULT_NAMESPACE})
         names = frozenset(filter(is_namespace, _names(claims[claim])))
         if len(names) > MAX_NAMESPACES:
-            raise Unauthorized(
+            raise TokenRefused(
+                Fault.CLAIMS,
                 f"the token names more than {MAX_NAMESPACES} namespaces",
                 hint=f"let its issuer put fewer into its claim `{claim}`",
             )
         return names
 
-    def _refusal(self, error: ClaimError) -> Unauthorized:
+    def _refusal(self, error: ClaimError) -> TokenRefused:
         if isinstance(error, MissingClaimError):
-            return Unauthorized(f"the token lacks {error.claim}", hint="iss, aud and exp are needed")
+            return TokenRefused(Fault.CLAIMS, f"the token lacks {error.claim}", hint="iss, aud and exp are needed")
         if isinstance(error, ExpiredTokenError):
-            return Unauthorized("the token has expired", hint="get a new one from its issuer")
+            return TokenRefused(Fault.EXPIRED, "the token has expired", hint="get a new one from its issuer")
         claim = error.claim
-        message, hint = {
-            "iss": ("the token was issued by another issuer", f"its iss must be {self._rules.issuer}"),
-            "aud": ("the token was issued for another audience", f"its aud must contain {self._rules.audience}"),
-            "nbf": ("the token is not valid yet", "its nbf must be a time in seconds in the past"),
-            "iat": ("the token was issued in the future", "its iat must be a time in seconds in the past"),
-        }.get(claim, (f"the token's {claim} cannot be understood", "times must be numbers, other claims strings"))
-        return Unauthorized(message, hint=hint)
+        fault, message, hint = {
+            "iss": (
+                Fault.ISSUER,
+                "the token was issued by another issuer",
+                f"its iss must be {self._rules.issuer}",
+            ),
+            "aud": (
+                Fault.AUDIENCE,
+                "the token was issued for another audience",
+                f"its aud must contain {self._rules.audience}",
+            ),
+            "nbf": (
+                Fault.TOO_EARLY,
+                "the token is not valid yet",
+                "its nbf must be a time in seconds in the past",
+            ),
+            "iat": (
+                Fault.TOO_EARLY,
+                "the token was issued in the future",
+                "its iat must be a time in seconds in the past",
+            ),
+        }.get(
+            claim,
+            (
+                Fault.CLAIMS,
+                f"the token's {claim} cannot be understood",
+                "times must be numbers, other claims strings",
+            ),
+        )
+        return TokenRefused(fault, message, hint=hint)
 
 
 def _claims(payload: bytes) -> dict[str, Any]:
@@ -124,7 +150,9 @@ def _claims(payload: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         claims = None
     if not isinstance(claims, dict):
-        raise Unauthorized("the token's payload is not a JSON object", hint="nested tokens are not supported")
+        raise TokenRefused(
+            Fault.SHAPE, "the token's payload is not a JSON object", hint="nested tokens are not supported"
+        )
     return claims
 
 
@@ -186,7 +214,7 @@ class JwtVerifier:
 
     async def verify(self, token: str) -> Principal:
         if len(token) > MAX_TOKEN_BYTES:
-            raise Unauthorized(f"a token is at most {MAX_TOKEN_BYTES >> 10} KiB")
+            raise TokenRefused(Fault.SHAPE, f"a token is at most {MAX_TOKEN_BYTES >> 10} KiB")
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         now = self._now()
         cached = self._cache.get(digest, now)
@@ -209,30 +237,34 @@ class JwtVerifier:
 def _parse(token: str) -> jws.CompactSignature:
     parts = token.count(".") + 1
     if parts == 5:
-        raise Unauthorized("this token has five parts, as encrypted ones have", hint=_SHAPE)
+        raise TokenRefused(Fault.SHAPE, "this token has five parts, as encrypted ones have", hint=_SHAPE)
     try:
         return jws.extract_compact(token.encode("ascii"), registry=SIGNATURES)
     except (JoseError, ValueError, TypeError, RecursionError):
         problem = "its header or payload cannot be read" if parts == 3 else "it does not have three parts"
-        raise Unauthorized(f"this is not a JSON Web Token: {problem}", hint=_SHAPE) from None
+        raise TokenRefused(Fault.SHAPE, f"this is not a JSON Web Token: {problem}", hint=_SHAPE) from None
 
 
 def _header(signed: jws.CompactSignature) -> tuple[str, str | None]:
     """Return the algorithm and the key id of the token's header."""
     header: object = signed.headers()
     if not isinstance(header, dict):
-        raise Unauthorized("this is not a JSON Web Token: its header is not an object", hint=_SHAPE)
+        raise TokenRefused(Fault.SHAPE, "this is not a JSON Web Token: its header is not an object", hint=_SHAPE)
     algorithm, kid, type_ = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if not isinstance(algorithm, str) or algorithm not in KEY_TYPES:
-        raise Unauthorized(
-            "the token is signed in a way that is not accepted", hint=f"use one of {', '.join(KEY_TYPES)}"
+        raise TokenRefused(
+            Fault.ALGORITHM,
+            "the token is signed in a way that is not accepted",
+            hint=f"use one of {', '.join(KEY_TYPES)}",
         )
     if "crit" in header:
-        raise Unauthorized("the token's header has `crit`", hint="token extensions are not supported")
+        raise TokenRefused(Fault.SHAPE, "the token's header has `crit`", hint="token extensions are not supported")
     if not isinstance(type_, str) or type_.lower() not in TYPES:
-        raise Unauthorized("the token is of another kind", hint="its header's `typ` is JWT, at+jwt, or left out")
+        raise TokenRefused(
+            Fault.SHAPE, "the token is of another kind", hint="its header's `typ` is JWT, at+jwt, or left out"
+        )
     if not (kid is None or isinstance(kid, str)):
-        raise Unauthorized("the token's `kid` is not a string", hint=_KEYS)
+        raise TokenRefused(Fault.KEY, "the token's `kid` is not a string", hint=_KEYS)
     return algorithm, kid
 
 
@@ -241,9 +273,9 @@ def _select_keys(keys: KeySet, algorithm: str, kid: str | None) -> list[Verifyin
         raise Unavailable("there is no key to verify tokens with", hint=HINT)
     matching = keys.matching(algorithm, kid)
     if not matching:
-        raise Unauthorized("no known key can have signed the token", hint=_KEYS)
+        raise TokenRefused(Fault.KEY, "no known key can have signed the token", hint=_KEYS)
     if kid is None and len(matching) > 1:
-        raise Unauthorized("the token does not say which key signed it", hint="set `kid` in its header")
+        raise TokenRefused(Fault.KEY, "the token does not say which key signed it", hint="set `kid` in its header")
     return matching
 
 
@@ -253,4 +285,4 @@ def _require_valid_signature(signed: jws.CompactSignature, keys: list[VerifyingK
             return
     except (JoseError, ValueError, TypeError):
         pass
-    raise Unauthorized("the token's signature is not valid", hint=_KEYS)
+    raise TokenRefused(Fault.SIGNATURE, "the token's signature is not valid", hint=_KEYS)

@@ -14,7 +14,7 @@ from tests.unit.core.auth.key_set_endpoint import KeySetEndpoint
 from toolscript.core.auth.keys import MAX_KEY_SET_BYTES, KeyAddress, KeyFile, KeyRing, key_source
 from toolscript.core.auth.model import UNLIMITED, Tenant
 from toolscript.core.auth.tokens import JwtVerifier, TokenRules
-from toolscript.core.errors import SetupError, Unauthorized, Unavailable
+from toolscript.core.errors import SetupError, TokenRefused, Unauthorized, Unavailable
 
 pytestmark = pytest.mark.requirement("DOC-004")
 
@@ -125,7 +125,7 @@ async def test_a_flood_of_unknown_keys_reads_the_key_set_once_in_thirty_seconds(
         refused = await asyncio.gather(
             *(scene.verify(kid, unknown) for kid in unknown.keys), return_exceptions=True
         )
-        assert {type(error) for error in refused} == {Unauthorized}
+        assert {type(error) for error in refused} == {TokenRefused}
 
     for _ in range(3):
         await flood()

@@ -11,8 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.unit.server.metrics.metrics_page import shown, value
 from toolscript.core.auth import tokens
-from toolscript.core.auth.model import Anonymous, Budget, Plan, Principal, Tenant
-from toolscript.core.errors import EmbedderUnavailable, IndexUnavailable, InvalidRequest, Unauthorized
+from toolscript.core.auth.model import Anonymous, Budget, Fault, Plan, Principal, Tenant
+from toolscript.core.errors import (
+    EmbedderUnavailable,
+    IndexUnavailable,
+    InvalidRequest,
+    TokenRefused,
+    Unauthorized,
+)
 from toolscript.core.retrieval.model import Matrix, ModelCard, Vector
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.retrieval.results import Total
@@ -34,7 +40,6 @@ from toolscript.server.metrics import (
     TOOLS,
     Metrics,
     product_of,
-    reason_of,
 )
 from toolscript.server.observability import Observability
 from toolscript.testing import HashEmbedder
@@ -198,20 +203,21 @@ async def test_embedding_is_timed_whether_it_succeeds_or_not(metrics: Metrics) -
 
 
 class Refusing:
-    def __init__(self, message: str) -> None:
-        self._message = message
+    def __init__(self, refusal: Unauthorized) -> None:
+        self._refusal = refusal
 
     async def verify(self, token: str) -> Principal:
         if token == "right":
             return Principal(Tenant("ann"))
-        raise Unauthorized(self._message)
+        raise self._refusal
 
 
 @pytest.mark.parametrize(
-    ("message", "reason"), [("the token has expired", "expired"), ("I do not like you", OTHER)]
+    ("refusal", "reason"),
+    [(TokenRefused(fault, "no"), fault.value) for fault in Fault] + [(Unauthorized("I do not like you"), OTHER)],
 )
-async def test_refused_tokens_are_counted_by_reason(metrics: Metrics, message: str, reason: str) -> None:
-    verifier = CountedTokenVerifier(Refusing(message), metrics)
+async def test_refused_tokens_are_counted_by_reason(metrics: Metrics, refusal: Unauthorized, reason: str) -> None:
+    verifier = CountedTokenVerifier(Refusing(refusal), metrics)
     assert (await verifier.verify("right")).tenant == Tenant("ann")
     with pytest.raises(Unauthorized):
         await verifier.verify("wrong")
@@ -219,23 +225,16 @@ async def test_refused_tokens_are_counted_by_reason(metrics: Metrics, message: s
     assert value(metrics.page(), "toolscript_tokens_refused_total") == 1
 
 
-def test_every_refusal_of_a_token_has_a_reason_label() -> None:
+def test_every_refusal_of_a_token_has_a_reason() -> None:
     folder = Path(tokens.__file__).parent
-    message = [item for file in folder.glob("*.py") for item in _refusals(ast.parse(file.read_text()))]
-    assert len(message) > 8
-    assert [item for item in message if reason_of(Unauthorized(item)) == OTHER] == []
-
-
-def _refusals(tree: ast.AST) -> list[str]:
-    """Return the constant messages of all `Unauthorized(...)` calls."""
-    calls = (item for item in ast.walk(tree) if isinstance(item, ast.Call))
-    named = (item for item in calls if isinstance(item.func, ast.Name) and item.func.id == "Unauthorized")
-    return [message for item in named if (message := _constant_words(item.args[0]))]
-
-
-def _constant_words(node: ast.AST) -> str:
-    parts = (item.value for item in ast.walk(node) if isinstance(item, ast.Constant))
-    return " ".join(item for item in parts if isinstance(item, str))
+    calls = [
+        item.func.id
+        for file in folder.glob("*.py")
+        for item in ast.walk(ast.parse(file.read_text()))
+        if isinstance(item, ast.Call) and isinstance(item.func, ast.Name)
+    ]
+    assert calls.count("TokenRefused") > 8
+    assert "Unauthorized" not in calls
 
 
 class OneRequest:
