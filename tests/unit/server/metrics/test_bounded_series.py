@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.server.metrics.metrics_page import shown
 from tests.unit.server.metrics.test_metrics import OneRequest, Refusing
-from toolscript.core.auth.model import Plan, Tenant
-from toolscript.core.errors import Unauthorized
+from toolscript.core.auth.model import Fault, Plan, Tenant
+from toolscript.core.errors import TokenRefused, Unauthorized
 from toolscript.core.retrieval.timings import NoSpans
 from toolscript.documents.model.document import PutOutcome, PutResult
 from toolscript.documents.model.query import DocumentQuery
@@ -36,7 +36,7 @@ def metrics() -> Metrics:
 
 async def test_ten_thousand_tenants_paths_and_ids_add_no_series(metrics: Metrics) -> None:
     spans = MeasuredSpans(NoSpans(), metrics, DOCUMENTS)
-    verifier = CountedTokenVerifier(Refusing("the token has expired"), metrics)
+    verifier = CountedTokenVerifier(Refusing(TokenRefused(Fault.EXPIRED, "no")), metrics)
     budget = CountedBudget(OneRequest(), metrics)
 
     async def one(name: str) -> None:
