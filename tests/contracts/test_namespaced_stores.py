@@ -64,6 +64,11 @@ NOTHING: frozenset[str] = frozenset()
 VIEWS: list[Namespaces] = [frozenset({RED}), frozenset({BLUE}), frozenset({RED, DEFAULT_NAMESPACE}), NOTHING, None]
 
 
+def name_of_view(view: Namespaces) -> str:
+    """Return the same name in every process: the order of a set differs."""
+    return "all" if view is None else "+".join(sorted(view)) or "nothing"
+
+
 def seen_by(view: Namespaces, namespaces: Sequence[str] = (RED, BLUE, DEFAULT_NAMESPACE)) -> list[str]:
     return sorted(name for name in namespaces if view is None or name in view)
 
@@ -224,7 +229,7 @@ async def test_a_namespace_with_an_impossible_name_is_refused(scene: Scene) -> N
             await scene.jobs.add("file", name)
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=str)
+@pytest.mark.parametrize("view", VIEWS, ids=name_of_view)
 async def test_a_view_lists_its_own_items_and_sources(scene: Scene, view: Namespaces) -> None:
     prompt = Item("p", ItemKind.PROMPT, "other", "greet")
     await scene.in_each(lambda catalog, name: catalog.store("file", [*tools(2, name), prompt]))
@@ -284,7 +289,7 @@ async def test_sources_of_several_namespaces_are_paged_in_order_of_name_and_name
         assert seen == [(name, namespace) for name in ("a", "b", "c") for namespace in expected]
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=str)
+@pytest.mark.parametrize("view", VIEWS, ids=name_of_view)
 async def test_a_view_lists_its_own_changes(scene: Scene, view: Namespaces) -> None:
     await scene.in_each(lambda catalog, _: catalog.store("file", tools(1)))
     await scene.in_each(lambda catalog, name: catalog.store("file", tools(1, name)))

@@ -48,7 +48,7 @@ class Tools(Resource[M_co]):
         servers: Sequence[str] | None = None,
         namespaces: Sequence[str] | None = None,
     ) -> Steps[ToolSearchAnswer]:
-        """Search tools. None leaves it to the server. `kind="any"` is for a gateway, `preset` ff. for a service."""
+        """Search tools. None leaves it to the server. `kind="any"` is for a gateway, `preset` etc. a service."""
         body = {
             "query": query,
             "limit": limit,
