@@ -89,7 +89,7 @@ ACCESS = {
 _SECURITY: Mapping[Access | None, list[Json]] = {
     # Anonymous clients may have the scope, so no credential is a choice, too.
     Access.READ: [{"token": []}, {"admin": []}, {}],
-    Access.MANAGE: [{"token": []}, {"admin": []}],
+    Access.MANAGE: [{"admin": []}, {"token": []}],
     Access.ADMIN: [{"admin": []}],
     None: [{"token": []}],
 }

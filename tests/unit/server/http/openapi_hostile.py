@@ -70,7 +70,7 @@ def hostile_requests(openapi: Json, known: Mapping[str, str]) -> Iterator[Hostil
     for path, operations in openapi["paths"].items():
         for method, operation in operations.items():
             documented = frozenset(int(status) for status in operation["responses"])
-            named, as_admin = path.format_map(known), operation["security"] == [{"admin": []}]
+            named, as_admin = path.format_map(known), {"admin": []} in operation["security"][:1]
             for url in [named, *_urls(path, known, operation.get("parameters", []))]:
                 yield Hostile(method.upper(), url, documented, as_admin)
             for body in _bodies(openapi, operation):
