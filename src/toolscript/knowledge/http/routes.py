@@ -91,13 +91,15 @@ def _add_resources(router: APIRouter, knowledge: LibrarySearch | None, default: 
         f"{PREFIX}/sources", response_model=LibrarySourcePage, responses=LISTED, summary="List the sources"
     )
     async def list_library_sources(
+        kind: Annotated[
+            Values, Query(default_factory=list, description="Only of any of these kinds, such as `pdf`.")
+        ],
+        topics: Annotated[Values, Query(default_factory=list, description="Only with any of these topics.")],
         cursor: Cursor = "",
         limit: SourceCount = 50,
-        kind: Annotated[Values | None, Query(description="Only of any of these kinds, such as `pdf`.")] = None,
-        topics: Annotated[Values | None, Query(description="Only with any of these topics.")] = None,
     ) -> Response:
         """List the sources of the library in order of their ids."""
-        query = SourcesQuery(limit, decode_key(cursor, is_id), tuple(kind or ()), tuple(topics or ()))
+        query = SourcesQuery(limit, decode_key(cursor, is_id), tuple(kind), tuple(topics))
         page = await _ask(knowledge, lambda library: library.sources(query))
         return json_response(LibrarySourcePage.of_answer(page))
 
@@ -146,13 +148,13 @@ def _add_aliases(router: APIRouter, knowledge: LibrarySearch | None) -> None:
         summary="List the sources of the library (alias)",
     )
     async def list_sources(
+        type: Annotated[list[str], Query(default_factory=list, description="Only of any of these types.")],  # noqa: A002
+        topics: Annotated[list[str], Query(default_factory=list, description="Only with any of these topics.")],
         limit: SourceCount = 20,
         after: Annotated[str, Query(description="`next_after` of the page before.", max_length=24)] = "",
-        type: Annotated[list[str] | None, Query(description="Only of any of these types.")] = None,  # noqa: A002
-        topics: Annotated[list[str] | None, Query(description="Only with any of these topics.")] = None,
     ) -> Response:
         """Alias of `GET /api/v1/knowledge/sources` with its own field names."""
-        query = SourcesQuery(limit, after, tuple(type or ()), tuple(topics or ()))
+        query = SourcesQuery(limit, after, tuple(type), tuple(topics))
         return json_response(SourcesShown.of(await _require_library(knowledge).sources(query)))
 
     @router.get(
