@@ -1361,14 +1361,14 @@ export interface PutDocumentsBody {
 }
 
 export interface ListLibrarySourcesQuery {
+  /** Only of any of these kinds, such as `pdf`. */
+  kind?: string[];
+  /** Only with any of these topics. */
+  topics?: string[];
   /** `next_cursor` of the previous page; empty for the first page. */
   cursor?: string;
   /** Maximum number of sources per page. Default: 50. */
   limit?: number;
-  /** Only of any of these kinds, such as `pdf`. */
-  kind?: string[] | null;
-  /** Only with any of these topics. */
-  topics?: string[] | null;
 }
 
 export interface GetChunkQuery {

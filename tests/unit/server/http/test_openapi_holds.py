@@ -24,13 +24,8 @@ from toolscript.core.settings.service import Settings
 
 pytestmark = pytest.mark.requirement("API-003")
 
-<<<<<<< HEAD
-SEED = 20261115
-EXAMPLES, MANY_EXAMPLES = 12, 1_000
-=======
 SEED = 20261118
-EXAMPLES = 12
->>>>>>> ca39791 (api: name the administrator first among the credentials of management)
+EXAMPLES, MANY_EXAMPLES = 12, 1_000
 KNOWN = {
     "source_id": SOURCE_ID,
     "chunk_id": CHUNK_ID,
