@@ -39,6 +39,7 @@ TOO_LONG = b"Invalid HTTP request received."
 KNOWN_VALUE = re.compile(r"dictionary `(?!hostile`)\w+` entry violates the schema")
 
 logger = logging.getLogger(__name__)
+PATIENCE = 60.0
 
 IsMisfit = Callable[[Response], bool]
 
@@ -77,7 +78,10 @@ class Api:
         """Test all operations; with `edges` also at the edges of their schemas, which takes longer."""
         config = schemathesis.Config.from_dict(self._configuration(examples, seed, edges=edges))
         schema: BaseSchema = schemathesis.openapi.from_url(
-            f"{self.url}/openapi.json", config=config, headers={"authorization": f"Bearer {self._any_token()}"}
+            f"{self.url}/openapi.json",
+            config=config,
+            headers={"authorization": f"Bearer {self._any_token()}"},
+            timeout=PATIENCE,
         )
         if self.only:
             schema = schema.include(path_regex=self.only)
