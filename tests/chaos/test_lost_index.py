@@ -84,7 +84,7 @@ async def _found(installation: Installation) -> list[str]:
 def test_after_both_collections_were_lost_the_advised_command_brings_everything_back(full: Installation) -> None:
     lose(full, full.settings.qdrant_alias)
     assert "toolscript worker" in run_here(full.environment, "serve", code=2).stderr
-    assert json.loads(run_here(full.environment, "worker", "--drain", "--json").stdout)["followed"] == ITEMS
+    assert json.loads(run_here(full.environment, "worker", "--drain", "--json").stdout)["indexed"] == ITEMS
     assert ready(full)[1]["status"] == "ready"
     assert "create_invoice" in asyncio.run(_found(full))
     assert examine(full.environment).items() >= {"missing": 0, "points": ITEMS, "wrong_skills": 0}.items()

@@ -20,16 +20,16 @@ def test_unchanged_items_cost_nothing_and_ten_changed_ones_are_done_again(
     rows = catalog_files.rows(120)
     file = str(catalog_files.write(tmp_path / "items.jsonl", rows))
     assert json.loads(run_here(mine, "sync", file, "--json").stdout)["stored"]["added"] == 120
-    assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["followed"] == 120
+    assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["indexed"] == 120
     assert json.loads(run_here(mine, "sync", file, "--json").stdout)["stored"]["unchanged"] == 120
-    assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["followed"] == 0
+    assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["indexed"] == 0
     changed = [{**row, "description": f"{row['description']} Newly."} for row in rows[:10]] + rows[10:]
     catalog_files.write(tmp_path / "items.jsonl", changed)
     assert json.loads(run_here(mine, "sync", file, "--json").stdout)["stored"]["changed"] == 10
-    assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["followed"] == 10
+    assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["indexed"] == 10
     catalog_files.write(tmp_path / "items.jsonl", changed[:100])
     assert json.loads(run_here(mine, "sync", file, "--prune", "--json").stdout)["removed"] == 20
-    assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["followed"] == 20
+    assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["indexed"] == 20
     assert json.loads(run_here(mine, "doctor", "--index", "--json").stdout)["points"] == 100
 
 

@@ -21,7 +21,7 @@ def test_commands_reach_a_qdrant_with_a_key(installation: Installation, tmp_path
             "TOOLSCRIPT_QDRANT_API_KEY": KEY,
         }
         run_here(mine, "sync", file)
-        assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["followed"] == 3
+        assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["indexed"] == 3
         wrong = {**mine, "TOOLSCRIPT_QDRANT_API_KEY": "another-key"}
         refused = run_here(wrong, "doctor", "--index", code=2)
     assert "is TOOLSCRIPT_QDRANT_API_KEY right?" in refused.stderr
@@ -47,4 +47,4 @@ def test_commands_reach_a_qdrant_whose_certificate_a_private_ca_has_signed(
                 "TOOLSCRIPT_QDRANT_CLIENT_KEY": client.key,
             }
             run_here(mine, "sync", file)
-            assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["followed"] == 3
+            assert json.loads(run_here(mine, "worker", "--drain", "--json").stdout)["indexed"] == 3

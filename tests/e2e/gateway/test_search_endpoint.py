@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("TS-008")
 def test_a_search_answers_with_these_fields_and_no_others(gateway: Gateway) -> None:
     answer = gateway.ask("/search?q=find+files&limit=5").json()
     always = {"query", "results", "totalResults", "threshold", "semantic", "good_match"}
-    assert always <= {*answer} <= {*always, "hint", "unmatched_words"}
+    assert always <= {*answer} <= {*always, "hint", "model", "unmatched_words"}
     assert answer["good_match"] is True
     assert (answer["query"], answer["threshold"], answer["semantic"]) == ("find files", 0.35, True)
     assert 1 <= len(answer["results"]) <= 5
