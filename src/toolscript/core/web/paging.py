@@ -5,6 +5,7 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
@@ -78,6 +79,21 @@ def _weight(parameters: Sequence[str]) -> float:
             except ValueError:
                 return 0.0
     return 1.0
+
+
+class _Number(Convertor[str]):
+    """Digits of a path parameter, which FastAPI reads; so `/tools/search` is not the path of one tool."""
+
+    regex = "[0-9]{1,40}"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("number", _Number())
 
 
 class TemplatedRoute(Route):

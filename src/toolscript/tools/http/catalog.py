@@ -103,7 +103,7 @@ def _list_tools(router: APIRouter, sync: SyncRequests) -> None:
 
 def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
     @router.get(
-        "/{tool_id:int}",
+        "/{tool_id:number}",
         responses=documented(401, 403, 404, 422, 503),
         summary="One tool with its schemas",
     )
@@ -111,7 +111,7 @@ def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
         return ToolShown.of(await sync.contents.within(seen).find(tool_id))
 
     @router.delete(
-        "/{tool_id:int}",
+        "/{tool_id:number}",
         status_code=204,
         responses=documented(401, 403, 404, 422, 503),
         summary="Delete one tool from the catalog",
