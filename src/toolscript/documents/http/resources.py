@@ -56,7 +56,12 @@ ANSWERS_OF_REMOVAL: dict[int | str, dict[str, Any]] = {
 
 IdInPath = Annotated[
     str,
-    Path(min_length=1, max_length=MAX_ID, description="Id of the document, percent-encoded, slashes included."),
+    Path(
+        min_length=1,
+        max_length=MAX_ID,
+        pattern=r"^[^\n]+$",
+        description="Id of the document, percent-encoded, slashes included; never with a line break.",
+    ),
 ]
 FiltersInQuery = Annotated[
     str,
