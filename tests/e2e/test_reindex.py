@@ -95,7 +95,7 @@ def test_until_the_reindex_everything_uses_the_model_of_the_live_index(
         assert {query: ask(address, query) for query in QUERIES} == answers
     rows[0] = {**rows[0], "description": "Waters the plants on the balcony."}
     run_here(new, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
-    assert json.loads(run_here(new, "worker", "--drain", "--json").stdout)["followed"] == 1
+    assert json.loads(run_here(new, "worker", "--drain", "--json").stdout)["indexed"] == 1
     assert json.loads(run_here(new, "doctor", "--index", "--json").stdout)["healthy"]
 
 
@@ -132,6 +132,6 @@ def test_both_index_versions_follow_changes_until_the_old_one_is_dropped(
     run_here(new, "reindex")
     rows[0] = {**rows[0], "description": "Waters the plants on the balcony."}
     run_here(old, "sync", str(catalog_files.write(tmp_path / "items.jsonl", rows)))
-    assert json.loads(run_here(old, "worker", "--drain", "--json").stdout)["followed"] == 1
-    assert json.loads(run_here(new, "worker", "--drain", "--json").stdout)["followed"] == 1
+    assert json.loads(run_here(old, "worker", "--drain", "--json").stdout)["indexed"] == 1
+    assert json.loads(run_here(new, "worker", "--drain", "--json").stdout)["indexed"] == 1
     assert json.loads(run_here(new, "doctor", "--index", "--json").stdout)["healthy"]

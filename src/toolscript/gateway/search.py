@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,22 +60,14 @@ class LocalSearch:
         capabilities: Capabilities,
         weights: RankingWeights,
         search_type: SearchType = SearchType.HYBRID,
-        weights_by_model: Mapping[str, RankingWeights] | None = None,
     ) -> None:
         self.index = LocalIndex((), ())
         self.embedder: Embedder | None = None
         self.is_fallback = False
         self.model_note = "the embedding model is still loading"
         self._capabilities = capabilities
-        self._default_weights = weights
-        self._weights_by_model = weights_by_model or {}
+        self._weights = weights
         self._search_type = search_type
-
-    @property
-    def _weights(self) -> RankingWeights:
-        """The weights that were fitted for the model in use."""
-        model = self.embedder.model.name if self.embedder is not None else ""
-        return self._weights_by_model.get(model, self._default_weights)
 
     def type_of(self, query: LocalQuery) -> SearchType:
         return resolve_search_type(query.search_type, self._search_type)
@@ -157,7 +149,7 @@ class LocalSearch:
         allowed = index.rows(query.kind)
         boost, inferred = boosts(self._general(request, index, allowed), len(index))
         scores = LiteralScores(
-            alpha=self._default_weights.meaning,
+            alpha=self._weights.meaning,
             semantic=semantic_scores(index, None if embedded is None else embedded[0]),
             words=word_shares(request, index),
             likeness=name_likeness(query.text, index, index.rows(None)),

@@ -150,7 +150,7 @@ class Pile:
         return Response(
             json.dumps(
                 {
-                    "results": [{"name": str(n), "tool_count": n, "synced_at": ""} for n in page],
+                    "results": [{"name": str(n), "namespace": "", "tool_count": n, "synced_at": ""} for n in page],
                     "next_cursor": str(page[-1]) if len(following) > limit else None,
                 }
             )
