@@ -48,13 +48,17 @@ class DatasetQuery:
 
 @dataclass(frozen=True)
 class Dataset:
-    """`distractors` is the name of the mixed-in catalog; empty without one."""
+    """`distractors` is the name of the mixed-in catalog; empty without one.
+
+    `sampled_from` is the number of queries that these were sampled from; None if they are all.
+    """
 
     name: str
     items: Sequence[Item]
     queries: Sequence[DatasetQuery]
     distractors: str = ""
     documents: bool = False
+    sampled_from: int | None = None
 
 
 @dataclass(frozen=True)
@@ -107,21 +111,26 @@ class Measure:
 
 
 class SystemRole(StrEnum):
-    """Ablated: the engine with one of its parts off."""
+    """Peer: another project's own code on the same catalog. Ablated: the engine with one of its parts off."""
 
     ENGINE = "engine"
     BASELINE = "baseline"
+    PEER = "peer"
     ABLATED = "ablated"
 
 
 @dataclass(frozen=True)
 class SystemReport:
-    """`measures` by name (`ndcg@10`, `recall@5`, ...); `by_query` is nDCG@10 of each answerable query by id."""
+    """`measures` by name (`ndcg@10`, `recall@5`, ...); `by_query` is nDCG@10 of each answerable query by id.
+
+    `note` describes a peer: its version and its mode.
+    """
 
     system: str
     measures: Mapping[str, Measure]
     by_query: Mapping[str, float] = field(default_factory=dict)
     role: SystemRole = SystemRole.ENGINE
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,6 +142,28 @@ class CurvePoint:
     false_refusals: float
     refused_unanswerable: float | None = None
     refused_without_gold: float | None = None
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """The effect of a verdict threshold: share of answerable queries refused, of unanswerable queries answered."""
+
+    threshold: float
+    false_refusals: float
+    false_answers: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The good-match verdict on all answerable queries, and on the unanswerable ones of one kind.
+
+    `measures` are those of the verdict in use, `curve` is what other thresholds would do, the lowest first.
+    """
+
+    kind: str
+    queries: int
+    measures: Mapping[str, Measure]
+    curve: tuple[TradeOff, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,10 +188,11 @@ class Slice:
 
 @dataclass(frozen=True)
 class EvalReport:
-    """The engine first, then the baselines on the same catalog, then the ablated engines.
+    """The engine first, then the baselines and peers on the same catalog, then the ablated engines.
 
     `held_out` describes how the weights were fitted without this dataset; empty if unknown. `strategy` is the
-    requested one. `slices` are the engine's measures by the labels that the request names.
+    requested one. `slices` are the engine's measures by the labels that the request names; `verdicts` are those on
+    each kind of unanswerable queries. `sampled_from` is as in the dataset.
     """
 
     dataset: str
@@ -177,6 +209,8 @@ class EvalReport:
     held_out: str = ""
     strategy: Strategy = Strategy.DIRECT
     slices: tuple[Slice, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    sampled_from: int | None = None
 
 
 @dataclass(frozen=True)
@@ -209,10 +243,14 @@ class EvalResult:
 
 @dataclass(frozen=True)
 class WrittenPage:
-    """The paths of a page and its plot, and the numbers of datasets and reports in them."""
+    """The paths of a page and its plots, and the numbers of datasets and reports in them.
+
+    `verdict_plot` is None if every query of the reports has an answer.
+    """
 
     page: str
     plot: str
+    verdict_plot: str | None
     sets: int
     reports: int
 

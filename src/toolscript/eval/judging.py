@@ -22,6 +22,7 @@ from toolscript.eval.dataset import (
 )
 from toolscript.eval.metrics import DEPTH, JudgedAnswer
 from toolscript.eval.report import paired
+from toolscript.eval.verdict import verdicts_of
 
 FOLDS = 5
 
@@ -51,7 +52,8 @@ def evenly_spread(dataset: Dataset, count: int | None) -> Dataset:
     total = len(dataset.queries)
     if count is None or count >= total:
         return dataset
-    return replace(dataset, queries=[dataset.queries[index * total // count] for index in range(count)])
+    queries = [dataset.queries[index * total // count] for index in range(count)]
+    return replace(dataset, queries=queries, sampled_from=dataset.sampled_from or total)
 
 
 async def judge(
@@ -74,11 +76,8 @@ async def judge(
     await engine.load(dataset.items)
     await engine.answer(dataset.queries[0].text)
     answered = await _run_queries(engine, dataset.queries, Progress("ask", 0, len(dataset.queries)), on_progress)
-    plain = _plain_reports(baselines or {}, dataset, seed, on_progress)
-    parts = [
-        await _ablated_report(name, variant, dataset, seed, on_progress)
-        for name, variant in (ablated or {}).items()
-    ]
+    plain = ranker_reports(baselines or {}, dataset, seed=seed, on_progress=on_progress)
+    parts = [await _ablated_report(*part, dataset, seed, on_progress) for part in (ablated or {}).items()]
     gone = await _run_without_gold(engine, dataset, seed, on_progress) if without_gold else []
     return EvalReport(
         dataset=dataset.name,
@@ -93,6 +92,8 @@ async def judge(
         curve=metrics.curve_of(answered, gone),
         seed=seed,
         slices=tuple(part for name in by for part in _slices(answered, name, seed)),
+        verdicts=verdicts_of(answered, seed),
+        sampled_from=dataset.sampled_from,
     )
 
 
@@ -160,19 +161,29 @@ def _engine_report(
     return SystemReport(name, measures, metrics.ndcg_by_query(answered))
 
 
-def _plain_reports(
-    baselines: Mapping[str, Ranker], dataset: Dataset, seed: int, on_progress: OnProgress
+def ranker_reports(
+    rankers: Mapping[str, Ranker],
+    dataset: Dataset,
+    *,
+    seed: int,
+    role: SystemRole = SystemRole.BASELINE,
+    notes: Mapping[str, str] | None = None,
+    on_progress: OnProgress = silent,
 ) -> list[SystemReport]:
-    """Rank query by query: what the baselines share is computed once per query."""
-    queries = [query for query in dataset.queries if query.answerable] if baselines else []
-    answered: dict[str, list[JudgedAnswer]] = {name: [] for name in baselines}
+    """Measure baselines or peers, query by query: what the baselines share is computed once per query."""
+    queries = [query for query in dataset.queries if query.answerable] if rankers else []
+    answered: dict[str, list[JudgedAnswer]] = {name: [] for name in rankers}
     for done, query in enumerate(queries, 1):
-        for name, rank in baselines.items():
+        for name, rank in rankers.items():
             answered[name].append(JudgedAnswer(query, EngineAnswer(tuple(rank(query.text, DEPTH)))))
-        on_progress(Progress("baselines", done, len(queries)))
+        on_progress(Progress(f"{role}s", done, len(queries)))
     return [
         SystemReport(
-            name, metrics.ranking_measures(answers, seed), metrics.ndcg_by_query(answers), SystemRole.BASELINE
+            name,
+            metrics.ranking_measures(answers, seed),
+            metrics.ndcg_by_query(answers),
+            role,
+            (notes or {}).get(name, ""),
         )
         for name, answers in answered.items()
     ]

@@ -213,6 +213,15 @@ def confidences(answered: Sequence[JudgedAnswer]) -> Numbers:
     return np.array([judged.answer.confidence or 0.0 for judged in answered])
 
 
+def verdict_score(answer: EngineAnswer) -> float:
+    """Return the number that the good-match verdict compares with its threshold; 0 without results."""
+    return answer.confidence or 0.0
+
+
+def verdict_scores(answered: Sequence[JudgedAnswer]) -> Numbers:
+    return np.array([verdict_score(judged.answer) for judged in answered])
+
+
 def confidence_measures(answered: Sequence[JudgedAnswer], seed: int) -> dict[str, Measure]:
     """Return how well confidence separates right from wrong answers, and answerable queries; empty without it."""
     if not has_confidence(answered):
@@ -223,13 +232,20 @@ def confidence_measures(answered: Sequence[JudgedAnswer], seed: int) -> dict[str
         "calibration_error": of_statistic(
             calibration, lambda rows: calibration_error(rows[:, 0], rows[:, 1]), seed
         ),
-        **_refusals("false_refusals", fits, seed),
     }
-    if nothing_fits:
-        labelled = np.column_stack([confidences(answered), [judged.query.answerable for judged in answered]])
-        measures["nothing_fits_auroc"] = of_statistic(labelled, _labelled_auroc, seed)
-        measures |= _good_matches("false_answers", nothing_fits, seed)
-    return measures
+    return measures | verdict_measures(fits, nothing_fits, seed)
+
+
+def verdict_measures(
+    fits: Sequence[JudgedAnswer], nothing_fits: Sequence[JudgedAnswer], seed: int
+) -> dict[str, Measure]:
+    """Return how often the verdict is wrong about either, and how well its score separates them."""
+    measures = _refusals("false_refusals", fits, seed)
+    if not nothing_fits:
+        return measures
+    labelled = np.column_stack([verdict_scores([*fits, *nothing_fits]), [1] * len(fits) + [0] * len(nothing_fits)])
+    measures["nothing_fits_auroc"] = of_statistic(labelled, _labelled_auroc, seed)
+    return measures | _good_matches("false_answers", nothing_fits, seed)
 
 
 def slice_measures(answered: Sequence[JudgedAnswer], seed: int) -> dict[str, Measure]:
@@ -250,7 +266,7 @@ def without_gold_measures(
     """Compare the same queries in the same order, with and without their relevant items in the catalog."""
     if not has_confidence(with_gold):
         return {}
-    pairs = np.column_stack([confidences(with_gold), confidences(without)])
+    pairs = np.column_stack([verdict_scores(with_gold), verdict_scores(without)])
     measured = of_statistic(pairs, lambda rows: auroc(rows[:, 0], rows[:, 1]), seed)
     return {"without_gold_auroc": measured, **_refusals("refused_without_gold", without, seed)}
 

@@ -16,6 +16,8 @@ from toolscript.eval.dataset import (
     Slice,
     SystemReport,
     SystemRole,
+    TradeOff,
+    Verdict,
 )
 from toolscript.eval.metrics import paired_difference
 from toolscript.tools.model.query import Strategy
@@ -35,6 +37,8 @@ CONFIDENCE = {
     "refused_without_gold": "queries called no good match once the right items were gone",
     "without_gold_auroc": "how often confidence tells whether the right items are there",
 }
+# The part of these figures that is told by kind of unanswerable queries.
+VERDICT = ("false_answers", "false_refusals", "nothing_fits_auroc")
 ROUTING = {
     "routed": "queries that were routed by skills; the others searched all items",
     "skills_used": "skills a routed query went by, on average",
@@ -131,7 +135,19 @@ def _report(data: Mapping[str, Any]) -> EvalReport:
         held_out=str(data.get("held_out", "")),
         strategy=Strategy(data.get("strategy", Strategy.DIRECT)),
         slices=_each(data.get("slices", ()), _slice),
+        verdicts=_each(data.get("verdicts", ()), _verdict),
+        sampled_from=None if (total := data.get("sampled_from")) is None else int(total),
     )
+
+
+def _verdict(data: Mapping[str, Any]) -> Verdict:
+    measures = {str(name): _measure(measure) for name, measure in data["measures"].items()}
+    curve = _each(data["curve"], _trade_off)
+    return Verdict(str(data["kind"]), int(data["queries"]), measures, curve)
+
+
+def _trade_off(data: Mapping[str, Any]) -> TradeOff:
+    return TradeOff(float(data["threshold"]), float(data["false_refusals"]), float(data["false_answers"]))
 
 
 def _slice(data: Mapping[str, Any]) -> Slice:
@@ -142,7 +158,8 @@ def _slice(data: Mapping[str, Any]) -> Slice:
 def _system(data: Mapping[str, Any]) -> SystemReport:
     measures = {str(name): _measure(measure) for name, measure in data["measures"].items()}
     by_query = {str(query): float(value) for query, value in data["by_query"].items()}
-    return SystemReport(str(data["system"]), measures, by_query, SystemRole(data["role"]))
+    role, note = SystemRole(data["role"]), str(data.get("note", ""))
+    return SystemReport(str(data["system"]), measures, by_query, role, note)
 
 
 def _measure(data: Mapping[str, Any]) -> Measure:
@@ -172,6 +189,7 @@ def report_text(report: EvalReport) -> str:
         _slices(report.slices),
         _explained(engine, ROUTING),
         _explained(engine, CONFIDENCE),
+        _verdicts(report.verdicts),
         _curve(report.curve),
         _costs(engine),
     ]
@@ -189,10 +207,11 @@ def comparison_text(before: EvalReport, after: EvalReport, changes: Sequence[Cha
 
 def _head(report: EvalReport) -> str:
     mixed = f" with {report.distractors}" if report.distractors else ""
+    sampled = f" of {report.sampled_from:,}, evenly sampled" if report.sampled_from else ""
     nothing = f", {report.unanswerable:,} of them with no answer" if report.unanswerable else ""
     strategy = "" if report.strategy is Strategy.DIRECT else f", {report.strategy} search"
     return (
-        f"{report.dataset}{mixed}: {report.items:,} items, {report.queries:,} queries{nothing}\n"
+        f"{report.dataset}{mixed}: {report.items:,} items, {report.queries:,} queries{sampled}{nothing}\n"
         f"{report.engine}{strategy}, model {report.model}; ± is half the 95 % interval over the queries"
     )
 
@@ -215,6 +234,18 @@ def _cell(measure: Measure) -> str:
 def _slices(slices: Sequence[Slice]) -> str:
     """Return a table per label: the queries of each value, how many of them nothing fits, and the measures."""
     return "\n\n".join(_slice_table(name, slices) for name in dict.fromkeys(part.name for part in slices))
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    """Return the verdict by kind of unanswerable queries; nothing if there is one kind, as in the lines above."""
+    if len(verdicts) < 2:
+        return ""
+    lines = [f"{'nothing fits':{NAMES}}{'queries':>9}" + "".join(f"{name:>{COLUMN + 7}}" for name in VERDICT)]
+    for verdict in verdicts:
+        cells = [_cell(verdict.measures[name]) if name in verdict.measures else "-" for name in VERDICT]
+        counts = f"{verdict.kind[: NAMES - 1]:{NAMES}}{verdict.queries:>9,}"
+        lines.append(counts + "".join(f"{cell:>{COLUMN + 7}}" for cell in cells))
+    return "\n".join(lines)
 
 
 def _slice_table(name: str, slices: Sequence[Slice]) -> str:
@@ -306,9 +337,14 @@ def weights_of(request: EvalRequest, default: RankingWeights) -> RankingWeights:
     return default if request.weights is None else weights_from_json(request.weights)
 
 
-def result_of(dataset: EvalReport, request: EvalRequest, before: EvalReport | None) -> EvalResult:
+def noted(report: EvalReport, request: EvalRequest) -> EvalReport:
+    """Return the report with a note if the weights of the request were fitted without its dataset."""
     left_out = (request.weights or {}).get("held_out")
-    report = replace(dataset, held_out="weights fitted without it") if left_out == dataset.dataset else dataset
+    return replace(report, held_out="weights fitted without it") if left_out == report.dataset else report
+
+
+def result_of(dataset: EvalReport, request: EvalRequest, before: EvalReport | None) -> EvalResult:
+    report = noted(dataset, request)
     data: Mapping[str, object] = report_to_json(report)
     text = report_text(report)
     if before is None:

@@ -85,6 +85,16 @@ def _rounded(measure: Measure) -> Measure:
     return Measure(round(measure.value, 6), round(measure.low, 6), round(measure.high, 6), measure.queries)
 
 
+async def test_a_report_tells_how_many_queries_there_were_to_sample_from() -> None:
+    report = await judge(NamingEngine(), evenly_spread(JUDGED, 5), model="none", without_gold=False)
+    assert (report.queries, report.sampled_from) == (5, 15)
+    assert "5 queries of 15, evenly sampled" in report_text(report)
+    assert report_from_json(json.loads(json.dumps(report_to_json(report)))).sampled_from == 15
+    whole = await judge(NamingEngine(), evenly_spread(JUDGED, 15), model="none", without_gold=False)
+    assert whole.sampled_from is None
+    assert "sampled" not in report_text(whole)
+
+
 async def test_a_field_that_no_query_has_is_refused_before_anything_is_measured() -> None:
     engine = NamingEngine()
     with pytest.raises(InvalidRequest, match="no query has a field 'colour'"):
