@@ -45,6 +45,12 @@ QueryCount = Annotated[int | None, typer.Option(min=1, help="Number of queries, 
 Model = Annotated[
     str | None, typer.Option(help="Embedding model: a name or a folder. Default: the engine's setting.")
 ]
+VerdictPlot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot", help="Draw false answers over false refusals as the threshold of the verdict moves, as SVG."
+    ),
+]
 ReportFile = Annotated[Path | None, typer.Option(help="Also write the report to this file, as JSON.")]
 WeightsInput = Annotated[
     Path | None, typer.Option("--weights", help="File of ranking weights, as written by `eval fit`.")
@@ -71,6 +77,7 @@ def evaluate_commands() -> typer.Typer:
         model: Model = None,
         weights: WeightsInput = None,
         out: ReportFile = None,
+        plot: VerdictPlot = None,
         seed: SamplingSeed = 0,
         as_json: AsJson = False,
     ) -> None:
@@ -90,14 +97,32 @@ def evaluate_commands() -> typer.Typer:
             before=None if compare is None else read_report(compare),
             weights=None if weights is None else read_report(weights),
             strategy=strategy,
-            by=tuple(dict.fromkeys(name.strip() for name in by.split(",") if name.strip())),
+            by=field_names(by),
         )
-        result = _evaluate(request, engine)
-        show(result.data, result.text, as_json=as_json)
-        if out is not None:
-            write_report(out, result.data)
+        show_result(_evaluate(request, engine), out=out, plot=plot, as_json=as_json)
 
     return app
+
+
+def field_names(by: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
+
+
+def show_result(result: EvalResult, *, out: Path | None, plot: Path | None, as_json: bool) -> None:
+    """Print the report, then write what was requested: a file that cannot be written loses no measurement."""
+    show(result.data, result.text, as_json=as_json)
+    if out is not None:
+        write_report(out, result.data)
+    if plot is not None:
+        _write_plot(plot, result)
+
+
+def _write_plot(path: Path, result: EvalResult) -> None:
+    from toolscript.eval.gateway import write_file
+    from toolscript.eval.report import report_from_json
+    from toolscript.eval.verdict_plot import verdict_plot
+
+    write_file(path, verdict_plot([report_from_json(result.data)]))
 
 
 def _evaluate(request: EvalRequest, engine: EngineName) -> EvalResult:
@@ -264,13 +289,16 @@ def _next_step(written: WrittenDraft) -> str:
 
 
 Reports = Annotated[list[Path], typer.Argument(help="Reports (--out) of any datasets and engines, in this order.")]
-PageFile = Annotated[Path, typer.Option(help="Markdown page to write; its SVG plot is written beside it.")]
+PageFile = Annotated[Path, typer.Option(help="Markdown page to write; its SVG plots are written beside it.")]
 
 
 def add_page(app: typer.Typer) -> None:
     @app.command()
     def page(reports: Reports, out: PageFile = Path("docs/quality.md"), as_json: AsJson = False) -> None:
-        """Write the reports of several datasets and both engines as one page with a plot."""
+        """Write the reports of several datasets and both engines as one page with plots.
+
+        Those of `python -m benchmarks peers`, which have other projects' searches in them, are taken, too.
+        """
         from toolscript.eval.gateway import make_page
 
         written = make_page(reports, out=out)
@@ -279,7 +307,8 @@ def add_page(app: typer.Typer) -> None:
 
 def _page_summary(written: WrittenPage) -> str:
     reports, sets = _count_text(written.reports, "report"), _count_text(written.sets, "set")
-    return f"{reports} on {sets}: {written.page} and {written.plot}"
+    files = [written.page, written.plot, *([written.verdict_plot] if written.verdict_plot else [])]
+    return f"{reports} on {sets}: {', '.join(files[:-1])} and {files[-1]}"
 
 
 def _count_text(count: int, noun: str) -> str:

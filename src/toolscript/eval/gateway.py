@@ -43,6 +43,7 @@ from toolscript.eval.page import quality_page, rows_of
 from toolscript.eval.plot import quality_plot
 from toolscript.eval.report import earlier_report, report_from_json, result_of, weights_of
 from toolscript.eval.tokens import Count, answer_tokens, count_if_possible
+from toolscript.eval.verdict_plot import has_verdicts, verdict_plot
 from toolscript.gateway.capabilities import Capabilities, default_capabilities
 from toolscript.gateway.index import Analysed, LocalIndex, analyse
 from toolscript.gateway.model import DEFAULT_LIMIT, LocalAnswer, LocalQuery, Need
@@ -67,13 +68,13 @@ def evaluate(request: EvalRequest, *, on_progress: OnProgress) -> EvalResult:
         settings = load_gateway_settings({"search_model": request.model})
         dataset = evenly_spread(read_dataset(request.dataset, distractors=request.distractors), request.count)
         async with open_disk_cached(settings, on_progress) as embedder:
-            report = await _judged(dataset, request, settings, embedder, on_progress)
+            report = await judge_gateway(dataset, request, settings, embedder, on_progress)
             return result_of(report, request, before)
 
     return asyncio.run(run())
 
 
-async def _judged(
+async def judge_gateway(
     dataset: Dataset,
     request: EvalRequest,
     settings: GatewaySettings,
@@ -331,24 +332,28 @@ def _text(fitted: RankingWeights, tried: Sequence[HeldOut]) -> str:
 
 
 def make_page(reports: Sequence[Path], *, out: Path) -> WrittenPage:
-    """Write the page and the plot, after both were rendered."""
-    plot = _plot_beside(out, reports)
+    """Write the page and its plots, after all were rendered."""
+    plot, verdicts = _plots_beside(out, reports)
     read = [_report(path) for path in reports]
-    page = quality_page(read, command=_command(reports, out), plot=plot.name)
-    picture = quality_plot(read)
-    _write_file(plot, picture)
-    _write_file(out, page)
-    return WrittenPage(str(out), str(plot), sets=len(rows_of(read)), reports=len(read))
+    drawn = [verdicts] if has_verdicts(read) else []
+    link = verdicts.name if drawn else None
+    page = quality_page(read, command=_command(reports, out), plot=plot.name, verdict_plot=link)
+    pictures = {plot: quality_plot(read), **{path: verdict_plot(read) for path in drawn}}
+    for path, text in {**pictures, out: page}.items():
+        write_file(path, text)
+    shown = str(verdicts) if drawn else None
+    return WrittenPage(str(out), str(plot), shown, sets=len(rows_of(read)), reports=len(read))
 
 
-def _plot_beside(out: Path, reports: Sequence[Path]) -> Path:
+def _plots_beside(out: Path, reports: Sequence[Path]) -> tuple[Path, Path]:
     plot = out.with_suffix(".svg") if out.name else out
     if not out.name or out.is_dir() or plot == out:
         raise InvalidRequest(f"{out} is no name for a page", hint="give a file like docs/quality.md")
-    taken = {path.resolve() for path in reports} & {out.resolve(), plot.resolve()}
+    verdicts = plot.with_stem(f"{plot.stem}-verdict")
+    taken = {path.resolve() for path in reports} & {path.resolve() for path in (out, plot, verdicts)}
     if taken:
         raise InvalidRequest(f"{out} would overwrite a report", hint="give another name to the page")
-    return plot
+    return plot, verdicts
 
 
 def _report(path: Path) -> EvalReport:
@@ -376,7 +381,7 @@ def _public_path(path: Path) -> str:
     return there.relative_to(here).as_posix() if there.is_relative_to(here) else path.name
 
 
-def _write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str) -> None:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         unfinished.write_text(text, "utf-8")

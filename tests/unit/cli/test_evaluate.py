@@ -50,12 +50,14 @@ def test_a_dataset_of_two_files_is_evaluated_and_compared(dataset: Path, model_f
     own = {"TOOLSCRIPT_DATA_DIR": str(dataset.parent / "data")}
     report = dataset.parent / "report.json"
     arguments = ("eval", "--dataset", str(dataset), "--model", model_folder)
-    output = run(own, *arguments, "--out", str(report)).stdout
+    plot = dataset.parent / "verdict.svg"
+    output = run(own, *arguments, "--out", str(report), "--plot", str(plot)).stdout
     assert "mine: 4 items, 5 queries, 1 of them with no answer" in output
     for row in ("gateway ", "BM25 ", "dense ", "RRF ", "z-score ", "false_answers", "embedding", "total"):
         assert any(line.startswith(row) for line in output.splitlines()), row
     written = json.loads(report.read_text("utf-8"))
     assert written["systems"][0]["measures"]["hit@1"]["value"] == 1.0
+    assert "mine, unanswerable (1), in use" in plot.read_text("utf-8")
     assert list((dataset.parent / "data" / "cache" / "eval").glob("*.vectors"))
     again = run_here(
         own, *arguments, "--compare", str(report), "--json", "--no-without-gold", "--count", "4"

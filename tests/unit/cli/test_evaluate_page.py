@@ -1,6 +1,7 @@
 """eval page on the command line: reports in, a page and its plot out."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.unit.cli.commands import CommandLine
 from tests.unit.eval.quality_reports import HOSTILE, report
+from tests.unit.eval.test_verdicts import verdict
 from toolscript.eval.dataset import EvalReport
 from toolscript.eval.report import report_to_json
 
@@ -44,9 +46,22 @@ def test_reports_of_sets_and_engines_become_a_page_and_a_plot(toolscript: Comman
     assert sorted(file.name for file in (folder / "docs").iterdir()) == ["quality.md", "quality.svg"]
 
 
+def test_a_report_with_unanswerable_queries_makes_a_second_plot(toolscript: CommandLine, folder: Path) -> None:
+    name = written(Path("desk.json"), replace(report("desk"), verdicts=(verdict("near_miss"),)))
+    ended = toolscript("eval", "page", name)
+    files = [Path("docs") / file for file in ("quality.md", "quality.svg", "quality-verdict.svg")]
+    assert ended.out == f"1 report on 1 set: {files[0]}, {files[1]} and {files[2]}\n"
+    assert "](quality-verdict.svg)" in files[0].read_text("utf-8")
+    assert "desk, near_miss (40)" in "".join(ET.parse(files[2]).getroot().itertext())
+    taken = toolscript("eval", "page", written(Path("q-verdict.svg"), report()), "--out", "q.md")
+    assert taken.code == 2
+    assert "would overwrite a report" in taken.err
+
+
 def test_as_json_the_result_is_one_line(toolscript: CommandLine, folder: Path) -> None:
     ended = toolscript("eval", "page", written(Path("a.json"), report()), "--out", "mine.md", "--json")
-    assert json.loads(ended.out) == {"page": "mine.md", "plot": "mine.svg", "sets": 1, "reports": 1}
+    counts = {"sets": 1, "reports": 1}
+    assert json.loads(ended.out) == {"page": "mine.md", "plot": "mine.svg", "verdict_plot": None, **counts}
     assert (folder / "mine.svg").is_file()
 
 

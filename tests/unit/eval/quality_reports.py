@@ -38,9 +38,13 @@ def report(
     plain: Mapping[str, float] = PLAIN,
     parts: Mapping[str, float] | None = None,
     others: Mapping[str, float] | None = None,
+    peers: Mapping[str, float] | None = None,
 ) -> EvalReport:
     """Return a report; `others` are further measures of the engine, `parts` is nDCG@10 without a part."""
     baselines = [system(name, value, SystemRole.BASELINE) for name, value in plain.items()]
+    others_code = [
+        replace(system(name, value, SystemRole.PEER), note=f"{name} 1.0") for name, value in (peers or {}).items()
+    ]
     off = [system(f"without {name}", value, SystemRole.ABLATED) for name, value in (parts or {}).items()]
     return EvalReport(
         dataset=dataset,
@@ -50,7 +54,7 @@ def report(
         items=1234,
         queries=4,
         unanswerable=0,
-        systems=(system(engine, ndcg, others=SURE | SPENT | dict(others or {})), *baselines, *off),
+        systems=(system(engine, ndcg, others=SURE | SPENT | dict(others or {})), *baselines, *others_code, *off),
         curve=CURVE,
     )
 

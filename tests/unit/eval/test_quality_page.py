@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.unit.eval.quality_reports import HOSTILE, report, with_ndcg
+from tests.unit.eval.quality_reports import HOSTILE, measure, report, with_ndcg
 from toolscript.core.errors import InvalidRequest
-from toolscript.eval.dataset import CurvePoint, EvalReport, Measure
+from toolscript.eval.dataset import CurvePoint, EvalReport, Measure, Verdict
 from toolscript.eval.page import code, plain, quality_page, rows_of
 
 # A backslash escapes the next character, a bar or another backslash.
@@ -95,6 +95,48 @@ def test_baselines_are_those_of_the_first_report_and_of_the_other_where_it_has_n
     other = report("azure", "service", plain={"BM25": 0.1, "dense": 0.2})
     (row,) = table_of(page(report("azure", plain={"BM25": 0.6}), other), "Held out").values()
     assert [row[name] for name in ("BM25", "dense", "RRF")] == ["0.600 ±.020", "0.200 ±.020", "–"]
+
+
+def test_peers_are_columns_and_have_a_table_with_the_difference_to_the_engine() -> None:
+    text = page(report("azure", ndcg=0.9, peers={"other": 0.7}), report("azure", "service", 0.89), report("etom"))
+    rows = table_of(text, "Held out")
+    assert [row["other"] for row in rows.values()] == ["0.700 ±.020", "–"]
+    compared = table_of(text, "nDCG@10 of the first less it")
+    assert list(compared) == [("azure", "gateway"), ("azure", "service"), ("azure", "other")]
+    assert compared["azure", "other"]["nDCG@10 of the first less it"] == "+0.200 (+0.200 to +0.200)"
+    assert compared["azure", "other"]["Recall@5"] == "0.800 ±.020"
+    assert "- other: other 1.0" in text
+    assert rows["azure", "not said"]["Best baseline"] == "z-score 0.660 ±.020", "a peer is no baseline"
+
+
+def test_without_peers_there_is_no_table_of_them() -> None:
+    assert "Beside other projects" not in page(*BOTH)
+
+
+def test_a_sample_of_queries_is_marked_as_one() -> None:
+    text = page(replace(report("azure"), sampled_from=2_089), report("etom"))
+    rows = table_of(text, "Set", "Model", "Items")
+    assert [row["Queries"] for row in rows.values()] == ["4 of 2,089", "4"]
+
+
+def test_an_engine_that_no_report_is_about_has_no_column() -> None:
+    (head,) = [table[0] for table in tables(page(report())) if "Held out" in table[0]]
+    assert "service" not in head
+    assert "gateway - service" not in head
+
+
+def test_the_verdict_on_each_kind_of_unanswerable_queries_is_a_row() -> None:
+    values = {"false_answers": measure(0.3), "false_refusals": measure(0.1), "nothing_fits_auroc": measure(0.8)}
+    kinds = (Verdict("unanswerable", 80, values), Verdict("near_miss", 50, {"false_answers": measure(0.6)}))
+    reports = [replace(report("desk"), verdicts=kinds), report("azure")]
+    text = quality_page(reports, command="x", plot="q.svg", verdict_plot="q-verdict.svg")
+    assert re.search(r"^!\[[^\]]+\]\(q-verdict\.svg\)$", text, re.MULTILINE)
+    (rows,) = [table for table in tables(text) if table[0][:3] == ["Set", "System", "Nothing fits"]]
+    assert rows[1:] == [
+        ["desk", "gateway", "unanswerable", "80", "0.300 ±.020", "0.100 ±.020", "0.800 ±.020"],
+        ["desk", "gateway", "near_miss", "50", "0.600 ±.020", "–", "–"],
+    ]
+    assert "The verdict" not in page(*BOTH)
 
 
 def test_a_difference_without_shared_queries_has_no_interval() -> None:

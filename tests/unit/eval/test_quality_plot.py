@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.eval.quality_reports import HOSTILE, measure, report, with_ndcg
 from toolscript.eval.dataset import EvalReport, Measure
-from toolscript.eval.page import one_line
-from toolscript.eval.plot import FIGURES, MARGIN, PAINT, SHAPES, WIDTH, quality_plot
+from toolscript.eval.page import BASELINES, ENGINES, one_line
+from toolscript.eval.plot import FIGURES, MARGIN, PAINT, SHAPES, SMALL_LETTER, WIDTH, quality_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 ELSEWHERE = re.compile(r"href|url\(|@import|<script|<image|<foreignObject|data:", re.IGNORECASE)
@@ -198,9 +198,37 @@ def test_the_svg_is_self_contained() -> None:
 
 
 def test_no_two_systems_look_the_same() -> None:
-    assert len(set(SHAPES.values())) == len(SHAPES) == 6
-    shapes = {element.get("d") for element in drawn(*REPORTS).iter(f"{SVG}path")}
+    assert set(SHAPES) == {*ENGINES, *BASELINES}
+    assert len(set(SHAPES.values())) == len(SHAPES)
+    every = report("azure", plain=dict.fromkeys(BASELINES, 0.5))
+    shapes = {element.get("d") for element in drawn(every, *REPORTS[1:]).iter(f"{SVG}path")}
     assert shapes == set(SHAPES.values())
+
+
+def test_peers_have_a_lane_and_marks_of_their_own() -> None:
+    picture = drawn(report("azure", ndcg=0.9, peers={"other": 0.55, "third": 0.62}), *REPORTS[1:])
+    places = marks(picture)
+    assert places["azure, other"][1] == places["azure, third"][1] > places["azure, BM25"][1]
+    assert places["azure, third"][0] == pytest.approx(on_scale(picture, 0.62), abs=0.1)
+    by_peer = [element.get("d") for element in picture.iter(f"{SVG}path") if element.get("class") == "peer"]
+    assert len(set(by_peer)) == 2
+    assert "third 0.620" in texts(picture, "figure"), "the best of them is named at the right"
+
+
+def test_a_legend_that_is_too_long_goes_on_in_a_second_line_above_the_rows() -> None:
+    names = {f"another-project-{number}": 0.5 for number in range(6)}
+    picture = drawn(report("azure", plain=dict.fromkeys(BASELINES, 0.5), peers=names))
+    places = {element.text: element for element in picture.iter(f"{SVG}text")}
+    ends = [float(places[name].get("x", "")) + len(name) * SMALL_LETTER for name in names]
+    assert max(ends) <= WIDTH
+    lines = {float(places[name].get("y", "")) for name in names}
+    first_tick = min(float(element.get("y", "")) for element in picture.iter(f"{SVG}text") if _is_tick(element))
+    assert len(lines) > 1
+    assert max(lines) < first_tick - 10
+
+
+def _is_tick(element: ET.Element) -> bool:
+    return "tick" in (element.get("class") or "")
 
 
 def brightness(colour: str) -> float:
@@ -217,7 +245,7 @@ def contrast(first: str, second: str) -> float:
 @pytest.mark.parametrize("dark", [False, True])
 def test_words_and_marks_are_legible_on_a_light_and_on_a_dark_page(dark: bool) -> None:
     colours = {who: paint[dark] for who, _, *paint in PAINT}
-    read = ("text", ".quiet", ".gateway", ".service", "path.baseline")
+    read = ("text", ".quiet", ".gateway", ".service", "path.baseline", "path.peer")
     worst = {who: min(contrast(colours[who], colours[under]) for under in (".back", ".band")) for who in read}
     assert {who: ratio for who, ratio in worst.items() if ratio < 4.5} == {}
     style = drawn(*REPORTS).findtext(f"{SVG}style") or ""
