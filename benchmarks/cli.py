@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from benchmarks.measurements import Comparison, Latency, LoadComparison, LoadCurve, LoadStats, Sustained
+from toolscript.cli.evaluate import ReportFile, SamplingSeed, WeightsInput, read_report, show_result
 from toolscript.cli.options import AsJson, Model
 from toolscript.cli.output import progress, show
 from toolscript.core.errors import InvalidRequest, SetupError
+from toolscript.eval.dataset import EvalRequest
 from toolscript.tools.model.query import Strategy
 
 _LOAD_HEAD = (
@@ -437,9 +439,52 @@ def add_bench_embedders(app: typer.Typer) -> None:
         show(tables, titled_tables(tables), as_json=as_json)
 
 
+PeerDataset = Annotated[Path, typer.Option("--dataset", help="Folder with tools.jsonl and queries.jsonl.")]
+PeerNames = Annotated[
+    list[str] | None,
+    typer.Option("--peer", help="fastmcp, ratel-ai or ratel-ai-hybrid; repeatable. Default: all."),
+]
+PeerQueries = Annotated[
+    int | None, typer.Option("--count", min=1, help="Number of queries, evenly sampled. Default: all.")
+]
+
+
+def add_bench_peers(app: typer.Typer) -> None:
+    @app.command()
+    def peers(
+        dataset: PeerDataset,
+        peer: PeerNames = None,
+        count: PeerQueries = None,
+        model: Model = None,
+        weights: WeightsInput = None,
+        out: ReportFile = None,
+        seed: SamplingSeed = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        """Search quality of other projects' own code on a dataset, beside the gateway and plain baselines.
+
+        Each runs in an environment of its own, installed from PyPI the first time. `toolscript eval page` takes
+        the report (--out).
+        """
+        from benchmarks.peers import bench_peers, named_peers
+
+        request = EvalRequest(
+            dataset,
+            model=model,
+            count=count,
+            without_gold=False,
+            seed=seed,
+            weights=None if weights is None else read_report(weights),
+        )
+        chosen = named_peers(peer or [])
+        with progress() as on_progress:
+            result = bench_peers(request, chosen, on_progress=on_progress)
+        show_result(result, out=out, plot=None, as_json=as_json)
+
+
 def bench_commands() -> typer.Typer:
     app = typer.Typer(
-        help="Measure speed against the bare engines, in the same run.",
+        help="Measure speed against the bare engines, and search quality beside other projects.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
@@ -449,6 +494,7 @@ def bench_commands() -> typer.Typer:
     add_bench_documents(app)
     add_bench_knowledge(app)
     add_bench_embedders(app)
+    add_bench_peers(app)
 
     @app.command()
     def index(
