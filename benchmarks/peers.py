@@ -90,9 +90,19 @@ def bench_peers(request: EvalRequest, peers: Sequence[Peer], *, on_progress: OnP
         measured = ranker_reports(
             rankers, dataset, seed=request.seed, role=SystemRole.PEER, notes=notes, on_progress=on_progress
         )
-        return peers_result(replace(noted(report, request), systems=(*report.systems, *measured)))
+        whole = replace(noted(report, request), systems=(*report.systems, *measured))
+        return peers_result(without_times(whole))
 
     return asyncio.run(run())
+
+
+def without_times(report: EvalReport) -> EvalReport:
+    """Return the report without milliseconds: a peer is asked through another interface, and is not timed."""
+    engine = report.systems[0]
+    kept = {
+        name: measure for name, measure in engine.measures.items() if not name.startswith(("p50_ms", "p95_ms"))
+    }
+    return replace(report, systems=(replace(engine, measures=kept), *report.systems[1:]))
 
 
 def peers_result(report: EvalReport) -> EvalResult:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers import PEERS, SCRIPTS, Peer, named_peers, peers_result, ranker_of
+from benchmarks.peers import PEERS, SCRIPTS, Peer, named_peers, peers_result, ranker_of, without_times
 from tests.unit.eval.engines import ITEMS, JUDGED, QUERIES, tool
-from tests.unit.eval.quality_reports import report
+from tests.unit.eval.quality_reports import SPENT, report
 from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.eval.dataset import Dataset, DatasetQuery, SystemRole
 from toolscript.eval.judging import ranker_reports
@@ -103,6 +103,12 @@ def test_the_text_has_the_difference_to_each_peer_and_the_report_can_be_read_aga
         SystemRole.PEER,
         "other 1.0",
     )
+
+
+def test_milliseconds_are_left_out_because_peers_are_not_timed() -> None:
+    original = report("azure", peers={"other": 0.7})
+    kept = without_times(original).systems[0].measures
+    assert set(original.systems[0].measures) - set(kept) == set(SPENT)
 
 
 def test_an_unknown_peer_is_refused_with_the_names_of_the_known_ones() -> None:
