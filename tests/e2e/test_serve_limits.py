@@ -1,6 +1,7 @@
 """A real `serve` with slow or silent clients: they block neither connections nor the shutdown."""
 
 import asyncio
+import json
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -67,6 +68,28 @@ def test_a_client_with_half_a_body_does_not_block_the_shutdown(indexed: dict[str
         server.process.terminate()
         assert server.ended() == 0
         received(sender)
+
+
+@pytest.mark.requirement("API-003")
+def test_every_refusal_of_a_long_url_is_an_error_of_the_api(indexed: dict[str, str]) -> None:
+    with served(indexed) as server:
+        with server.send(_listing("%F0%9F%98%80" * 4_000 + "&cursor=" + "a" * 4_000)) as sender:
+            longest = received(sender)
+        with server.send(_listing("a" * 65_535)) as sender:
+            too_long = received(sender)
+        assert server.get("/livez").status_code == 200
+    # The application reads it, and has no issuer of tokens.
+    assert longest.startswith(b"HTTP/1.1 503 ")
+    assert b"TOOLSCRIPT_JWT_KEYS" in longest
+    assert too_long.startswith(b"HTTP/1.1 400 ")
+    error = json.loads(too_long.partition(b"\r\n\r\n")[2])["error"]
+    assert (error["code"], error["message"]) == ("VALIDATION_ERROR", "this is no HTTP request that can be read")
+    assert "a URL of at most 65,535 bytes" in error["details"]["hint"]
+
+
+def _listing(filters: str) -> bytes:
+    path = f"/api/v1/documents?filters={filters}"
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode()
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP])

@@ -8,6 +8,7 @@ from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, ST
 from toolscript.core.mcp_client.model import ServerStatus, Transport
 from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.core.version import __version__
+from toolscript.core.web.cursors import CURSOR_PATTERN
 from toolscript.core.web.request_context import API_PREFIX
 from toolscript.gateway.json import ANSWER, HIT, ITEM
 
@@ -178,7 +179,11 @@ def _content(schema: Json) -> Json:
     return {"application/json": {"schema": schema}}
 
 
-_CURSOR = _parameter("cursor", STRING, "`next_cursor` of the previous page; empty for the first page.")
+_CURSOR = _parameter(
+    "cursor",
+    {**STRING, "pattern": CURSOR_PATTERN},
+    "`next_cursor` of the previous page; empty for the first page.",
+)
 _LIMIT = _parameter(
     "limit",
     {**INTEGER, "minimum": 1, "maximum": MAX_PAGE, "default": DEFAULT_PAGE},

@@ -31,6 +31,8 @@ from toolscript.core.web.request_context import HEADER, request_id_of
 OTHER_FILES = 128
 # A body may take longer if at least this much of it arrives in each `receive_seconds`.
 PROGRESS_BYTES = 64 * 1024
+# Of the parser; it refuses longer ones.
+MAX_URL_BYTES = 65_535
 
 # Under `nohup` SIGHUP is ignored, and stays ignored.
 ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM", "SIGINT") if hasattr(signal, name))
@@ -122,6 +124,13 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.pipeline and not self.transport.is_closing():
             # Idle until the next request: first to be dropped when connections run out.
             self._guarded.waiting.setdefault(self)
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002, of uvicorn
+        """Refuse what the parser cannot read: the body is an error as of any route."""
+        self._sender_is_done()
+        hint = f"send valid HTTP/1.1, with a URL of at most {MAX_URL_BYTES:,} bytes"
+        self.transport.write(_raw_response("400 Bad Request", "this is no HTTP request that can be read", hint))
+        self.transport.close()
 
     def drop(self) -> None:
         self._sender_is_done()
@@ -233,11 +242,13 @@ def _open_files_limit() -> int:
 
 
 def _timeout_response(seconds: float) -> bytes:
-    hint = {"hint": "send the request again, without pauses"}
-    body = json.dumps(
-        envelope("VALIDATION_ERROR", f"the request did not arrive within {seconds:g} seconds", hint)
-    ).encode()
-    head = f"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    message = f"the request did not arrive within {seconds:g} seconds"
+    return _raw_response("408 Request Timeout", message, "send the request again, without pauses")
+
+
+def _raw_response(status: str, message: str, hint: str) -> bytes:
+    body = json.dumps(envelope("VALIDATION_ERROR", message, {"hint": hint})).encode()
+    head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
     return f"{head}connection: close\r\n\r\n".encode() + body
 
 

@@ -1352,7 +1352,10 @@ export interface ListDocumentsQuery {
   cursor?: string;
   /** Maximum number of entries of the page. Default: 50. */
   limit?: number;
-  /** `filters` of a search as JSON; only documents that pass are listed. */
+  /**
+   * `filters` of a search as JSON; only documents that pass are listed. If they are longer than 4,000 characters,
+   * a search without a query returns the same documents.
+   */
   filters?: string;
 }
 

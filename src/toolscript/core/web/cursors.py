@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -10,6 +11,8 @@ from toolscript.core.items import MAX_ID
 
 Key = str | int
 AnyKey = TypeVar("AnyKey", str, int)
+
+CURSOR_PATTERN = "^[A-Za-z0-9_-]*$"
 
 
 def encode_cursor(key: Key) -> str:
@@ -22,6 +25,9 @@ def decode_cursor(cursor: str, first: AnyKey) -> AnyKey:
     """Return the position in a cursor, which has the type of `first`; an empty cursor is `first`."""
     if not cursor:
         return first
+    # The decoder skips other characters.
+    if cursor.endswith("\n") or not re.match(CURSOR_PATTERN, cursor):
+        raise _not_a_cursor()
     try:
         key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, RecursionError):

@@ -10,7 +10,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from toolscript.core.items import MAX_ID
-from toolscript.core.web.cursors import Key, encode_cursor
+from toolscript.core.web.cursors import CURSOR_PATTERN, Key, encode_cursor
 
 MAX_LIMIT = 200
 USUAL = 50
@@ -19,7 +19,13 @@ MAX_CURSOR = 4_000
 
 NumberInPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Its id.")]
 Cursor = Annotated[
-    str, Query(max_length=MAX_CURSOR, description="`next_cursor` of the previous page; empty for the first page.")
+    str,
+    Query(
+        max_length=MAX_CURSOR,
+        description="`next_cursor` of the previous page; empty for the first page.",
+        # Checked where it is decoded, with a hint.
+        json_schema_extra={"pattern": CURSOR_PATTERN},
+    ),
 ]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of entries of the page.")]
 

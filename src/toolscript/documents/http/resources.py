@@ -38,8 +38,8 @@ SEARCH_PATH = f"{DOCUMENTS_PATH}/search"
 DELETE_PATH = f"{DOCUMENTS_PATH}/delete"
 MAX_REMOVAL_BYTES = 4 * 1024 * 1024
 MAX_REMOVED_AT_ONCE = 250
-# Of a JSON text in a URL.
-MAX_FILTER_CHARS = 8_000
+# Of a JSON text in a URL, which has at most 65,535 bytes: percent-encoded, a character takes up to 12 of them.
+MAX_FILTER_CHARS = 4_000
 _KEY = re.compile(r"[0-9a-f]{24}")
 
 ANSWERS_OF_ONE: dict[int | str, dict[str, Any]] = {
@@ -66,8 +66,10 @@ IdInPath = Annotated[
 FiltersInQuery = Annotated[
     str,
     Query(
-        max_length=MAX_FILTER_CHARS,
-        description="`filters` of a search as JSON; only documents that pass are listed.",
+        description="`filters` of a search as JSON; only documents that pass are listed. If they are longer than "
+        f"{MAX_FILTER_CHARS:,} characters, a search without a query returns the same documents.",
+        # Checked below, with a hint.
+        json_schema_extra={"maxLength": MAX_FILTER_CHARS},
         examples=['{"must": [{"field": "year", "op": "gte", "value": 2020}]}'],
     ),
 ]
@@ -146,6 +148,12 @@ def add_reading(router: APIRouter, documents: DocumentRoutes) -> None:
 def _filters(text: str) -> Filters:
     if not text:
         return NO_FILTERS
+    if len(text) > MAX_FILTER_CHARS:
+        raise InvalidRequest(
+            f"filters: {len(text):,} characters, at most {MAX_FILTER_CHARS:,} are allowed in a URL",
+            hint=f"send them to `POST {SEARCH_PATH}`: without a query it returns every document that passes",
+            details={"field": "filters"},
+        )
     try:
         return DocumentFilters.model_validate_json(text).as_filters()
     except ValidationError as error:

@@ -78,7 +78,10 @@ async def test_filters_select_what_is_listed(every_api: Client) -> None:
         ({"filters": '{"must": [{"field": "a", "op": "like", "value": 1}]}'}, "filters"),
         ({"filters": '{"must": [{"field": "a", "op": "in", "value": 1}]}'}, "filters"),
         ({"filters": '{"must": [{"field": "a", "op": "eq", "value": "\\ud800"}]}'}, "filters"),
+        ({"filters": " " * 3_988 + '{"must": []} '}, "filters"),
         ({"cursor": "made up"}, "cursor"),
+        ({"cursor": encode_cursor("0" * 24) + "!"}, "cursor"),
+        ({"cursor": encode_cursor("0" * 24) + "\n"}, "cursor"),
         ({"cursor": encode_cursor(7)}, "cursor"),
         ({"cursor": encode_cursor("doc-1")}, "cursor"),
         ({"cursor": encode_cursor("g" * 24)}, "cursor"),
@@ -91,6 +94,11 @@ async def test_an_invalid_filter_or_cursor_is_refused_with_its_field(
     error = (await page(every_api, 422, **parameters))["error"]
     assert (error["code"], error["details"]["field"]) == ("VALIDATION_ERROR", field)
     assert error["details"]["hint"]
+
+
+async def test_the_longest_filter_is_accepted(every_api: Client) -> None:
+    await every_api.put(document(1))
+    assert ids((await page(every_api, filters=" " * 3_988 + '{"must": []}'))["results"]) == ["doc-1"]
 
 
 async def test_a_plan_limits_pages_fields_and_filters(parts: Parts) -> None:
