@@ -32,7 +32,7 @@ _NAMED: dict[str, Any] = {"id": (int, ...), "tool": (str, ...)}
 ToolSummary = subset(
     "ToolSummary",
     ToolMatch,
-    ("kind", "description", "score", "confidence", "skill_ids"),
+    ("namespace", "kind", "description", "score", "confidence", "skill_ids"),
     optional=("input_schema",),
     **_NAMED,
 )
@@ -46,7 +46,7 @@ SearchSummary = subset(
 DescribedTool = subset(
     "DescribedTool",
     ToolMatch,
-    ("kind", "server", "name", "description", "skill_ids"),
+    ("namespace", "kind", "server", "name", "description", "skill_ids"),
     optional=("input_schema", "output_schema", "annotations"),
     **_NAMED,
 )

@@ -9,7 +9,7 @@ from toolscript.core.mcp.answers import MAX_WORDS, compact_json, failed_with, on
 from toolscript.core.mcp.arguments import one_of, renamed, require_known, share, text, text_or_texts, whole, wrong
 from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
-from toolscript.core.namespaces import searched_namespaces, valid_namespace
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, searched_namespaces, valid_namespace
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.taxonomy import SkillEntry
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
@@ -93,8 +93,14 @@ def _hit(hit: ToolHit, with_schema: bool) -> dict[str, object]:
 
 def _line(hit: JsonObject) -> str:
     sure = f"{hit['score']:.2f}" if hit["confidence"] is None else f"{hit['confidence']:.2f}"
-    line = f"{hit['tool']} {sure} (id {hit['id']}): {hit['description']}"
+    line = f"{hit['tool']} {sure} ({_place(hit)}): {hit['description']}"
     return f"{line}\n  {compact_json(hit['input_schema'])}" if "input_schema" in hit else line
+
+
+def _place(hit: JsonObject) -> str:
+    """Return what tells it from a tool of the same name; most catalogs have no namespace but the default."""
+    is_default = hit["namespace"] == DEFAULT_NAMESPACE
+    return f"id {hit['id']}" if is_default else f"id {hit['id']}, namespace {hit['namespace']}"
 
 
 def _described(stored: StoredItem) -> dict[str, object]:
@@ -107,6 +113,7 @@ def _described(stored: StoredItem) -> dict[str, object]:
     return {
         "id": stored.id,
         "tool": tool_id(item.server, item.name) if item.server else item.name,
+        "namespace": stored.namespace,
         "kind": str(item.kind),
         "server": item.server,
         "name": item.name,

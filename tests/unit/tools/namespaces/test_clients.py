@@ -183,6 +183,25 @@ async def test_a_request_narrows_to_namespaces_that_the_token_sees(shared: Servi
     assert invalid.status_code == 422
 
 
+async def test_mcp_tells_tools_of_one_name_in_two_namespaces_apart(tmp_path: Path) -> None:
+    """They are in the default namespace, and in another one."""
+    async with planted(tmp_path, ("default", "amsel"), (ALPHA, "amsel")) as service:
+        client = service.client(["default", ALPHA])
+        arguments = {"query": "send an email to a person", "limit": 20, "threshold": 0}
+        answer = await client.mcp.answer("search_tools", arguments)
+        found = [hit for hit in answer["structuredContent"]["results"] if hit["tool"] == "amselhaus__amsel_mail"]
+        assert {hit["namespace"] for hit in found} == {"default", ALPHA}
+        by_http = (await client.ask("POST", f"{API}/tools/search", SEARCH)).json()["results"]
+        namespaces = {hit["id"]: hit["namespace"] for hit in by_http}
+        assert all(namespaces[hit["id"]] == hit["namespace"] for hit in found)
+        ids = {hit["namespace"]: hit["id"] for hit in found}
+        text = answer["content"][0]["text"]
+        assert f"(id {ids['default']}): " in text
+        assert f"(id {ids[ALPHA]}, namespace {ALPHA}): " in text
+        described = await client.mcp.answer("describe_tool", {"ids": [*ids.values()]})
+        assert [tool["namespace"] for tool in described["structuredContent"]["results"]] == [*ids]
+
+
 async def test_counts_of_skills_are_those_of_the_namespaces_seen(shared: Service) -> None:
     async def count(client: Client, query: str = "") -> int:
         return int((await client.got(f"{API}/skills/communication{query}"))["tool_count"])
