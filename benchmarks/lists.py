@@ -17,6 +17,7 @@ from psycopg import AsyncCursor
 
 from benchmarks.at_scale import Row
 from toolscript.core.items import ItemKind
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.postgres.migrate import upgrade
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.core.settings.service import Settings
@@ -31,43 +32,52 @@ from toolscript.tools.postgres.skills import PostgresTaxonomy
 from toolscript.tools.postgres.suggestions import PostgresSuggestions
 
 PAGE = 51
+# What clients see: an administrator all namespaces, others that of their token.
+VIEWS: Mapping[str, Namespaces] = {"every namespace": None, "one namespace": frozenset({DEFAULT_NAMESPACE})}
 # Half of the items are removed, in one piece, as when a large source leaves: pages must not read through them.
+# Every other pair of rows is in another namespace.
 STATEMENTS = {
     "items": """
-        INSERT INTO mcp.items (source, key, kind, server, name, description, server_description, fingerprint,
-                               version, is_active)
-        SELECT CASE WHEN mod(n, 2) = 0 THEN 'even' ELSE 'odd' END, 'key-' || n,
+        INSERT INTO mcp.items (namespace, source, key, kind, server, name, description, server_description,
+                               fingerprint, version, is_active)
+        SELECT CASE WHEN mod(n, 4) < 2 THEN 'default' ELSE 'other' END,
+               CASE WHEN mod(n, 2) = 0 THEN 'even' ELSE 'odd' END, 'key-' || n,
                CASE WHEN mod(n, 2) = 0 THEN 'tool' ELSE 'prompt' END,
                'server-' || mod(n, 2), 'name-' || n, 'Does thing number ' || n, '', 'f' || n, n,
                NOT (n > %(rows)s / 4 AND n <= %(rows)s * 3 / 4)
         FROM generate_series(1, %(rows)s) AS n""",
     "sources": """
-        INSERT INTO mcp.sources (name, items)
-        SELECT 'source-' || lpad(n::text, 9, '0'), 1 FROM generate_series(1, %(rows)s) AS n""",
+        INSERT INTO mcp.sources (namespace, name, items)
+        SELECT CASE WHEN mod(n, 4) < 2 THEN 'default' ELSE 'other' END, 'source-' || lpad(n::text, 9, '0'), 1
+        FROM generate_series(1, %(rows)s) AS n""",
     "skills": """
         INSERT INTO mcp.skill_categories (id, name, is_active)
         SELECT 'skill_' || lpad(n::text, 9, '0'), 'Skill ' || n, mod(n, 2) = 0
         FROM generate_series(1, %(rows)s) AS n""",
     "assignments": """
-        INSERT INTO mcp.tool_skill_assignments (tool_id, skill_id, is_primary, confidence, source)
-        SELECT id, 'skill_000000002', true, 0.9, 'rules' FROM mcp.items WHERE is_active""",
+        INSERT INTO mcp.tool_skill_assignments (namespace, tool_id, skill_id, is_primary, confidence, source)
+        SELECT namespace, id, 'skill_000000002', true, 0.9, 'rules' FROM mcp.items WHERE is_active""",
     "changes": """
-        INSERT INTO mcp.item_changes (item_id, source, key, old_fingerprint, new_fingerprint, changed_fields, old,
-                                      new, state)
-        SELECT id, source, key, 'a', 'b', '{description}', '{}', '{}',
+        INSERT INTO mcp.item_changes (namespace, item_id, source, key, old_fingerprint, new_fingerprint,
+                                      changed_fields, old, new, state)
+        SELECT namespace, id, source, key, 'a', 'b', '{description}', '{}', '{}',
                CASE WHEN mod(id, 2) = 0 THEN 'applied' ELSE 'rejected' END FROM mcp.items""",
     "suggestions": """
-        INSERT INTO mcp.skill_suggestions (key, suggested_name, status)
-        SELECT 'suggestion-' || n, 'Suggestion ' || n, CASE WHEN mod(n, 2) = 0 THEN 'pending' ELSE 'rejected' END
+        INSERT INTO mcp.skill_suggestions (namespace, key, suggested_name, status)
+        SELECT CASE WHEN mod(n, 4) < 2 THEN 'default' ELSE 'other' END,
+               'suggestion-' || n, 'Suggestion ' || n, CASE WHEN mod(n, 2) = 0 THEN 'pending' ELSE 'rejected' END
         FROM generate_series(1, %(rows)s) AS n""",
     "tools of suggestions": """
         INSERT INTO mcp.skill_suggestion_items (suggestion_id, tool_id)
-        SELECT CASE WHEN id <= %(rows)s / 2 THEN id * 2 ELSE 2 END, id FROM mcp.items""",
+        SELECT CASE WHEN id <= %(rows)s / 2 THEN id * 2 ELSE 4 END, id FROM mcp.items""",
     "jobs": """
-        INSERT INTO mcp.sync_jobs (state, source) SELECT 'done', 'even' FROM generate_series(1, %(rows)s)""",
+        INSERT INTO mcp.sync_jobs (namespace, state, source)
+        SELECT CASE WHEN mod(n, 4) < 2 THEN 'default' ELSE 'other' END, 'done', 'even'
+        FROM generate_series(1, %(rows)s) AS n""",
     "audit": """
-        INSERT INTO mcp.audit (actor, action, subject)
-        SELECT 'ann', 'skill.add', 'skill_' || n FROM generate_series(1, %(rows)s) AS n""",
+        INSERT INTO mcp.audit (namespace, actor, action, subject)
+        SELECT CASE WHEN mod(n, 4) < 2 THEN NULL ELSE 'default' END, 'ann', 'skill.add', 'skill_' || n
+        FROM generate_series(1, %(rows)s) AS n""",
     "tenants": """
         INSERT INTO documents.tenants (name)
         SELECT 'tenant-' || lpad(n::text, 9, '0') FROM generate_series(1, %(rows)s) AS n""",
@@ -124,11 +134,15 @@ def _fill(url: str, rows: int, on_progress: OnProgress) -> None:
 
 async def _measure(url: str, rows: int) -> list[Row]:
     async with _counting_pool(url) as (pool, counter):
-        return [await _measure_list(paged, counter) for paged in _lists(pool, rows)]
+        return [
+            await _measure_list(name, paged, counter)
+            for name, view in VIEWS.items()
+            for paged in _lists(pool, rows, view)
+        ]
 
 
-async def _measure_list(paged: Paged, counter: Counter) -> Row:
-    row: Row = {"list": paged.name}
+async def _measure_list(view: str, paged: Paged, counter: Counter) -> Row:
+    row: Row = {"view": view, "list": paged.name}
     for name, position in (("first", paged.first), ("middle", paged.middle), ("last", paged.last)):
         counter.blocks = 0
         entries = await paged.page(position)
@@ -136,15 +150,15 @@ async def _measure_list(paged: Paged, counter: Counter) -> Row:
     return row
 
 
-def _lists(pool: Pool, rows: int) -> list[Paged]:
+def _lists(pool: Pool, rows: int, view: Namespaces) -> list[Paged]:
     """The positions of `last` leave less than a page."""
     few = 10
     numbers = {"first": 0, "middle": rows // 2, "last": rows - few}
     latest: dict[str, object] = {"first": None, "middle": rows // 2, "last": few}
     return [
-        *_tool_lists(PostgresCatalogContents(pool), numbers),
-        *_skill_lists(pool, numbers),
-        *_latest_lists(pool, latest),
+        *_tool_lists(PostgresCatalogContents(pool, view), numbers),
+        *_skill_lists(pool, view, numbers),
+        *_latest_lists(pool, view, latest),
     ]
 
 
@@ -167,16 +181,17 @@ def _tool_lists(contents: PostgresCatalogContents, numbers: Mapping[str, int]) -
     return [Paged(f"tools, {name}", pages(wanted), **numbers) for name, wanted in filters.items()]
 
 
-def _skill_lists(pool: Pool, numbers: Mapping[str, int]) -> list[Paged]:
-    contents, taxonomy = PostgresCatalogContents(pool), PostgresTaxonomy(pool)
-    suggestions, tenants = PostgresSuggestions(pool), PostgresTenants(pool)
+def _skill_lists(pool: Pool, view: Namespaces, numbers: Mapping[str, int]) -> list[Paged]:
+    contents, taxonomy = PostgresCatalogContents(pool, view), PostgresTaxonomy(pool, view)
+    suggestions, tenants = PostgresSuggestions(pool, view), PostgresTenants(pool)
 
     def names(prefix: str) -> dict[str, object]:
         return {name: f"{prefix}{number:09}" for name, number in numbers.items()}
 
-    busy = 2
+    sources = {name: (position, DEFAULT_NAMESPACE) for name, position in names("source-").items()}
+    busy = 4
     return [
-        Paged("sources", lambda after: contents.sources(after, PAGE), **names("source-")),
+        Paged("sources", lambda after: contents.sources(after, PAGE), **sources),
         Paged("skills", lambda after: taxonomy.page(after, PAGE), **names("skill_")),
         Paged(
             "skills, active",
@@ -196,8 +211,9 @@ def _skill_lists(pool: Pool, numbers: Mapping[str, int]) -> list[Paged]:
     ]
 
 
-def _latest_lists(pool: Pool, latest: Mapping[str, object]) -> list[Paged]:
-    changes, jobs, taxonomy = PostgresItemChanges(pool), PostgresSyncJobs(pool), PostgresTaxonomy(pool)
+def _latest_lists(pool: Pool, view: Namespaces, latest: Mapping[str, object]) -> list[Paged]:
+    changes, jobs = PostgresItemChanges(pool, view), PostgresSyncJobs(pool, view)
+    taxonomy = PostgresTaxonomy(pool, view)
     return [
         Paged("changes, all", lambda before: changes.page(before, PAGE), **latest),
         Paged("changes, rejected", lambda before: changes.page(before, PAGE, ChangeState.REJECTED), **latest),
