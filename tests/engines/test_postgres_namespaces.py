@@ -111,6 +111,20 @@ def rows_read(plan: dict[str, Any]) -> float:
     return own + sum(map(rows_read, plan.get("Plans", ())))
 
 
+async def rows_of_page(
+    parts: Parts,
+    page: Page,
+    view: Namespaces,
+    conn: "psycopg.Connection[tuple[Any, ...]]",
+    monkeypatch: pytest.MonkeyPatch,
+) -> float:
+    with sent(monkeypatch) as statements:
+        assert await page(parts, view)
+    query, values = next(pair for pair in statements if "LIMIT %(limit)s" in pair[0])
+    ((plans,),) = conn.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}".encode(), values).fetchall()
+    return rows_read(plans[0]["Plan"])
+
+
 async def test_a_page_of_a_small_namespace_reads_no_rows_of_a_large_one(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,14 +133,29 @@ async def test_a_page_of_a_small_namespace_reads_no_rows_of_a_large_one(
         too_many = {}
         for view in (frozenset({"small"}), frozenset({"small", "other", "large"}), None):
             for name, page in PAGES.items():
-                with sent(monkeypatch) as statements:
-                    assert await page(parts, view)
-                query, values = next(pair for pair in statements if "LIMIT %(limit)s" in pair[0])
-                ((plans,),) = conn.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}".encode(), values).fetchall()
-                read = rows_read(plans[0]["Plan"])
+                read = await rows_of_page(parts, page, view, conn, monkeypatch)
                 if read > MAX_READ * LIMIT * len(view or "1"):
                     too_many[name, view] = read
     assert too_many == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        # The assignment and its item.
+        ("members", 2),
+        # The suggestion, and an item that requests it: whether there is one, and how many there are.
+        ("pending suggestions", 3),
+        ("suggestions", 3),
+    ],
+)
+async def test_a_page_reads_the_rows_of_an_entry_once(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch, name: str, rows: int
+) -> None:
+    with psycopg.connect(parts.url, autocommit=True) as conn:
+        conn.execute(FILL.encode())
+        for view in (frozenset({"small"}), None):
+            assert await rows_of_page(parts, PAGES[name], view, conn, monkeypatch) <= rows * LIMIT
 
 
 async def test_a_skill_that_changes_while_a_namespace_gets_its_first_item_is_written_there_too(

@@ -56,14 +56,13 @@ SET name = %(name)s, description = %(description)s, parent_domain = %(parent_dom
 WHERE id = %(id)s
 """
 
-_MEMBERS = """
-SELECT items.id, kind, server, name, description, skill_id, confidence, assigned.source, reason, is_primary
-FROM mcp.tool_skill_assignments assigned JOIN mcp.items ON items.id = assigned.tool_id
-WHERE skill_id = %(skill)s
-"""
+_MEMBER = "items.*, skill_id, confidence, assigned.source, reason, is_primary"
+# OFFSET 0 keeps it from becoming a join: PostgreSQL looks the items up one by one.
 _LATER_MEMBERS = """
-mcp.tool_skill_assignments WHERE skill_id = %(skill)s AND tool_id > %(after)s
-  AND (SELECT is_active FROM mcp.items WHERE id = tool_id)
+mcp.tool_skill_assignments assigned CROSS JOIN LATERAL (
+    SELECT id, kind, server, name, description FROM mcp.items WHERE id = assigned.tool_id AND is_active OFFSET 0
+) AS items
+WHERE skill_id = %(skill)s AND tool_id > %(after)s
 """
 
 
@@ -115,11 +114,11 @@ class PostgresTaxonomy:
             return await find_skill(conn, skill.id, self._namespaces)
 
     async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
-        ids = page_of(self._namespaces, _LATER_MEMBERS, key="tool_id")
+        query = page_of(self._namespaces, _LATER_MEMBERS, key="tool_id", columns=_MEMBER)
         values = {"skill": readable(skill_id), "after": after, "limit": limit, "seen": seen_of(self._namespaces)}
         async with connection(self._pool) as conn:
             async with conn.cursor(row_factory=dict_row) as cursor:
-                await cursor.execute(f"{_MEMBERS} AND tool_id IN ({ids}) ORDER BY tool_id", values)
+                await cursor.execute(query, values)
                 rows = await cursor.fetchall()
             if not rows:
                 await find_skill(conn, skill_id)

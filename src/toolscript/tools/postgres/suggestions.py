@@ -24,21 +24,20 @@ from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 CALLED_AT_ONCE = 1_000
 
 _COLUMNS = f"""
-SELECT id, namespace, suggested_name, suggested_description, status, created_at, reviewed_by, reviewed_at,
+id, namespace, suggested_name, suggested_description, status, created_at, reviewed_by, reviewed_at,
        skill_id,
        (SELECT count(*) FROM (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id
                               LIMIT {MAX_COUNTED}) AS asking) AS asked_by
 """  # noqa: S608 - built from constants only
 
-_LISTED = f"{_COLUMNS} FROM mcp.skill_suggestions suggestions"
 # A suggestion that no item requests any more needs no decision.
 _LATER = """
-mcp.skill_suggestions WHERE id > %(after)s
+mcp.skill_suggestions suggestions WHERE id > %(after)s
   AND (status <> 'pending' OR (SELECT true FROM mcp.skill_suggestion_items WHERE suggestion_id = id LIMIT 1))
 """
 _IN_STATE = " AND status = %(state)s"
 
-_FIND = f"{_LISTED} WHERE id = %(id)s AND {SEEN}"
+_FIND = f"SELECT {_COLUMNS} FROM mcp.skill_suggestions suggestions WHERE id = %(id)s AND {SEEN}"  # noqa: S608 - of constants
 
 _HOLD = f"SELECT FROM mcp.skill_suggestions WHERE id = %(id)s AND {SEEN} FOR UPDATE"
 
@@ -70,10 +69,10 @@ class PostgresSuggestions:
     async def page(
         self, after: int, limit: int, state: SuggestionState | None = SuggestionState.PENDING
     ) -> Sequence[Suggestion]:
-        ids = page_of(self._namespaces, _LATER + _IN_STATE * (state is not None))
+        query = page_of(self._namespaces, _LATER + _IN_STATE * (state is not None), columns=_COLUMNS)
         values = {"after": after, "limit": limit, "state": state, "seen": seen_of(self._namespaces)}
         async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(f"{_LISTED} WHERE id IN ({ids}) ORDER BY id", values)
+            await cursor.execute(query, values)
             return [_suggestion(row) for row in await cursor.fetchall()]
 
     async def find(self, suggestion_id: int) -> Suggestion:
