@@ -1,6 +1,7 @@
 """Fixtures: the real engines, and a fresh catalog and collection name for each test."""
 
 import asyncio
+import faulthandler
 import gc
 import os
 import subprocess
@@ -54,6 +55,15 @@ def needs_engines(item: pytest.Item) -> bool:
         return True
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     return any(isinstance(value, str) and value in REAL_ADAPTERS for value in parameters)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Nightly tests may take longer than `faulthandler_timeout`.
+
+    Its report of all threads is read while they run, which sometimes ends CPython 3.11 with a segmentation fault.
+    """
+    if item.get_closest_marker("nightly"):
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.hookimpl(wrapper=True)
