@@ -13,6 +13,7 @@ import numpy as np
 
 from toolscript.core.embedding.cache import CachedEmbedder, DiskCachedEmbedder, VectorStore
 from toolscript.core.embedding.items import embed_items
+from toolscript.core.embedding.scale import measure_scale
 from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
 from toolscript.core.errors import EmbedderUnavailable, InvalidRequest, NotFound, SetupError
 from toolscript.core.items import Item, RefusedItem, tool_id
@@ -174,6 +175,8 @@ class GatewayEngine:
 
     async def load(self, items: Sequence[Item]) -> None:
         analysed, vectors = await self._prepared.of(items)
+        if self._search.embedder is not None and self._search.scale is None:
+            self._search.scale = await measure_scale(self._search.embedder)
         self._search.index = LocalIndex(items, analysed, vectors).warm()
 
     async def answer(self, query: str) -> EngineAnswer:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from toolscript.core.embedding.cache import CachedEmbedder, DiskCachedEmbedder, VectorStore
 from toolscript.core.embedding.items import embed_items
+from toolscript.core.embedding.scale import scale_of
 from toolscript.core.errors import SetupError
 from toolscript.core.items import Assignment, Item, StoredItem, tool_id
 from toolscript.core.postgres.pool import open_pool
@@ -17,6 +18,7 @@ from toolscript.core.retrieval.model import IndexCard, Matrix, PointVersion, Vec
 from toolscript.core.retrieval.namespaced import DefaultNamespace
 from toolscript.core.retrieval.ports import Embedder, Index, Indexes
 from toolscript.core.retrieval.request import MAX_TEXTS
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS, RankingWeights
 from toolscript.core.settings.service import Settings
 from toolscript.core.taxonomy import Skill, Unclassified
@@ -255,6 +257,7 @@ class ServiceEngine:
         self._options = options
         self._count = count_if_possible()
         self._search: ToolSearch | None = None
+        self._scale: CosineScale | None = None
         self._by_skill: ItemsBySkill | None = None
 
     def with_weights(self, weights: RankingWeights) -> "ServiceEngine":
@@ -272,7 +275,8 @@ class ServiceEngine:
         loaded = await self._points.load(items)
         weights, self._by_skill = self._options.weights, loaded.by_skill
         both = DefaultNamespace(loaded.items), DefaultNamespace(loaded.skills)
-        self._search = ToolSearch(self._embedder, *both, self._catalog, weights=weights)
+        self._scale = self._scale or await scale_of(self._embedder, None)
+        self._search = ToolSearch(self._embedder, *both, self._catalog, weights=weights, scale=self._scale)
 
     async def answer(self, query: str) -> EngineAnswer:
         if self._search is None:

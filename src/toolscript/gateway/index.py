@@ -16,7 +16,7 @@ from rapidfuzz.distance import OSA
 from toolscript.core.item_text import item_words, terms_of_words
 from toolscript.core.items import Item, ItemKind, tool_id
 from toolscript.core.retrieval.model import Candidate, Candidates, Matrix, Vector
-from toolscript.core.retrieval.request import strip_literals
+from toolscript.core.retrieval.request import is_english, strip_literals
 from toolscript.core.retrieval.rerank import Features
 from toolscript.core.retrieval.terms import split_identifier, terms_of_word, without_stop_words, words_of
 
@@ -157,19 +157,33 @@ class LocalIndex:
         """Return the top rows of both retrievers for each part of a request, as an engine would, but exact."""
         cosines = self.similarities(np.array(vectors)) if vectors else None
         embedded = rows if cosines is None else rows[self.is_embedded[rows]]
-        return [
-            Candidates(
-                None if cosines is None or not len(embedded) else _best(cosines[index], embedded, limit),
-                self._best_by_words(terms, rows, limit),
-                len(self.items),
-                self._shares(terms),
+        candidate_lists = []
+        for index, terms in enumerate(term_lists):
+            words = self._best_by_words(terms, rows, limit)
+            dense: list[Candidate] | None = None
+            unlisted: Mapping[int, float] = {}
+            if cosines is not None and len(embedded):
+                dense = _best(cosines[index], embedded, limit, self.rank_by_name)
+                unlisted = self._unlisted(cosines[index], dense, words)
+            candidate_lists.append(
+                Candidates(dense, words, len(self.items), self._shares(terms), unlisted=unlisted)
             )
-            for index, terms in enumerate(term_lists)
-        ]
+        return candidate_lists
+
+    def _unlisted(
+        self, cosines: Vector, dense: Sequence[Candidate], words: Sequence[Candidate]
+    ) -> Mapping[int, float]:
+        """Return the cosines of sparse candidates that are not among the dense ones."""
+        if len(dense) == len(self.items):
+            return {}
+        listed = {hit.id for hit in dense}
+        return {
+            hit.id: float(cosines[hit.id]) for hit in words if hit.id not in listed and self.is_embedded[hit.id]
+        }
 
     def _best_by_words(self, terms: Mapping[int, float], rows: Rows, limit: int) -> list[Candidate]:
         scores = self.word_scores(terms)
-        return _best(scores, rows[scores[rows] > 0], limit)
+        return _best(scores, rows[scores[rows] > 0], limit, self.rank_by_name)
 
     def _shares(self, terms: Iterable[int]) -> Mapping[int, float]:
         return {term: len(self._postings_of(term)[0]) / max(1, len(self.items)) for term in terms}
@@ -287,9 +301,14 @@ class LocalIndex:
         return self
 
 
-def _best(scores: Scores | Vector, rows: Rows, limit: int) -> list[Candidate]:
-    best = rows if len(rows) <= limit else rows[np.argpartition(-scores[rows], limit)[:limit]]
-    order = best[np.lexsort((best, -scores[best]))]
+def _best(scores: Scores | Vector, rows: Rows, limit: int, tie_order: Rows) -> list[Candidate]:
+    """Return the rows with the highest scores; of equal ones the first in `tie_order`."""
+    best = rows
+    if len(rows) > limit:
+        least = -np.partition(-scores[rows], limit - 1)[limit - 1]
+        above, ties = rows[scores[rows] > least], rows[scores[rows] == least]
+        best = np.concatenate([above, ties[np.argsort(tie_order[ties])][: limit - len(above)]])
+    order = best[np.lexsort((tie_order[best], -scores[best]))]
     return [Candidate(row, score) for row, score in zip(order.tolist(), scores[order].tolist(), strict=True)]
 
 
@@ -307,9 +326,12 @@ def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, 
 
 
 def corrections(text: str, index: LocalIndex) -> dict[str, str]:
-    """Return the unknown words of a query, each with the nearest known word. Literals are not corrected."""
+    """Return the misspelt words of a query, each with the nearest word of the catalog. Literals are not corrected.
+
+    A word that the catalog does not know may still be right: `flight` is no misspelt `light`.
+    """
     words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
-    return _correct_words([word for word in words if not _is_known(word, index)], index)
+    return _correct_words([word for word in words if not _is_known(word, index) and not is_english(word)], index)
 
 
 def _is_known(word: str, index: LocalIndex) -> bool:

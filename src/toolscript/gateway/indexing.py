@@ -10,12 +10,14 @@ from itertools import islice
 from pathlib import Path
 
 from toolscript.core.embedding.items import ItemVectors, vector_hash
+from toolscript.core.embedding.scale import scale_of
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import Offer, ServerSpec, ServerStatus, ToolServers
 from toolscript.core.retrieval.deadline import run_on_daemon_thread
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.values import OnProgress, Progress
 from toolscript.gateway.index import Analysed, LocalIndex, analyse
 from toolscript.gateway.search import LocalSearch
@@ -56,12 +58,13 @@ class IndexFiles:
         return self.offers.remember(offers, failed)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Model:
-    """An embedder and the vectors that it made of the items."""
+    """An embedder, the vectors that it made of the items, and what its cosines mean, once that is known."""
 
     embedder: Embedder
     vectors: ItemVectors
+    scale: CosineScale | None = None
 
 
 class Indexing:
@@ -239,13 +242,18 @@ class Indexing:
         except ToolscriptError as error:
             logger.warning(KEYWORD_SEARCH, extra={"part": "model", "reason": error.message})
             return
-        self._fallback = _Model(embedder, ItemVectors(embedder, None))
+        self._fallback = _Model(embedder, ItemVectors(embedder, None), await scale_of(embedder, self._scales))
 
     def _open_vectors(self) -> None:
         """Use the cache file of these servers, and the vectors that there are already."""
         if self._model is not None:
             embedder, known = self._model.embedder, self._model.vectors.known
-            self._model = _Model(embedder, ItemVectors(embedder, self._embedding_file(embedder), known))
+            vectors = ItemVectors(embedder, self._embedding_file(embedder), known)
+            self._model = _Model(embedder, vectors, self._model.scale)
+
+    @property
+    def _scales(self) -> Path | None:
+        return self._cache / "scales.json" if self._cache else None
 
     def _embedding_file(self, embedder: Embedder) -> EmbeddingFile | None:
         return self._files.embeddings(embedder) if self._files else None
@@ -306,6 +314,7 @@ class Indexing:
         with_vectors = await asyncio.to_thread(lambda: index.with_vectors(model.vectors.matrix(hashes)))
         # All at once: a search must not embed its query with one model and compare vectors of another.
         self._search.embedder, self._search.is_fallback = model.embedder, is_fallback
+        self._search.scale = model.scale
         self._search.index = with_vectors
 
     def _failures(self) -> dict[str, str]:
@@ -355,6 +364,9 @@ class Indexing:
                 await self._search_with(model, index, hashes)
         self._search.model_note = failure
         await asyncio.to_thread(vectors.keep, index.items, hashes, absent)
+        if model.scale is None and not failure:
+            model.scale = await scale_of(model.embedder, self._scales)
+            await self._search_with(model, index, hashes)
 
     def _is_shown(self, done: int, total: int) -> bool:
         """Whether to search what is embedded so far: not while the fallback knows every item."""

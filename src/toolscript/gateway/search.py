@@ -17,6 +17,7 @@ from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.retrieval.request import Request, parse_query
 from toolscript.core.retrieval.rerank import RERANK_DEPTH, FeaturesById, RankedCandidates, rank, unmatched_words
 from toolscript.core.retrieval.timings import Stages
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.gateway.capabilities import Capabilities, General, Inferred
 from toolscript.gateway.index import EXACT_BUT_FOR_CASE, LocalIndex, Rows, Scores, corrections, name_likeness
@@ -47,12 +48,14 @@ class _Scored:
     inferred: dict[int, Inferred]
     order: Rows
     vectors: list[Vector] | None
+    good_match: bool
 
 
 class LocalSearch:
     """`index` and `embedder` may be replaced at any time; a search uses those it started with.
 
-    `is_fallback`: the embedder only stands in for the model that was to be used; `model_note` says why.
+    `scale` says what the cosines of its model mean. `is_fallback`: the embedder only stands in for the model that
+    was to be used; `model_note` says why.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class LocalSearch:
         self.index = LocalIndex((), ())
         self.embedder: Embedder | None = None
         self.is_fallback = False
+        self.scale: CosineScale | None = None
         self.model_note = "the embedding model is still loading"
         self._capabilities = capabilities
         self._weights = weights
@@ -101,7 +105,6 @@ class LocalSearch:
         semantic = scored.ranking.semantic
         features = [index.features(row) for row in scored.ranking.ids[:RERANK_DEPTH].tolist()]
         unmatched = unmatched_words(request, features)
-        good_match = bool(scored.confidence.max(initial=0.0) >= weights.calibration.good_match_threshold)
         stages.end("ranking")
         return LocalAnswer(
             query=query.text,
@@ -109,9 +112,9 @@ class LocalSearch:
             total=len(passing),
             threshold=query.threshold,
             semantic=semantic,
-            hint=self._hint(query, index, found=bool(hits), semantic=semantic, lower_helps=good_match),
+            hint=self._hint(query, index, found=bool(hits), semantic=semantic, lower_helps=scored.good_match),
             near_misses=tuple(miss for miss in misses if miss.confidence > 0),
-            good_match=good_match,
+            good_match=scored.good_match and bool(hits),
             unmatched=unmatched,
             milliseconds={**stages.spent, "total": stages.total()},
         )
@@ -226,7 +229,7 @@ class LocalSearch:
         ]
         fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, weights, extra_rows)
         features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
-        ranking = rank(request, fused, features, weights)
+        ranking = rank(request, fused, features, weights, self.scale)
         likeness = likeness_of_all[ranking.ids]
         by_evidence = np.where(_were_retrieved(ranking, candidate_lists), ranking.confidence, 0.0)
         confidence = np.maximum(by_evidence, _confidence_of_names(likeness))
@@ -235,7 +238,11 @@ class LocalSearch:
             confidence[position] = capability.confidence
         # Ties: higher score first, then by name, so that results are deterministic.
         order = np.lexsort((index.rank_by_name[ranking.ids], -ranking.score, -confidence))
-        return _Scored(ranking, confidence, likeness, inferred, order, vectors)
+        # A typed name, or a tool that can do the task by its kind, fits whatever the ranking says of the rest.
+        certain = np.where(likeness > 0, confidence, 0.0)
+        certain[list(inferred)] = confidence[list(inferred)]
+        fits = ranking.good_match or bool(certain.max(initial=0.0) >= weights.calibration.good_match_threshold)
+        return _Scored(ranking, confidence, likeness, inferred, order, vectors, fits)
 
     def _general(self, request: Request, index: LocalIndex, allowed: Rows) -> list[tuple[Rows, Inferred]]:
         """Return the general tools that can do the task, by kind."""

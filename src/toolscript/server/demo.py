@@ -18,6 +18,7 @@ from toolscript.core.auth.model import Plan, Principal, Tenant
 from toolscript.core.auth.signing import make_keys, sign_token
 from toolscript.core.auth.tokens import JwtVerifier
 from toolscript.core.embedding.download_failures import model_folder
+from toolscript.core.embedding.scale import scale_of
 from toolscript.core.errors import SetupError
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
@@ -224,11 +225,12 @@ async def open_demo(
         stores = memory_stores()
         opened = await fill_catalog(stores, embedder, contents.items)
         library = await fill_library(embedder, contents.library)
+        scale = await scale_of(embedder, None)
         behind = Backends(
             stores,
             embedder,
             opened,
-            tool_search(settings, embedder, opened, stores, NOT_OBSERVED, admission),
+            tool_search(settings, embedder, opened, stores, NOT_OBSERVED, admission, scale),
             await _documents(settings, common, embedder, tenancy, contents),
             knowledge_search(settings, library.indexes, embedder, library.reader, NOT_OBSERVED),
         )

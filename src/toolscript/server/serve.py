@@ -13,6 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from toolscript.core.embedding.cache import CachedEmbedder
+from toolscript.core.embedding.scale import scale_of
 from toolscript.core.errors import Unavailable
 from toolscript.core.retrieval.model import IndexCard, ModelCard
 from toolscript.core.retrieval.ports import Embedder
@@ -142,7 +143,8 @@ async def open_app(settings: Settings, common: SharedResources | None = None) ->
     ):
         cached = _cache_of(observability)
         opened = await _open_indexes(settings, stores, of_tools, observability)
-        tools = tool_search(settings, cached(of_tools), opened, stores, observability, admission)
+        scale = await scale_of(of_tools, None)
+        tools = tool_search(settings, cached(of_tools), opened, stores, observability, admission, scale)
         async with (
             open_routes(settings, stores, tenancy, embedder, observability, common.cursor_secret) as documents,
             open_knowledge(settings, stores.qdrant, embedder, observability, cached) as library,

@@ -12,6 +12,7 @@ from toolscript.core.errors import SetupError
 from toolscript.core.health import CheckHealth
 from toolscript.core.retrieval.namespaced import NamespacedIndex
 from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.settings.service import Settings
 from toolscript.core.web.admission import Admission, Limits
 from toolscript.core.web.auth import Identify
@@ -111,6 +112,7 @@ def tool_search(
     stores: CatalogStores,
     observability: Observability,
     admission: Admission,
+    scale: CosineScale | None = None,
 ) -> ToolSearch:
     return ToolSearch(
         embedder,
@@ -120,6 +122,7 @@ def tool_search(
         deadline_seconds=settings.deadline_seconds,
         spans=observability.spans_of("tools"),
         is_overloaded=admission.is_overloaded,
+        scale=scale,
     )
 
 

@@ -1,6 +1,7 @@
 """The file of a `ToolIndex`: JSON with a checksum, replaced atomically.
 
-{"format": "toolscript.ToolIndex", "version": 1, "sha256": "...", "content": {"fingerprint", "model", "tools": []}}
+{"format": "toolscript.ToolIndex", "version": 1, "sha256": "...",
+ "content": {"fingerprint", "model", "scale", "tools": []}}
 Each tool has its name, server and definition (null for a Python function), the fingerprint of its item with the
 terms, and the hash of its embedded text with the vector (null without a model).
 """
@@ -19,6 +20,7 @@ from toolscript.core.item_text import ITEM_TEXT_VERSION
 from toolscript.core.items import JsonObject
 from toolscript.core.retrieval.model import IndexCard, ModelCard, Vector
 from toolscript.core.retrieval.terms import WORDS_VERSION
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.gateway.index import Analysed
 from toolscript.gateway.store.embeddings import (
     packed_analysis,
@@ -37,13 +39,14 @@ BUILD_ANEW = "build the index again with ToolIndex.from_tools, and save it"
 class SavedIndex:
     """What a file holds: analyses by fingerprint, vectors by hash, and definitions by server.
 
-    `functions` are the names of the tools whose definition a file cannot hold.
+    `functions` are the names of the tools whose definition a file cannot hold; `scale` is that of the model.
     """
 
     analyses: Mapping[str, Analysed]
     vectors: Mapping[str, Vector]
     definitions: Mapping[str, Sequence[JsonObject]]
     functions: Sequence[str]
+    scale: CosineScale | None = None
 
     def definitions_of_all(self, path: Path) -> Mapping[str, Sequence[JsonObject]]:
         if self.functions:
@@ -60,6 +63,7 @@ def write_index(
     entries: Sequence[Entry[Any]],
     analyses: Mapping[str, Analysed],
     vectors: Mapping[str, Vector],
+    scale: CosineScale | None = None,
 ) -> None:
     tools = [
         {
@@ -73,7 +77,8 @@ def write_index(
         for entry in entries
     ]
     card = None if model is None else asdict(model)
-    content = {"fingerprint": _fingerprint(model), "model": card, "tools": tools}
+    measured = None if scale is None else asdict(scale)
+    content = {"fingerprint": _fingerprint(model), "model": card, "scale": measured, "tools": tools}
     data = {"format": FORMAT, "version": VERSION, "sha256": _checksum(content), "content": content}
     try:
         write_json_atomically(path, data)
@@ -98,6 +103,7 @@ def read_index(path: Path, model: ModelCard | None) -> SavedIndex:
             vectors={} if model is None else _vectors_from_json(tools, model),
             definitions=definitions,
             functions=[tool["name"] for tool in tools if tool["definition"] is None],
+            scale=CosineScale(**content["scale"]) if content.get("scale") else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(path) from error

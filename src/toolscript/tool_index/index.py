@@ -11,6 +11,7 @@ from typing import Any, Generic, overload
 from rapidfuzz import process
 
 from toolscript.core.embedding.items import ItemVectors, vector_hash
+from toolscript.core.embedding.scale import scale_of
 from toolscript.core.errors import ModelNotFound, NotFound
 from toolscript.core.items import JsonObject
 from toolscript.core.retrieval.model import ModelCard
@@ -62,6 +63,7 @@ class ToolIndex(Generic[ToolT]):
         """Make an empty index; `from_tools` and `load` fill one."""
         self._embedder = embedder
         self._vectors = None if embedder is None else ItemVectors(embedder, None, saved.vectors if saved else None)
+        self._scale = saved.scale if saved else None
         self._process = os.getpid()
         self._changing = threading.Lock()
         self._state: _State[ToolT] = self._state_of([], saved.analyses if saved else {})
@@ -195,7 +197,8 @@ class ToolIndex(Generic[ToolT]):
         """Write the index to a file, which is replaced atomically; a program that is killed leaves the old one."""
         with self._changing:
             vectors = {} if self._vectors is None else self._vectors.known
-            write_index(Path(path), self.model, [*self._state.entries.values()], self._state.analyses, vectors)
+            entries, analyses = [*self._state.entries.values()], self._state.analyses
+            write_index(Path(path), self.model, entries, analyses, vectors, self._scale)
 
     def _state_of(self, entries: Sequence[Entry[ToolT]], known: Mapping[str, Analysed]) -> _State[ToolT]:
         """Analyse and embed what is new, and keep the rest; on an error nothing has changed."""
@@ -206,11 +209,13 @@ class ToolIndex(Generic[ToolT]):
             hashes = [vector_hash(item) for item in items]
             if missing := self._vectors.missing(items, hashes):
                 BACKGROUND.run(self._vectors.embed(missing))
+            if self._scale is None and self._embedder is not None:
+                self._scale = BACKGROUND.run(scale_of(self._embedder, None))
             self._vectors.keep(items, hashes)
             matrix = self._vectors.matrix(hashes)
         analysed = {item.fingerprint: known.get(item.fingerprint) or analyse(item) for item in items}
         search = LocalSearch(default_capabilities(), DEFAULT_WEIGHTS)
-        search.embedder, search.model_note = self._embedder, ""
+        search.embedder, search.scale, search.model_note = self._embedder, self._scale, ""
         search.index = LocalIndex(items, [analysed[item.fingerprint] for item in items], matrix).warm()
         return _State({entry.name: entry for entry in entries}, search, analysed)
 

@@ -14,6 +14,7 @@ from toolscript.core.retrieval.ports import IndexReader
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import Request
 from toolscript.core.retrieval.rerank import RERANK_DEPTH, FeaturesById, RankedCandidates, rank, unmatched_words
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.tools.context import SearchContext
 from toolscript.tools.model.answer import MatchedSkill
@@ -104,9 +105,12 @@ class RankedItems:
 
 
 class ItemStage:
-    def __init__(self, index: IndexReader, cache: PayloadCache, weights: RankingWeights) -> None:
+    def __init__(
+        self, index: IndexReader, cache: PayloadCache, weights: RankingWeights, scale: CosineScale | None
+    ) -> None:
         self._index = index
         self._weights = weights
+        self._scale = scale
         self._cache = cache
 
     async def retrieve(
@@ -144,7 +148,7 @@ class ItemStage:
         payloads = await self._cache.read_or_cached(context.attempt, to_rerank)
         context.stages.end("engine")
         features = {id_: payload.features for id_, payload in payloads.items()}
-        ranking = rank(context.request, fused, features, self._weights)
+        ranking = rank(context.request, fused, features, self._weights, self._scale)
         scores = scores_of(ranking, candidates.whole, candidates.directly)
         rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
         unmatched = _unmatched(context.request, features)

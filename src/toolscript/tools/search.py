@@ -15,6 +15,7 @@ from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
 from toolscript.core.retrieval.ports import Embedder, IndexReader, IndexViews, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
 from toolscript.tools.context import SearchContext, log_skills, log_tools, start_background
 from toolscript.tools.hydration import HydrationStage
@@ -59,11 +60,12 @@ class ToolSearch:
         weights: RankingWeights = DEFAULT_WEIGHTS,
         spans: Spans = NO_SPANS,
         is_overloaded: IsOverloaded = never_overloaded,
+        scale: CosineScale | None = None,
     ) -> None:
         self._index = index
         self._skills = skills
         self._parts = SearchParts(
-            embedder, catalog, weights, weights.version, deadline_seconds, spans, is_overloaded
+            embedder, catalog, weights, weights.version, deadline_seconds, spans, is_overloaded, scale
         )
         self._default = self._open(DEFAULT_ONLY, CACHE_SIZE)
         self._others = OrderedDict[tuple[str, ...], SearchWithin]()
@@ -104,6 +106,7 @@ class SearchParts:
     deadline_seconds: float
     spans: Spans
     is_overloaded: IsOverloaded
+    scale: CosineScale | None
 
 
 class SearchWithin:
@@ -122,7 +125,7 @@ class SearchWithin:
         self._skill_index = skills
         cache = PayloadCache(index, cache_size)
         self._matching = SkillMatching(skills, index, cache, namespaces)
-        self._items = ItemStage(index, cache, parts.weights)
+        self._items = ItemStage(index, cache, parts.weights, parts.scale)
         self._details = HydrationStage(cache, parts.catalog)
         self._why_not = WhyNotExplainer(index)
 
@@ -258,7 +261,7 @@ class SearchWithin:
             degraded=context.attempt.parts_failed,
             index=self._index.card.fingerprint,
             near_misses=() if best else tuple(hits),
-            good_match=ranked.good_match,
+            good_match=ranked.good_match and bool(best),
             unmatched=ranked.unmatched,
             strategy_used=retrieval.strategy,
             skills=retrieval.skills,

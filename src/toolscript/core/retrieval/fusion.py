@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from toolscript.core.retrieval.model import Candidate, Candidates
 from toolscript.core.retrieval.query import Fusion
 from toolscript.core.retrieval.results import DocumentKey, Exactness, FoundChunk, FoundChunks, Total
+from toolscript.core.retrieval.verdict import MAX_NEIGHBOURS
 from toolscript.core.retrieval.weights import RankingWeights
 
 # Only the best so many chunks of a retriever decide the fusion, however many more are requested: the first page
@@ -26,6 +27,8 @@ RETRIEVER_PARTS = ("meaning", "words", "subquery")
 Scores = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
+NO_SCORES: Mapping[int, float] = {}
+
 RRF_K = 60
 # The dense retriever's share of the weight: a half, or more if it is the more certain one.
 HALF = 0.5
@@ -38,7 +41,8 @@ FusionResult = tuple[Scores, Scores, Callable[[Scores], Scores]]
 
 @dataclass(frozen=True)
 class FusedScores:
-    """A row per candidate, best first. `similarity` is the cosine to the whole request, NaN without a dense score.
+    """A row per candidate, best first. `similarity` is the cosine to the whole request, `best_similarity` to it or
+    one of its sub-queries; NaN without a dense score. `neighbours` are the best cosines of any item, best first.
 
     `score` is the fused score: the sum of `meaning` (dense), `words` (sparse) and `subquery` (best sub-query).
     `whole` are the candidates of the whole request.
@@ -50,6 +54,8 @@ class FusedScores:
     words: Scores
     subquery: Scores
     similarity: Scores
+    best_similarity: Scores
+    neighbours: Scores
     whole: Candidates
 
     @property
@@ -71,6 +77,8 @@ class FusedScores:
             words=joined("words"),
             subquery=joined("subquery"),
             similarity=joined("similarity"),
+            best_similarity=joined("best_similarity"),
+            neighbours=np.sort(np.concatenate([self.neighbours, other.neighbours]))[: -MAX_NEIGHBOURS - 1 : -1],
             whole=self.whole,
         )
 
@@ -91,11 +99,26 @@ def fuse_scores(
     subquery = _best_subquery(parts, meaning + words) * weights.subquery
     score = meaning + words + subquery
     order = np.lexsort((ids, -score))
-    similarity = np.full(len(ids), np.nan)
-    similarity[[rows[hit.id] for hit in whole.dense or ()]] = [hit.score for hit in whole.dense or ()]
+    similarities = np.array([_similarity(candidates, rows) for candidates in candidate_lists])
+    best = np.fmax.reduce(similarities)
     return FusedScores(
-        ids[order], score[order], meaning[order], words[order], subquery[order], similarity[order], whole
+        ids=ids[order],
+        score=score[order],
+        meaning=meaning[order],
+        words=words[order],
+        subquery=subquery[order],
+        similarity=similarities[0][order],
+        best_similarity=best[order],
+        neighbours=-np.sort(-best[~np.isnan(best)])[:MAX_NEIGHBOURS],
+        whole=whole,
     )
+
+
+def _similarity(candidates: Candidates, rows: dict[int, int]) -> Scores:
+    similarity = np.full(len(rows), np.nan)
+    similarity[[rows[id_] for id_ in candidates.unlisted]] = list(candidates.unlisted.values())
+    similarity[[rows[hit.id] for hit in candidates.dense or ()]] = [hit.score for hit in candidates.dense or ()]
+    return similarity
 
 
 def _candidate_ids(candidate_lists: Sequence[Candidates], extra_ids: Iterable[int]) -> Ids:
@@ -109,15 +132,21 @@ def _retriever_scores(
     """Return the weighted dense and sparse scores. A retriever without results leaves all weight to the other."""
     dense, words = candidates.dense or (), candidates.words or ()
     share = weights.dense_share if dense and words else float(bool(dense))
-    return share * _candidate_z_scores(dense, rows, limit), (1 - share) * _candidate_z_scores(
+    return share * _candidate_z_scores(dense, rows, limit, candidates.unlisted), (1 - share) * _candidate_z_scores(
         words, rows, limit, missing_is_zero=True
     )
 
 
 def _candidate_z_scores(
-    hits: Sequence[Candidate], rows: dict[int, int], limit: int, *, missing_is_zero: bool = False
+    hits: Sequence[Candidate],
+    rows: dict[int, int],
+    limit: int,
+    unlisted: Mapping[int, float] = NO_SCORES,
+    *,
+    missing_is_zero: bool = False,
 ) -> Scores:
-    """Return z-scores within the retriever's list. A candidate missing from it gets the list's minimum score.
+    """Return z-scores within the retriever's list. A candidate missing from it gets the list's minimum score,
+    unless its score is known.
 
     A sparse list shorter than the limit is complete: a missing candidate matches no word and counts as zero.
     """
@@ -126,6 +155,7 @@ def _candidate_z_scores(
     hit_scores = np.array([hit.score for hit in hits])
     is_complete = missing_is_zero and len(hits) < limit
     scores = np.full(len(rows), 0.0 if is_complete else hit_scores.min())
+    scores[[rows[id_] for id_ in unlisted]] = list(unlisted.values())
     scores[[rows[hit.id] for hit in hits]] = hit_scores
     sample = scores if is_complete else hit_scores
     spread = float(sample.std())

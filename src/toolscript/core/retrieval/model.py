@@ -154,7 +154,8 @@ class Candidates:
     """The best candidates of each retriever, best first; None if it was not used.
 
     `points` and `unskilled` estimate how many points there are, and how many are in no skill. `shares` maps common
-    terms to the share of points that contain them.
+    terms to the share of points that contain them. `unlisted` are cosines of sparse candidates that are not among
+    the dense ones, where the index knows them.
     """
 
     dense: Sequence[Candidate] | None = None
@@ -162,6 +163,7 @@ class Candidates:
     points: int = 0
     shares: Mapping[int, float] = field(default_factory=dict)
     unskilled: int = 0
+    unlisted: Mapping[int, float] = field(default_factory=dict)
 
     @cached_property
     def ids(self) -> frozenset[int]:

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 
 from toolscript.core.retrieval.model import Matrix, Vector
@@ -65,6 +65,7 @@ _LEFT_BEHIND = re.compile(
     re.IGNORECASE,
 )
 _LONG_WORD = re.compile(r"[^\W_]{2,}")
+_WORD_RUN = re.compile(r"[^\W_]+")
 
 # A corrected word is a guess; a word of a literal is seldom what the request is about.
 CORRECTION_WEIGHT = 0.8
@@ -126,6 +127,16 @@ def agreement(requested: frozenset[str], named: frozenset[str]) -> float:
     return 1.0 if requested & named else -1.0
 
 
+def is_english(word: str) -> bool:
+    """Return whether a word, or its base form, is a common English word, and so not misspelt."""
+    return any(form in _english() for form in _forms(word))
+
+
+@cache
+def _english() -> frozenset[str]:
+    return frozenset((files(__package__) / "english_words.txt").read_text("ascii").split())
+
+
 def _forms(word: str) -> Iterator[str]:
     yield word
     if word.endswith("ing"):
@@ -181,7 +192,7 @@ def _has_enough_words(subquery: str) -> bool:
 
 @dataclass(frozen=True)
 class SubQuery:
-    """A sub-query: `terms` for sparse retrieval, `stems` of all words, and `subject`, the stems of the object."""
+    """A sub-query: `text` to embed, `terms` for sparse retrieval, `stems` of all words and of its `subject`."""
 
     text: str
     terms: Mapping[int, float]
@@ -220,7 +231,7 @@ class Request:
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts to embed, each once."""
-        return tuple(dict.fromkeys((self.text, *(subquery.text for subquery in self.subqueries))))
+        return tuple(dict.fromkeys(part.text for part in self.parts))
 
     def vectors(self, embedded: Matrix) -> list[Vector]:
         """Return a vector for each part, from those of `texts`."""
@@ -233,7 +244,7 @@ def parse_query(text: str, corrections: Mapping[str, str] = NO_CORRECTIONS) -> R
     plain_stems = _stems(_words(plain), corrections)
     single = _subquery(plain, corrections, plain_stems)
     whole = SubQuery(
-        text,
+        _corrected(text, corrections),
         _terms(_words(text), corrections, plain_stems),
         _stems(_words(text), corrections),
         single.subject,
@@ -249,8 +260,19 @@ def _subquery(text: str, corrections: Mapping[str, str], plain_stems: frozenset[
     # Stop words are in no index, so they would get the highest IDF: leave them out.
     subject = _stems(subject_of(text), corrections) & stems or stems
     return SubQuery(
-        text, _terms(words, corrections, plain_stems), stems, subject, requested_action(words_in_order(text))
+        _corrected(text, corrections),
+        _terms(words, corrections, plain_stems),
+        stems,
+        subject,
+        requested_action(words_in_order(text)),
     )
+
+
+def _corrected(text: str, corrections: Mapping[str, str]) -> str:
+    """Return the text with corrected spelling: a model knows nothing of a misspelt word."""
+    if not corrections:
+        return text
+    return _WORD_RUN.sub(lambda match: corrections.get(match[0].casefold(), match[0]), text)
 
 
 def _words(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from toolscript.core.retrieval.fusion import RETRIEVER_PARTS, FusedScores, Ids, 
 from toolscript.core.retrieval.model import Candidates, Fields
 from toolscript.core.retrieval.request import Request, actions_named, agreement, strip_phrases
 from toolscript.core.retrieval.terms import split_identifier, terms_of_word, words_of
+from toolscript.core.retrieval.verdict import CosineScale, FitEvidence, fit
 from toolscript.core.retrieval.weights import EVIDENCE, MAX_LEAD, RankingWeights
 
 # The payload fields that features are read from.
@@ -154,6 +155,7 @@ class RankedCandidates:
     """The candidates after fusion and rerank: a row each, best first. `similarity` is NaN without a dense score.
 
     `score` is the combined score, `contributions` what each part adds, `evidence` the input of the confidence.
+    `fit` is the logit that anything fits; None without a model whose cosines can be trusted.
     """
 
     ids: Ids
@@ -165,6 +167,7 @@ class RankedCandidates:
     evidence: NDArray[np.float64]
     good_match: bool
     semantic: bool
+    fit: float | None = None
 
     def parts(self, row: int) -> dict[str, float]:
         """Return the contribution of each part to a candidate's score; those near zero are left out."""
@@ -173,9 +176,16 @@ class RankedCandidates:
 
 
 def rank(
-    request: Request, fused: FusedScores, features: FeaturesById, weights: RankingWeights
+    request: Request,
+    fused: FusedScores,
+    features: FeaturesById,
+    weights: RankingWeights,
+    scale: CosineScale | None = None,
 ) -> RankedCandidates:
-    """Rerank the first RERANK_DEPTH candidates by their features; all others stay behind them."""
+    """Rerank the first RERANK_DEPTH candidates by their features; all others stay behind them.
+
+    Without the `scale` of the model's cosines, the verdict is that of the confidence.
+    """
     reranker = FeatureReranker(request, fused.whole)
     fits = [reranker.fit(features.get(id_, NO_FEATURES)) for id_ in fused.ids[:RERANK_DEPTH].tolist()]
     added = reranker.worth(fits, {part: getattr(weights, part) for part in FIT_PARTS})
@@ -185,6 +195,11 @@ def rank(
     every_fit = [*fits, *[Fit()] * (len(score) - len(fits))]
     evidence = _evidence(request, fused, score, fits)[order]
     confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
+    is_judged = scale is not None and scale.is_trusted and fused.is_semantic
+    logit = fit(_fit_evidence(request, fused, fits, features), scale) if scale and is_judged else None
+    good_match = (
+        confidence.max(initial=0.0) >= weights.calibration.good_match_threshold if logit is None else logit > 0
+    )
     return RankedCandidates(
         ids=fused.ids[order],
         score=score[order],
@@ -193,8 +208,26 @@ def rank(
         fits=[every_fit[row] for row in order.tolist()],
         contributions=_contributions(fused, added)[order],
         evidence=evidence,
-        good_match=bool(confidence.max(initial=0.0) >= weights.calibration.good_match_threshold),
+        good_match=bool(good_match),
         semantic=fused.is_semantic,
+        fit=logit,
+    )
+
+
+def _fit_evidence(
+    request: Request, fused: FusedScores, fits: Sequence[Fit], features: FeaturesById
+) -> FitEvidence:
+    """Return the evidence that anything fits, from the candidates that are reranked."""
+    unmatched = unmatched_words(request, features.values())
+    return FitEvidence(
+        # A candidate without a dense score is farther than all that have one.
+        similarity=np.nan_to_num(fused.best_similarity[: len(fits)], nan=fused.neighbours.min(initial=0.0)),
+        word_match=np.array([fit_.word_match for fit_ in fits]),
+        subject=np.array([fit_.subject for fit_ in fits]),
+        action=np.array([fit_.action for fit_ in fits]),
+        neighbours=fused.neighbours,
+        matched=1 - len(unmatched) / max(1, len(request.words)),
+        items=fused.whole.points,
     )
 
 
@@ -229,7 +262,8 @@ def _evidence(request: Request, fused: FusedScores, score: Scores, fits: Sequenc
     columns["one"][:] = 1.0
     columns["subqueries"][:] = len(request.subqueries)
     columns["similarity"][:] = np.nan_to_num(fused.similarity)
-    columns["lead"][:] = _leads(score)
+    # In a catalog of one item there is nobody to be ahead of.
+    columns["lead"][:] = _leads(score) if fused.whole.points > 1 else 0.0
     for name in ("word_match", "name", "subject"):
         columns[name][: len(fits)] = [getattr(fit, name) for fit in fits]
     return rows

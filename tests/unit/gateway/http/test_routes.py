@@ -35,10 +35,10 @@ async def test_an_empty_answer_is_not_an_error_and_has_a_hint(app: Starlette) ->
     assert reply.json["near_misses"]
 
 
-async def test_the_verdict_does_not_depend_on_the_threshold(app: Starlette) -> None:
+async def test_nothing_is_a_good_match_without_a_result(app: Starlette) -> None:
     for threshold in (0, 1):
         fits = (await ask(app, f"/search?q=read_file%20zzz&threshold={threshold}")).json
-        assert fits["good_match"]
+        assert fits["good_match"] is bool(fits["results"]) is (threshold == 0)
         nothing_fits = (await ask(app, f"/search?q=zzz%20qqq&threshold={threshold}")).json
         assert (nothing_fits["good_match"], nothing_fits["unmatched_words"]) == (False, ["zzz", "qqq"])
 

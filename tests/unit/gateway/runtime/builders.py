@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from toolscript.core.embedding.scale import PROBES
 from toolscript.core.embedding.static_table import StaticEmbedder
 from toolscript.core.errors import EmbedderRejected, ToolscriptError
 from toolscript.core.item_json import item_from_json
@@ -46,6 +47,9 @@ FILES = (
 MAIL = (tool("mail", "send_mail", "Send an electronic letter"),)
 
 
+PROBE_TEXTS = tuple(description for *_, description in PROBES)
+
+
 class GatedEmbedder(HashEmbedder):
     """Records each embedded text. With `permits`, each batch acquires one."""
 
@@ -59,8 +63,8 @@ class GatedEmbedder(HashEmbedder):
 
     @property
     def items_embedded(self) -> list[str]:
-        """The text of each item; the names, which are embedded too, have no full stop."""
-        return [text for text in self.texts if "." in text]
+        """The text of each item; the names, which are embedded too, have no full stop. Probes are no items."""
+        return [text for text in self.texts if "." in text and not text.endswith(PROBE_TEXTS)]
 
     async def embed_texts(self, texts: Sequence[str]) -> Matrix:
         self.waiting.set()

@@ -1,0 +1,92 @@
+"""The verdict of a search: whether anything fits the request.
+
+That is another question than whether the first candidate is right, which is its confidence: in a list of twins no
+one is likely to be the right one, and yet the request is served.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A request that the catalog serves is near to several items. A small catalog has few.
+MAX_NEIGHBOURS, ITEMS_PER_NEIGHBOUR = 10, 20
+# The best of many unrelated items is nearer than the best of few, from 10^SMALL items on. No larger catalog than
+# 10^LARGE was measured.
+SMALL, LARGE = 2.3, 4.5
+# So many standard deviations above the mean of unrelated texts, texts are related.
+RELATED = 6
+
+
+@dataclass(frozen=True)
+class CosineScale:
+    """The mean and the standard deviation of the cosines of unrelated texts with a model.
+
+    Not trusted: it hardly finds what is related. `offset` is added to the logit that anything fits.
+    """
+
+    unrelated: float
+    spread: float
+    is_trusted: bool = True
+    offset: float = 0.0
+
+    def relative(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return cosines on a scale that is the same for all models: 0 is unrelated, about 1 is related."""
+        return (cosines - self.unrelated) / max(RELATED * self.spread, 1e-6)
+
+
+@dataclass(frozen=True)
+class FitEvidence:
+    """The evidence that anything fits. Per candidate: `similarity`, the best cosine with the request or one of its
+    sub-queries, and the features `word_match`, `subject` and `action`. `neighbours` are the best cosines of any
+    item, best first; `matched` is the share of the words that some candidate has; `items` is the catalog's size.
+    """
+
+    similarity: NDArray[np.float64]
+    word_match: NDArray[np.float64]
+    subject: NDArray[np.float64]
+    action: NDArray[np.float64]
+    neighbours: NDArray[np.float64]
+    matched: float
+    items: int
+
+
+@dataclass(frozen=True)
+class FitWeights:
+    """Weights of a logistic regression, fitted to requests that are served and to hundreds that nothing serves."""
+
+    one: float = -3.65
+    similarity: float = 3.38
+    neighbours: float = 2.82
+    word_match: float = 0.78
+    subject: float = 1.14
+    action: float = 0.34
+    matched: float = 1.05
+    size: float = -1.2
+
+
+FIT_WEIGHTS = FitWeights()
+
+
+def fit(evidence: FitEvidence, scale: CosineScale, weights: FitWeights = FIT_WEIGHTS) -> float:
+    """Return the logit that anything fits: above 0 is a good match."""
+    if not len(evidence.similarity) or not len(evidence.neighbours):
+        return -math.inf
+    count = min(MAX_NEIGHBOURS, max(1, evidence.items // ITEMS_PER_NEIGHBOUR))
+    size = min(LARGE, math.log10(max(1, evidence.items))) - SMALL
+    best = (
+        weights.similarity * scale.relative(evidence.similarity)
+        + weights.word_match * evidence.word_match
+        + weights.subject * evidence.subject
+        + weights.action * evidence.action
+    ).max()
+    neighbours = scale.relative(evidence.neighbours[:count]).mean()
+    return float(
+        weights.one
+        + scale.offset
+        + best
+        + weights.neighbours * neighbours
+        + weights.matched * evidence.matched
+        + weights.size * max(0.0, size)
+    )
