@@ -40,12 +40,11 @@ def say_if_a_guess(answer: LocalAnswer) -> None:
 
 
 def _say_nothing_found(answer: LocalAnswer, *, explain: bool) -> None:
-    verdict = f"none reaches {answer.threshold:g}" if answer.good_match else "no good match"
-    say(f"No tools found matching query {printable(answer.query)!r}: {verdict}")
+    say(f"No tools found matching query {printable(answer.query)!r}: no good match")
     for miss in answer.near_misses:
         say(f"  nearest: {printable(_name(miss.item))} ({miss.confidence:.2f})")
     # Without near misses, the words are not the cause.
-    if answer.near_misses and not answer.good_match and (unmatched := _unmatched(answer)):
+    if answer.near_misses and (unmatched := _unmatched(answer)):
         say(f"  {unmatched}")
     for miss in answer.near_misses if explain else ():
         say(f"\n{_explained(miss, semantic=answer.semantic)}")

@@ -89,7 +89,7 @@ class EngineAnswer:
     """One answer: keys best first, the confidence of the first, and the good-match verdict.
 
     `stages` are milliseconds by name; `tokens` is what a model reads of the answer, None if not counted;
-    `route` is None without skill routing.
+    `route` is None without skill routing. `fit` is the logit that anything fits; None where confidence decides.
     """
 
     keys: tuple[str, ...]
@@ -98,6 +98,7 @@ class EngineAnswer:
     stages: Mapping[str, float] = field(default_factory=dict)
     tokens: int | None = None
     route: Route | None = None
+    fit: float | None = None
 
 
 @dataclass(frozen=True)

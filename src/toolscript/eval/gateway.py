@@ -201,6 +201,7 @@ def engine_answer(answer: LocalAnswer, count: Count | None = None) -> EngineAnsw
         answer.good_match,
         answer.milliseconds,
         answer_tokens(tools, count),
+        fit=answer.fit,
     )
 
 

@@ -215,7 +215,7 @@ def confidences(answered: Sequence[JudgedAnswer]) -> Numbers:
 
 def verdict_score(answer: EngineAnswer) -> float:
     """Return the number that the good-match verdict compares with its threshold; 0 without results."""
-    return answer.confidence or 0.0
+    return (answer.confidence or 0.0) if answer.fit is None else answer.fit
 
 
 def verdict_scores(answered: Sequence[JudgedAnswer]) -> Numbers:

@@ -304,6 +304,7 @@ class ServiceEngine:
             _stages(answer.timings, with_skills=route is not None),
             answer_tokens(tools, self._count),
             route,
+            answer.fit,
         )
 
 

@@ -92,10 +92,10 @@ class LocalAnswer:
 
     `semantic` is False when only the sparse retriever answered; else `model` names the model that ranked. `hint`
     advises on that, or on an empty answer.
-    `good_match` is the verdict on the best candidate, whatever the threshold; `unmatched` are the query words that
-    none of the top candidates has. `milliseconds` is the time per stage, measured in the searching process, which
-    also knows the search type that was to run, the version of its index (None without a model) and of its weights
-    (None where none apply).
+    `good_match` says that something fits, and is among the hits; `fit` is the logit of that, None where confidence
+    decides. `unmatched` are the query words that none of the top candidates has. `milliseconds` is the time per
+    stage, measured in the searching process, which also knows the search type that was to run, the version of its
+    index (None without a model) and of its weights (None where none apply).
     """
 
     query: str
@@ -109,6 +109,7 @@ class LocalAnswer:
     unmatched: tuple[str, ...] = ()
     model: str | None = None
     milliseconds: Mapping[str, float] = field(default_factory=dict, compare=False)
+    fit: float | None = field(default=None, compare=False)
     search_type: SearchType = field(default=SearchType.HYBRID, compare=False)
     index_version: str | None = field(default=None, compare=False)
     weights_version: str | None = field(default=None, compare=False)

@@ -323,7 +323,7 @@ def _search_metadata() -> Json:
         index_version=_or_null("string", "Version of the index that answered; null without an embedding model."),
         weights_version=_or_null("string", "Short hash of the ranking weights; null with `keyword`."),
         candidate_count=_described(INTEGER, "Items that reach the threshold, before the limit."),
-        good_match=_described(BOOLEAN, "Whether the best candidate fits, whatever the threshold."),
+        good_match=_described(BOOLEAN, "Whether something fits; never true without results."),
         unmatched_words=_described(list_of(STRING), "Words of the query that none of the best candidates has."),
         near_misses=_list("ToolHit", "The best items below the threshold, when none reaches it."),
         hint=_or_null("string", "What to try, what was not searched, and why; null where all is well."),
@@ -393,7 +393,7 @@ _ALIAS_FIELDS = {
     "threshold": "Minimum confidence of a result.",
     "semantic": "Whether dense retrieval answered, too.",
     "model": "The embedding model that ranked; absent where keyword search answered alone.",
-    "good_match": "Whether the best candidate fits, whatever the threshold.",
+    "good_match": "Whether something fits; never true without results.",
     "unmatched_words": "Words of the query that none of the best candidates has.",
     "hint": "What to try, what was not searched, and why.",
 }

@@ -115,6 +115,7 @@ class LocalSearch:
             hint=self._hint(query, index, found=bool(hits), semantic=semantic, lower_helps=scored.good_match),
             near_misses=tuple(miss for miss in misses if miss.confidence > 0),
             good_match=scored.good_match and bool(hits),
+            fit=scored.ranking.fit,
             unmatched=unmatched,
             milliseconds={**stages.spent, "total": stages.total()},
         )

@@ -53,7 +53,7 @@ class IndexHit(Generic[ToolT]):
 
 @dataclass(frozen=True)
 class IndexAnswer(Generic[ToolT]):
-    """`good_match` is the verdict on the best tool, whatever the threshold: False means that the hits are guesses.
+    """`good_match` says whether something fits, and is among the hits: False means that the hits are guesses.
 
     `total` counts the tools that reach the threshold; `near_misses` are the best ones when none does. `unmatched`
     are the query words that none of the best tools has. `semantic` is False when sparse retrieval answered alone.

@@ -262,6 +262,7 @@ class SearchWithin:
             index=self._index.card.fingerprint,
             near_misses=() if best else tuple(hits),
             good_match=ranked.good_match and bool(best),
+            fit=None if ranked.ranking is None else ranked.ranking.fit,
             unmatched=ranked.unmatched,
             strategy_used=retrieval.strategy,
             skills=retrieval.skills,

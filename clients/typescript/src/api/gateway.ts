@@ -157,7 +157,7 @@ export interface ToolSearchMetadata {
   weights_version: string | null;
   /** Items that reach the threshold, before the limit. */
   candidate_count: number;
-  /** Whether the best candidate fits, whatever the threshold. */
+  /** Whether something fits; never true without results. */
   good_match: boolean;
   /** Words of the query that none of the best candidates has. */
   unmatched_words: string[];

@@ -1091,7 +1091,7 @@ export interface ToolSearchMetadata {
    */
   unskilled_count: number | null;
   /**
-   * The verdict on the best item, whatever the threshold; false: the item is a guess. Null if `search_type` is
+   * Whether something fits; never true without results; false: results are guesses. Null if `search_type` is
    * `semantic` or `keyword`.
    */
   good_match: boolean | null;

@@ -146,8 +146,8 @@ class ToolSearchMetadata(Record):
     candidate_count: int
     """Items that reach the threshold, before the limit."""
     good_match: bool | None
-    """The verdict on the best item, whatever the threshold; false: the item is a guess. Null if `search_type`
-    is `semantic` or `keyword`.
+    """Whether something fits; never true without results; false: results are guesses. Null if `search_type` is
+    `semantic` or `keyword`.
     """
     unmatched_words: list[str]
     """Words of the query that none of the best candidates has."""

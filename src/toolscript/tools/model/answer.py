@@ -108,8 +108,9 @@ class Timings:
 class ToolAnswer:
     """`degraded` names every part that failed; it is empty when none did.
 
-    `near_misses` are the best items below the threshold, when none reaches it. `good_match` is the verdict on the
-    best item, None when a single retriever was requested; `unmatched` are the words that no candidate has.
+    `near_misses` are the best items below the threshold, when none reaches it. `good_match` says whether
+    something fits, and is among the hits, None when a single retriever was requested; `fit` is the logit of that.
+    `unmatched` are the words that no candidate has.
     `strategy_used` is the strategy that actually ran; `skill_ids_used` are the skills whose items were searched,
     None for all items. About `unskilled_count` items are in no skill, and only a search of all items can find
     them; None when the index did not answer. `index` is the fingerprint of the index version that answered, and
@@ -125,6 +126,7 @@ class ToolAnswer:
     index: str = ""
     near_misses: tuple[ToolHit, ...] = ()
     good_match: bool | None = None
+    fit: float | None = None
     unmatched: tuple[str, ...] = ()
     strategy_used: Strategy = Strategy.DIRECT
     skills: tuple[MatchedSkill, ...] = ()

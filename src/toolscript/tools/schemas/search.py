@@ -295,7 +295,7 @@ class ToolSearchMetadata(SearchMetadata):
         "Null if the index did not answer."
     )
     good_match: bool | None = Field(
-        description="The verdict on the best item, whatever the threshold; false: the item is a guess. "
+        description="Whether something fits; never true without results; false: results are guesses. "
         "Null if `search_type` is `semantic` or `keyword`."
     )
     unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")

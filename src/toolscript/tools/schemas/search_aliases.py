@@ -124,7 +124,7 @@ class Metadata(BaseModel):
     degraded: list[str] = Field(description="The parts that failed; empty when none did.")
     index: str = Field(description="Fingerprint of the index version, and so of the model, behind this response.")
     good_match: bool | None = Field(
-        description="The verdict on the best item, whatever the threshold; false: the item is a guess. "
+        description="Whether something fits; never true without results; false: results are guesses. "
         "Null if `search_type` is `semantic` or `keyword`."
     )
     unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")

@@ -1,0 +1,80 @@
+"""Whether anything fits: what raises and what lowers it, and what the cosines of a model mean."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from toolscript.core.embedding.scale import PROBES, measure_scale, scale_of
+from toolscript.core.embedding.static_table import StaticEmbedder
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.verdict import CosineScale, FitEvidence, fit
+from toolscript.testing import HashEmbedder
+
+SCALE = CosineScale(0.1, 0.1)
+NEAR = FitEvidence(
+    similarity=np.array([0.7, 0.6]),
+    word_match=np.array([0.5, 0.0]),
+    subject=np.array([0.5, 0.0]),
+    action=np.array([1.0, 0.0]),
+    neighbours=np.full(10, 0.5),
+    matched=0.5,
+    items=200,
+)
+
+
+def test_what_raises_and_what_lowers_the_fit() -> None:
+    near = fit(NEAR, SCALE)
+    assert near > 0
+    assert fit(replace(NEAR, similarity=NEAR.similarity - 0.3), SCALE) < near
+    assert fit(replace(NEAR, neighbours=NEAR.neighbours - 0.3), SCALE) < near
+    assert fit(replace(NEAR, matched=0.0), SCALE) < near
+    assert fit(replace(NEAR, items=20_000), SCALE) < near
+    assert fit(replace(NEAR, word_match=np.zeros(2)), SCALE) < near
+    assert fit(replace(NEAR, subject=np.zeros(2)), SCALE) < near
+
+
+def test_equal_distances_mean_the_same_with_every_model() -> None:
+    other = CosineScale(0.75, 0.03)
+    moved = replace(
+        NEAR,
+        similarity=0.75 + (NEAR.similarity - 0.1) * 0.3,
+        neighbours=0.75 + (NEAR.neighbours - 0.1) * 0.3,
+    )
+    assert fit(moved, other) == pytest.approx(fit(NEAR, SCALE))
+
+
+def test_nothing_fits_without_candidates() -> None:
+    none = np.zeros(0)
+    nothing = replace(NEAR, similarity=none, word_match=none, subject=none, action=none)
+    assert fit(nothing, SCALE) == -np.inf
+    assert fit(replace(NEAR, neighbours=np.zeros(0)), SCALE) == -np.inf
+
+
+def test_a_catalog_beyond_those_measured_is_judged_like_the_largest() -> None:
+    assert fit(replace(NEAR, items=10**6), SCALE) == fit(replace(NEAR, items=10**5), SCALE)
+
+
+async def test_the_built_in_model_is_trusted_and_one_that_knows_no_meaning_is_not() -> None:
+    scale = await measure_scale(StaticEmbedder())
+    assert scale.is_trusted
+    assert 0 < scale.unrelated < scale.spread < 0.2
+
+    class Equal(HashEmbedder):
+        """All texts are alike."""
+
+        async def embed_query(self, text: str) -> Vector:
+            return await super().embed_query("the same")
+
+    assert not (await measure_scale(Equal())).is_trusted
+
+
+async def test_a_model_is_measured_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    file, embedder = tmp_path_factory.mktemp("cache") / "scales.json", HashEmbedder()
+    first = await scale_of(embedder, file)
+    embedded = embedder.texts_embedded
+    assert embedded >= len(PROBES)
+    assert await scale_of(embedder, file) == first
+    assert embedder.texts_embedded == embedded
+    file.write_text('{"damaged": 1}')
+    assert await scale_of(embedder, file) == first
