@@ -4,8 +4,9 @@ UV ?= uv
 COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-header --quiet
 
-PYTEST = $(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
-	--durations 10
+PYTEST = $(PYTHON) -m pytest --dist loadfile --no-loadscope-reorder --durations 10
+# Tests with engines wait for processes half of their time: more workers than cores keep the cores busy.
+WORKERS ?= 4
 
 # ENGINES=containers: official images, with Docker or Podman; see CONTRIBUTING.md. What fails to start ends the run.
 ENGINES ?=
@@ -41,13 +42,13 @@ lint: ## format, lint, types, import direction, generated pages
 	$(PYTHON) scripts/generate-docs --check
 
 test: ## the tests on the in-memory adapters: nothing to install, no network, seconds
-	$(PYTEST) --hypothesis-profile quick -m "not engines and not slow and not nightly" tests/unit tests/contracts tests/golden
+	$(PYTEST) --numprocesses auto --maxprocesses 4 --hypothesis-profile quick -m "not engines and not slow and not nightly" tests/unit tests/contracts tests/golden
 
 test-engines: ## all other tests, on the engines that `scripts/engines` starts, or that the environment names
-	$(WITH_ENGINES)$(PYTEST) -m "(engines or slow) and not nightly"
+	$(WITH_ENGINES)$(PYTEST) --numprocesses $(WORKERS) -m "(engines or slow) and not nightly"
 
 nightly: ## the tests that take long, for the night or by hand
-	$(WITH_ENGINES)$(PYTEST) -m nightly
+	$(WITH_ENGINES)$(PYTEST) --numprocesses auto --maxprocesses 4 -m nightly
 
 docs: ## write the generated pages
 	$(PYTHON) scripts/generate-docs
