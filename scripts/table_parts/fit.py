@@ -13,9 +13,20 @@ FIRST_WORD = 1996
 RANK_OF_THE_REST = 3
 SMOOTHING = 3e-4
 
-RIDGE = 0.3
-ROUNDS = 3
-STEPS = 10
+RIDGE = 1.0
+ROUNDS = 2
+STEPS = 5
+
+# The weights of tokens, by Adam: so many steps, of this size, with this pull to the weight they have.
+WEIGHT_STEPS = 30
+WEIGHT_RATE = 0.05
+WEIGHT_PULL = 2.5e-3
+SLOPE_DECAY, SQUARE_DECAY = 0.9, 0.99
+MIN_SLOPE = 1e-3
+
+# The principal components of the targets are divided by this power of their mean square: a few hold most of it.
+WHITENING = 0.15
+MIN_SQUARE = 1e-5
 
 # A row is cut at this many standard deviations, so that 15 levels suffice for it.
 CLIP = 2.7
@@ -91,19 +102,50 @@ def fit(bags: Bags, targets: Matrix, start: Matrix) -> Matrix:
 
 
 def _solve(bags: Bags, weights: Matrix, wanted: Matrix) -> Matrix:
-    """Return the change of the table, by conjugate gradients for all dimensions at once."""
+    """Return the change of the table, by conjugate gradients for all dimensions at once.
+
+    Each row is scaled by how often its token occurs: otherwise frequent tokens hold up all others.
+    """
     change = np.zeros_like(wanted)
-    left, direction = wanted, wanted.copy()
-    length = np.einsum("td,td->d", left, left)
+    rarity = 1 / (bags.spread(weights) + np.float32(RIDGE))
+    left, direction = wanted, wanted * rarity
+    length = np.einsum("td,td->d", left, direction)
     for _ in range(STEPS):
         image = bags.spread(bags.pool(direction) * weights) + RIDGE * direction
         step = length / np.maximum(np.einsum("td,td->d", direction, image), TINY)
         change += step * direction
         left = left - step * image
-        shorter = np.einsum("td,td->d", left, left)
-        direction = left + (shorter / np.maximum(length, TINY)) * direction
+        scaled = left * rarity
+        shorter = np.einsum("td,td->d", left, scaled)
+        direction = scaled + (shorter / np.maximum(length, TINY)) * direction
         length = shorter
     return change
+
+
+def weigh(bags: Bags, targets: Matrix, table: Matrix) -> Matrix:
+    """Scale each vector so that the cosine of sums and targets grows: the regression makes rare tokens short."""
+    logs, slope, square = (np.zeros(len(table), np.float32) for _ in range(3))
+    for step in range(1, WEIGHT_STEPS + 1):
+        scaled = table * np.exp(logs)[:, np.newaxis]
+        pooled = bags.pool(scaled)
+        lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
+        sums = pooled / lengths
+        cosines = np.einsum("td,td->t", sums, targets)[:, np.newaxis]
+        uphill = np.einsum("td,td->t", bags.spread((targets - cosines * sums) / lengths), scaled)
+        uphill -= WEIGHT_PULL * logs
+        slope = SLOPE_DECAY * slope + (1 - SLOPE_DECAY) * uphill
+        square = SQUARE_DECAY * square + (1 - SQUARE_DECAY) * uphill**2
+        spread = np.sqrt(square / (1 - SQUARE_DECAY**step)) + MIN_SLOPE
+        logs = (logs + WEIGHT_RATE * slope / (1 - SLOPE_DECAY**step) / spread).astype(np.float32)
+    return np.asarray(table * np.exp(logs)[:, np.newaxis])
+
+
+def whiten(table: Matrix, targets: Matrix) -> Matrix:
+    """Shrink the directions that all texts share or differ in most, so that the others count more."""
+    wide = targets.astype(np.float64)
+    squares, directions = np.linalg.eigh(wide.T @ wide / len(wide))
+    shrink = np.maximum(squares, MIN_SQUARE) ** -WHITENING
+    return np.asarray(table @ ((directions * shrink) @ directions.T), np.float32)
 
 
 def quantize(table: Matrix) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:

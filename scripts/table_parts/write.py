@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from toolscript.core.embedding.static_table import CARD_FILE, SCALES_FILE, TABLE_FILE, TOKENIZER_FILE
 
 MADE_BY = (
-    "Token vectors of all-MiniLM-L6-v2, corrected by ridge regression so that the sum of a text's tokens points "
-    "where the model's sentence vector does; 384 dimensions of 4 bits, with one scale for each token."
+    "Token vectors of all-MiniLM-L6-v2, corrected by ridge regression and weighed by gradient so that the sum of "
+    "a text's tokens points where the model's sentence vector does, and partly whitened; 384 dimensions of 4 "
+    "bits, with one scale for each token."
 )
 
 

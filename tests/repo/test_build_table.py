@@ -1,7 +1,10 @@
 """The parts of `scripts/build-table`: sums over tokens and texts, the fit, and four bits for a number."""
 
+import gzip
+import json
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +13,8 @@ from tests.repo.sources import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from table_parts.corpus import _synsets, _wish
-from table_parts.fit import Bags, fit, quantize
+from table_parts.corpus import Sources, _synsets, _wish, texts_of
+from table_parts.fit import Bags, fit, quantize, weigh, whiten
 from table_parts.write import write_table
 
 from toolscript.core.embedding.static_table import FOLDER, TOKENIZER_FILE, StaticEmbedder
@@ -57,6 +60,51 @@ def test_the_fit_finds_vectors_whose_sums_point_to_the_targets() -> None:
     assert cosine(fit(bags, targets, start)) > 0.9
 
 
+def test_weights_of_tokens_bring_the_sums_nearer_to_the_targets() -> None:
+    bags = Bags(random_texts(2_000), TOKENS)
+    rng = np.random.default_rng(7)
+    true = rng.normal(size=(TOKENS, DIMENSIONS)).astype(np.float32)
+    targets = bags.pool(true)
+    targets /= np.linalg.norm(targets, axis=1, keepdims=True)
+    lengths = np.exp(rng.normal(scale=0.7, size=TOKENS)).astype(np.float32)
+    found = weigh(bags, targets, true * lengths[:, np.newaxis])
+    ratios = np.linalg.norm(found, axis=1) / np.linalg.norm(true, axis=1)
+    assert np.log(ratios).std() < np.log(lengths).std() / 3
+    np.testing.assert_allclose(found / ratios[:, np.newaxis], true, rtol=1e-4, atol=1e-5)
+
+
+def test_whitening_shrinks_the_direction_that_all_targets_share() -> None:
+    rng = np.random.default_rng(8)
+    targets = rng.normal(size=(500, DIMENSIONS)).astype(np.float32)
+    targets[:, 0] += 5
+    targets /= np.linalg.norm(targets, axis=1, keepdims=True)
+    shared, other = np.abs(np.diag(whiten(np.eye(DIMENSIONS, dtype=np.float32), targets)))[:2]
+    assert shared < 0.7 * other
+
+
+def test_no_text_equals_the_description_of_a_tool_to_evaluate_with(tmp_path: Path) -> None:
+    service = {
+        "operations": {
+            "CreateANewChannel": {"documentation": "<p>Not necessary.</p>"},
+            "not": {"documentation": "Lists pull requests."},
+        }
+    }
+    method = {"id": "list.pullRequests.in.a.repository", "description": "Delete an attachment."}
+    wheels = tmp_path / "botocore.whl", tmp_path / "google.whl"
+    with zipfile.ZipFile(wheels[0], "w") as wheel:
+        packed = gzip.compress(json.dumps(service).encode())
+        wheel.writestr("botocore/data/necessary/2020-01-01/service-2.json.gz", packed)
+    with zipfile.ZipFile(wheels[1], "w") as wheel:
+        wheel.writestr("googleapiclient/discovery_cache/documents/a.json", json.dumps({"methods": {"a": method}}))
+    texts = texts_of(Sources(wordnet_of(tmp_path, NOUN, VERB), *wheels))
+    assert {text for text in texts if "necessary" in text or "repository" in text} == {
+        "create anew channel necessary",
+        "create anew channel necessary. Not necessary.",
+        "list pull requests in a repository. Delete an attachment.",
+        "not necessary. Lists pull requests.",
+    }
+
+
 async def test_a_written_table_gives_the_vectors_it_was_made_of(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     table = rng.normal(size=(30_522, 16)).astype(np.float32)
@@ -68,15 +116,19 @@ async def test_a_written_table_gives_the_vectors_it_was_made_of(tmp_path: Path) 
     assert embedder.model.dimensions == 16
 
 
-def test_wordnet_is_read_and_a_description_becomes_a_request(tmp_path: Path) -> None:
-    package = tmp_path / "package" / "dict"
+def wordnet_of(folder: Path, noun: str, verb: str) -> Path:
+    package = folder / "package" / "dict"
     package.mkdir(parents=True)
-    lines = {"adj": "", "adv": "", "noun": NOUN, "verb": VERB}
+    lines = {"adj": "", "adv": "", "noun": noun, "verb": verb}
     for part, line in lines.items():
         (package / f"data.{part}").write_text(f"  1 a licence\n{line}\n", "utf-8")
-    with tarfile.open(tmp_path / "wordnet.tgz", "w:gz") as archive:
-        archive.add(tmp_path / "package", "package")
-    noun, verb = _synsets(tmp_path / "wordnet.tgz")
+    with tarfile.open(folder / "wordnet.tgz", "w:gz") as archive:
+        archive.add(folder / "package", "package")
+    return folder / "wordnet.tgz"
+
+
+def test_wordnet_is_read_and_a_description_becomes_a_request(tmp_path: Path) -> None:
+    noun, verb = _synsets(wordnet_of(tmp_path, NOUN, VERB))
     assert (noun.lemmas, noun.definition, noun.examples) == (("abstraction",), "a general concept", ())
     assert (verb.lemmas, verb.definition) == (("breathe", "take a breath"), "draw air into the lungs")
     assert verb.examples == ("I can breathe better",)

@@ -58,6 +58,14 @@ async def test_a_long_text_is_cut_as_the_model_cuts_it() -> None:
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-5)
 
 
+async def test_the_beginning_of_a_text_counts_more_than_its_end() -> None:
+    embedder = StaticEmbedder()
+    rest = "the given id of the given one " * 12
+    query = await embedder.embed_query("weather")
+    first, last = await embedder.embed_texts([f"weather {rest}", f"{rest} weather"])
+    assert first @ query > last @ query + 0.05
+
+
 async def test_words_of_one_meaning_are_nearer_than_other_words() -> None:
     embedder = StaticEmbedder()
     query = await embedder.embed_query("delete a document")
