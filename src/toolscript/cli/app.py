@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from toolscript.cli.curation import curation_commands
 from toolscript.cli.documents import document_commands
 from toolscript.cli.evaluate import add_documents, add_fit, add_make, add_page, evaluate_commands
 from toolscript.cli.gateway import config_commands, serve_commands, trust_command
@@ -38,6 +39,7 @@ YOURS = (
     "list-tools",
     "get-types",
     "call",
+    "curation",
     "trust",
     "mcp",
     "gateway",
@@ -88,6 +90,7 @@ def build_cli() -> typer.Typer:
     )
     app.callback()(_version_option)
     find_commands(app)
+    app.add_typer(curation_commands(), name="curation")
     serve_commands(app)
     trust_command(app)
     app.add_typer(config_commands(), name="config")

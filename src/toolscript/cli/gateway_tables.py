@@ -27,6 +27,8 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
         say_if_a_guess(answer)
     else:
         _say_nothing_found(answer, explain=explain)
+    for rule in answer.rules if explain else ():
+        say(f"rule: {printable(rule)}")
     if answer.hint:
         # On the command line the threshold is an option.
         say(f"hint: {answer.hint.replace('a lower threshold', 'a lower --threshold')}")

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +12,8 @@ from toolscript.core.errors import ConfigInvalid, SetupError
 from toolscript.core.items import tool_id
 from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
 from toolscript.core.values import OnProgress
-from toolscript.gateway.config.problems import Severity
-from toolscript.gateway.config.read import Config
+from toolscript.gateway.config.curation import curation_of
+from toolscript.gateway.config.problems import Problem, Severity
 from toolscript.gateway.discovery import find_running, place_of, running_here
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, Need
 from toolscript.gateway.runtime import load_embedder, open_alone
@@ -50,7 +50,7 @@ def _files(settings: GatewaySettings) -> Iterator[Finding]:
     except ConfigInvalid as error:
         yield Finding("CONFIG_UNREADABLE", False, error.message, error.hint)
         return
-    yield from _entries(config)
+    yield from _entries([*config.problems, *curation_of(config)[1]])
     if not config.servers and not config.problems:
         yield Finding(
             "NO_SERVERS",
@@ -63,8 +63,8 @@ def _files(settings: GatewaySettings) -> Iterator[Finding]:
         yield Finding("CONFIG", True, f"{len(config.servers)} servers in {names}")
 
 
-def _entries(config: Config) -> Iterator[Finding]:
-    for problem in config.problems:
+def _entries(problems: Sequence[Problem]) -> Iterator[Finding]:
+    for problem in problems:
         code = "CONFIG_ENTRY" if problem.severity is Severity.ERROR else "CONFIG_WARNING"
         where = f"{problem.server} in {problem.file}" if problem.server else str(problem.file)
         yield Finding(code, False, f"{where}: {problem.message}", problem.fix)

@@ -247,6 +247,11 @@ class LocalIndex:
         """Return the items with this name, with or without the server's name before it."""
         return self._rows_of_any_case.get(name.casefold(), []) if of_any_case else self._rows_by_name.get(name, [])
 
+    def rows_of_tool(self, tool: str) -> list[int]:
+        """Return the items that `server__tool` names: a tool and a prompt may have one name."""
+        rows = self.rows_named(tool)
+        return [row for row in rows if tool == tool_id(self.items[row].server, self.items[row].name)]
+
     @cached_property
     def _rows_by_name(self) -> Mapping[str, list[int]]:
         return self._rows_by(str)

@@ -38,6 +38,7 @@ ANSWER = object_of(
         "good_match": BOOLEAN,
         "unmatched_words": list_of(STRING),
         "hint": STRING,
+        "rules": list_of(STRING),
         "near_misses": list_of(HIT),
     },
     *("query", "results", "totalResults", "threshold", "semantic", "good_match"),
@@ -75,6 +76,7 @@ def answer_shown(answer: LocalAnswer, *, explain: bool, schemas: bool) -> Json:
             "unmatched_words": list(answer.unmatched),
             "near_misses": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in answer.near_misses],
             "hint": answer.hint or None,
+            "rules": list(answer.rules) if explain else None,
         },
     }
 
@@ -114,6 +116,8 @@ def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool 
         data["unmatched_words"] = list(answer.unmatched)
     if answer.hint:
         data["hint"] = answer.hint
+    if explain and answer.rules:
+        data["rules"] = list(answer.rules)
     if answer.near_misses:
         data["near_misses"] = [_hit_to_json(hit, explain=explain, schemas=schemas) for hit in answer.near_misses]
     return data
@@ -130,6 +134,7 @@ def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
         near_misses=tuple(map(_hit_from_json, data.get("near_misses", ()))),
         good_match=data.get("good_match", True),
         unmatched=tuple(data.get("unmatched_words", ())),
+        rules=tuple(data.get("rules", ())),
         model=data.get("model"),
     )
 

@@ -1,15 +1,15 @@
 """Literal mode (`search_type` semantic): the weighted sum of two scores. With keyword, only the fuzzy score."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from toolscript.core.retrieval.curation import Rule
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.retrieval.request import CORRECTION_WEIGHT, Request
-from toolscript.core.retrieval.terms import terms_of_word
+from toolscript.core.retrieval.request import CORRECTION_WEIGHT, SYNONYM_WEIGHT, Request
 from toolscript.gateway.capabilities import Inferred
 from toolscript.gateway.index import LocalIndex, Rows, Scores
 from toolscript.gateway.model import LocalHit, ScoreParts
@@ -21,7 +21,7 @@ class LiteralScores:
     """One score per item, 0 to 1. An item without a vector has `semantic` NaN, and its fuzzy score is final.
 
     The fuzzy score is the maximum of the share of matched query `words`, the `likeness` of the name and the
-    `boost` of a general tool that can do the task.
+    `boost` of a general tool that can do the task. `promoted` has the items that a person's rule puts first.
     """
 
     alpha: float
@@ -29,6 +29,7 @@ class LiteralScores:
     words: Scores
     likeness: Scores
     boost: Scores
+    promoted: Mapping[int, Rule]
 
     @cached_property
     def fuzzy(self) -> Scores:
@@ -38,7 +39,15 @@ class LiteralScores:
     def final(self) -> Scores:
         weighted = self.alpha * self.semantic + (1 - self.alpha) * self.fuzzy
         final: Scores = np.where(np.isnan(self.semantic), self.fuzzy, weighted)
+        final[[*self.promoted]] = 1.0
         return final.round(4)
+
+    @property
+    def descending(self) -> Scores:
+        """Sort keys: promoted items first, then the best score."""
+        keys = -self.final
+        keys[[*self.promoted]] = -np.inf
+        return keys
 
     def contributions(self, row: int) -> dict[str, float]:
         """Return the contribution of each score to the sum."""
@@ -57,14 +66,27 @@ def semantic_scores(index: LocalIndex, vector: Vector | None) -> Scores:
 
 
 def word_shares(request: Request, index: LocalIndex) -> Scores:
-    """Return the share of query words each item has, weighted by IDF; a corrected word counts less."""
+    """Return the share of query words each item has, weighted by IDF; a correction or a synonym counts less."""
     shares, total = np.zeros(len(index)), 0.0
     for word in request.words:
-        stem = terms_of_word(request.corrections.get(word, word))[0]
+        stem = request.stem_of(word)
         rows, idf = index.rows_with(stem), index.idf(stem)
         shares[rows] += idf * (CORRECTION_WEIGHT if word in request.corrections else 1.0)
+        shares[_rows_by_synonym(stem, request, index)] += idf * SYNONYM_WEIGHT
         total += idf
     return shares / total if total else shares
+
+
+def _rows_by_synonym(stem: int, request: Request, index: LocalIndex) -> list[int]:
+    """Return the items that have not the word, but what it means."""
+    rows = {
+        row
+        for meaning in request.meanings_of(stem)
+        for near in meaning.stems
+        for row in index.rows_with(near).tolist()
+        if meaning.is_in(index.features(row).stems)
+    }
+    return sorted(rows.difference(index.rows_with(stem).tolist())) if rows else []
 
 
 def boosts(general: Iterable[tuple[Rows, Inferred]], items: int) -> tuple[Scores, dict[int, Inferred]]:
@@ -89,6 +111,7 @@ def literal_hit(
         contributions=scores.contributions(row),
     )
     is_boosted = parts.boost > max(parts.words, parts.fuzzy)
-    why = reason(parts, inferred if is_boosted else None, request, index.domain(row))
+    cause = scores.promoted.get(row) or (inferred if is_boosted else None)
+    why = reason(parts, cause, request, index.domain(row))
     final = float(scores.final[row])
     return LocalHit(index.items[row], final, why, parts, final)

@@ -93,9 +93,10 @@ class LocalAnswer:
     `semantic` is False when only the sparse retriever answered; else `model` names the model that ranked. `hint`
     advises on that, or on an empty answer.
     `good_match` says that something fits, and is among the hits; `fit` is the logit of that, None where confidence
-    decides. `unmatched` are the query words that none of the top candidates has. `milliseconds` is the time per
-    stage, measured in the searching process, which also knows the search type that was to run, the version of its
-    index (None without a model) and of its weights (None where none apply).
+    decides. `unmatched` are the query words that none of the top candidates has. `rules` say what a person's rules
+    did to the results. `milliseconds` is the time per stage, measured in the searching process, which also knows
+    the search type that was to run, the version of its index (None without a model) and of its weights (None where
+    none apply).
     """
 
     query: str
@@ -107,6 +108,7 @@ class LocalAnswer:
     near_misses: tuple[LocalHit, ...] = ()
     good_match: bool = True
     unmatched: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
     model: str | None = None
     milliseconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     fit: float | None = field(default=None, compare=False)

@@ -327,6 +327,11 @@ def _search_metadata() -> Json:
         unmatched_words=_described(list_of(STRING), "Words of the query that none of the best candidates has."),
         near_misses=_list("ToolHit", "The best items below the threshold, when none reaches it."),
         hint=_or_null("string", "What to try, what was not searched, and why; null where all is well."),
+        rules={
+            "type": ["array", "null"],
+            "items": STRING,
+            "description": "What the rules of the curation did to the results; null unless `explain` is true.",
+        },
     )
 
 
@@ -396,6 +401,7 @@ _ALIAS_FIELDS = {
     "good_match": "Whether something fits; never true without results.",
     "unmatched_words": "Words of the query that none of the best candidates has.",
     "hint": "What to try, what was not searched, and why.",
+    "rules": "What the rules of the curation did; only with `explain`, and if any applies.",
 }
 
 

@@ -1,6 +1,7 @@
 """A gateway in this process: opened for one command or for as long as it serves."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -21,12 +22,14 @@ from toolscript.core.mcp_client.model import (
     ToolServers,
     short_error,
 )
+from toolscript.core.retrieval.curation import Curation
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.values import OnProgress, silent
 from toolscript.core.version import __version__
 from toolscript.gateway.capabilities import Capabilities, capabilities_of, default_capabilities
+from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.read import Config, left_out
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.indexing import Indexing
@@ -50,6 +53,8 @@ FIRST_ANSWER_SECONDS = 10.0
 # Listed here because the library that lists all models takes two seconds to import.
 DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", BUILTIN, NO_MODEL)
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 class LocalGateway:
@@ -88,6 +93,10 @@ class LocalGateway:
         answer = await self._search.search(query)
         hints = filter(None, (answer.hint, self._changed_note(answer), await self._not_searched_note(), self.note))
         return replace(answer, hint="; ".join(hints))
+
+    def curate(self, curation: Curation) -> None:
+        """Apply these rules to searches from now on."""
+        self._search.curation = curation
 
     def _changed_note(self, answer: LocalAnswer) -> str:
         """Name hits whose definition changed lately: a rug pull changes a tool that was approved before."""
@@ -261,6 +270,7 @@ async def open_alone(
     failed = _failed_before(specs, cached.failed)
     # With nothing to search there is nothing to load a model for.
     async with open_resources(settings, on_progress, model=need.model and bool(config.servers)) as resources:
+        resources.gateway.curate(read_curation(config))
         resources.gateway.left_out = left_out(config)
         resources.gateway.note = _age_note(cached.age) if cached.offers else ""
         if need.uses_cache:
@@ -396,6 +406,14 @@ def require_model(settings: GatewaySettings) -> None:
 
 def read_settings(settings: GatewaySettings) -> Config:
     return place_of(settings).read_and_warn(environment())
+
+
+def read_curation(config: Config) -> Curation:
+    """Return the rules of the config files; log those that have no effect."""
+    curation, problems = curation_of(config)
+    for problem in problems:
+        logger.warning(str(problem))
+    return curation
 
 
 def cache_folder(settings: GatewaySettings) -> Path:

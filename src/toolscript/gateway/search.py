@@ -3,19 +3,22 @@
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toolscript.core.errors import ToolscriptError
+from toolscript.core.items import ItemKind
+from toolscript.core.retrieval.curation import NO_CURATION, CuratedRequest, Rule, Tool
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
 from toolscript.core.retrieval.model import Candidates, IndexCard, Matrix, ModelCard, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.retrieval.request import Request, parse_query
 from toolscript.core.retrieval.rerank import RERANK_DEPTH, FeaturesById, RankedCandidates, rank, unmatched_words
+from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.core.retrieval.timings import Stages
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import RankingWeights
@@ -29,6 +32,8 @@ NEAR_MISSES = 3
 # Confidence of an exact name, and of the least similar name that still counts.
 EXACT_NAME, FARTHEST_NAME = 0.99, 0.5
 FARTHEST_LIKENESS = 0.85
+# Confidence of a tool that a person's rule promotes.
+PROMOTED = 1.0
 # A tool with this share of a general tool's confidence ranks before it; then the general one gets this share of
 # the best confidence.
 LIKELY_ENOUGH, BEHIND_THE_BEST = 0.8, 0.9
@@ -46,13 +51,14 @@ class _Scored:
     confidence: Scores
     likeness: Scores
     inferred: dict[int, Inferred]
+    promoted: Mapping[int, Rule]
     order: Rows
     vectors: list[Vector] | None
     good_match: bool
 
 
 class LocalSearch:
-    """`index` and `embedder` may be replaced at any time; a search uses those it started with.
+    """`index`, `embedder` and `curation` may be replaced at any time; a search uses those it started with.
 
     `scale` says what the cosines of its model mean. `is_fallback`: the embedder only stands in for the model that
     was to be used; `model_note` says why.
@@ -66,6 +72,7 @@ class LocalSearch:
     ) -> None:
         self.index = LocalIndex((), ())
         self.embedder: Embedder | None = None
+        self.curation = NO_CURATION
         self.is_fallback = False
         self.scale: CosineScale | None = None
         self.model_note = "the embedding model is still loading"
@@ -96,7 +103,8 @@ class LocalSearch:
 
     async def _search_ranked(self, query: LocalQuery, weights: RankingWeights) -> LocalAnswer:
         index, stages = self.index, Stages()
-        request, scored = await self._rank(query, index, weights, stages)
+        curated, scored = await self._rank(query, index, weights, stages)
+        request = curated.request
         passing = scored.order[scored.confidence[scored.order] >= query.threshold]
         hits = [_hit(index, scored, position, request) for position in passing[: query.limit]]
         misses = (
@@ -117,40 +125,51 @@ class LocalSearch:
             good_match=scored.good_match and bool(hits),
             fit=scored.ranking.fit,
             unmatched=unmatched,
+            rules=curated.notes,
             milliseconds={**stages.spent, "total": stages.total()},
         )
 
     async def explain(self, query: LocalQuery, row: int) -> Placement:
         """Return the place of an item of the index in the ranking of a query."""
         index = self.index
-        request, scored = await self._rank(query, index, self._weights, Stages())
+        curated, scored = await self._rank(query, index, self._weights, Stages())
+        request = curated.request
         places = np.flatnonzero(scored.ranking.ids[scored.order] == row)
         place = int(places[0]) + 1 if len(places) else None
         if place is None:
-            hit = _hit_not_retrieved(index, scored, row, request)
+            never = _rules_by_row(curated.excluded, index, query.kind).get(row)
+            hit = _hit_not_retrieved(index, scored, row, request, never)
         else:
             hit = _hit(index, scored, int(scored.order[place - 1]), request)
         return Placement(hit, place, len(scored.order), unmatched_words(request, [index.features(row)]))
 
     async def _rank(
         self, query: LocalQuery, index: LocalIndex, weights: RankingWeights, stages: Stages
-    ) -> tuple[Request, _Scored]:
-        request = parse_query(query.text, corrections(query.text, index))
+    ) -> tuple[CuratedRequest, _Scored]:
+        curated = self._curated(query.text, index)
         stages.end("ranking")
-        vectors = await self._vectors(request, index)
+        vectors = await self._vectors(curated.request, index)
         stages.end("embedding")
-        return request, self._score(query, request, vectors, index, weights, stages)
+        return curated, self._score(query, curated, vectors, index, weights, stages)
+
+    def _curated(self, text: str, index: LocalIndex) -> CuratedRequest:
+        """Parse a request and apply the rules. A word that a rule has is not misspelt, even if no tool has it."""
+        curation, corrected = self.curation, corrections(text, index)
+        if curation.rules:
+            corrected = {word: corrected[word] for word in corrected if not curation.knows(terms_of_word(word)[0])}
+        return curation.apply(parse_query(text, corrected))
 
     async def _search_literally(self, query: LocalQuery, *, by_meaning: bool) -> LocalAnswer:
         """Apply the threshold to the weighted sum of two scores, ties by name. Hits show the score compared."""
         index, stages = self.index, Stages()
-        request = parse_query(query.text, corrections(query.text, index))
+        curated = self._curated(query.text, index)
+        request = curated.request
         stages.end("ranking")
         # A cosine of the model that was asked for, or none: S1-032.
         by_model = by_meaning and not self.is_fallback
         embedded = await self._embed((query.text,), index) if by_model else None
         stages.end("embedding")
-        allowed = index.rows(query.kind)
+        allowed = _allowed(query, curated, index)
         boost, inferred = boosts(self._general(request, index, allowed), len(index))
         scores = LiteralScores(
             alpha=self._weights.meaning,
@@ -158,8 +177,9 @@ class LocalSearch:
             words=word_shares(request, index),
             likeness=name_likeness(query.text, index, index.rows(None)),
             boost=boost,
+            promoted=_rules_by_row(curated.promoted, index, query.kind),
         )
-        order = allowed[np.lexsort((index.rank_by_name[allowed], -scores.final[allowed]))]
+        order = allowed[np.lexsort((index.rank_by_name[allowed], scores.descending[allowed]))]
         passing = order[scores.final[order] >= query.threshold]
         rows = passing[: query.limit] if len(passing) else order[:NEAR_MISSES]
         found, as_requested = len(passing) > 0, embedded is not None or not by_meaning
@@ -176,6 +196,7 @@ class LocalSearch:
             near_misses=() if found else tuple(miss for miss in hits if miss.confidence > 0),
             good_match=found,
             unmatched=unmatched,
+            rules=curated.notes,
             milliseconds={**stages.spent, "total": stages.total()},
         )
 
@@ -210,13 +231,14 @@ class LocalSearch:
     def _score(
         self,
         query: LocalQuery,
-        request: Request,
+        curated: CuratedRequest,
         vectors: list[Vector] | None,
         index: LocalIndex,
         weights: RankingWeights,
         stages: Stages,
     ) -> _Scored:
-        allowed = index.rows(query.kind)
+        request, allowed = curated.request, _allowed(query, curated, index)
+        promoted_rows = _rules_by_row(curated.promoted, index, query.kind)
         likeness_of_all = np.zeros(len(index))
         likeness_of_all[allowed] = name_likeness(query.text, index, allowed)
         stages.end("ranking")
@@ -227,6 +249,7 @@ class LocalSearch:
         extra_rows = [
             *np.flatnonzero(likeness_of_all).tolist(),
             *(row for rows, _ in general for row in rows.tolist()),
+            *promoted_rows,
         ]
         fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, weights, extra_rows)
         features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
@@ -237,13 +260,15 @@ class LocalSearch:
         inferred = _infer(general, ranking.ids, confidence)
         for position, capability in inferred.items():
             confidence[position] = capability.confidence
+        promoted = _by_position(promoted_rows, ranking.ids)
+        confidence[[*promoted]] = PROMOTED
         # Ties: higher score first, then by name, so that results are deterministic.
         order = np.lexsort((index.rank_by_name[ranking.ids], -ranking.score, -confidence))
-        # A typed name, or a tool that can do the task by its kind, fits whatever the ranking says of the rest.
+        # A typed name, a promotion or a tool that can do the task by its kind fits, whatever the ranking says.
         certain = np.where(likeness > 0, confidence, 0.0)
-        certain[list(inferred)] = confidence[list(inferred)]
+        certain[[*inferred, *promoted]] = confidence[[*inferred, *promoted]]
         fits = ranking.good_match or bool(certain.max(initial=0.0) >= weights.calibration.good_match_threshold)
-        return _Scored(ranking, confidence, likeness, inferred, order, vectors, fits)
+        return _Scored(ranking, confidence, likeness, inferred, promoted, order, vectors, fits)
 
     def _general(self, request: Request, index: LocalIndex, allowed: Rows) -> list[tuple[Rows, Inferred]]:
         """Return the general tools that can do the task, by kind."""
@@ -269,6 +294,22 @@ class LocalSearch:
         elif self.model_note and self.is_fallback and self.type_of(query) is SearchType.HYBRID:
             hints.append(f"ranked by the built-in model: {self.model_note}")
         return "; ".join(hints)
+
+
+def _rules_by_row(rules: Mapping[Tool, Rule], index: LocalIndex, kind: ItemKind | None) -> dict[int, Rule]:
+    rows = [(row, rule) for tool, rule in rules.items() for row in index.rows_of_tool(str(tool))]
+    return {row: rule for row, rule in rows if kind in (None, index.items[row].kind)}
+
+
+def _allowed(query: LocalQuery, curated: CuratedRequest, index: LocalIndex) -> Rows:
+    """Return the items of the requested kind that no rule excludes."""
+    rows, excluded = index.rows(query.kind), _rules_by_row(curated.excluded, index, query.kind)
+    return rows[~np.isin(rows, [*excluded])] if excluded else rows
+
+
+def _by_position(rules: Mapping[int, Rule], rows: Rows) -> dict[int, Rule]:
+    positions = np.flatnonzero(np.isin(rows, [*rules])).tolist() if rules else ()
+    return {position: rules[int(rows[position])] for position in positions}
 
 
 def _were_retrieved(ranking: RankedCandidates, candidate_lists: list[Candidates]) -> NDArray[np.bool_]:
@@ -318,14 +359,18 @@ def _hit(index: LocalIndex, scored: _Scored, position: int, request: Request) ->
         matched=matched_words(index.stems(row), request),
         contributions=ranking.parts(position),
     )
-    why = reason(parts, inferred, request, index.domain(row))
+    promoted = scored.promoted.get(int(position))
+    why = reason(parts, promoted or inferred, request, index.domain(row))
     confidence, score = (round(float(values[position]), 4) for values in (scored.confidence, ranking.score))
     return LocalHit(index.items[row], confidence, why, parts, score)
 
 
-def _hit_not_retrieved(index: LocalIndex, scored: _Scored, row: int, request: Request) -> LocalHit:
+def _hit_not_retrieved(
+    index: LocalIndex, scored: _Scored, row: int, request: Request, never: Rule | None
+) -> LocalHit:
     """Return an item that is no candidate, with what little it has in common with the request."""
     cosines = index.similarities(np.array(scored.vectors)) if scored.vectors else None
     semantic = None if cosines is None else round(max(0.0, float(cosines[0][row])), 4)
     parts = ScoreParts(semantic=semantic, matched=matched_words(index.stems(row), request))
-    return LocalHit(index.items[row], 0.0, NOT_RETRIEVED, parts)
+    why = reason(parts, never, request, "") if never else NOT_RETRIEVED
+    return LocalHit(index.items[row], 0.0, why, parts)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
@@ -21,7 +22,14 @@ from toolscript.gateway.config.read import Config, left_out
 from toolscript.gateway.config.watch import config_changes
 from toolscript.gateway.discovery import choices_of, find_running, own_token, place_of, running_file
 from toolscript.gateway.model import Gateway
-from toolscript.gateway.runtime import REMEMBERED_SECONDS, Resources, cache_folder, open_resources, read_settings
+from toolscript.gateway.runtime import (
+    REMEMBERED_SECONDS,
+    Resources,
+    cache_folder,
+    open_resources,
+    read_curation,
+    read_settings,
+)
 from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
 from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_exposes_owners
 from toolscript.gateway.store.offers import OfferFile
@@ -100,20 +108,24 @@ async def open_following(settings: GatewaySettings) -> AsyncIterator[Resources]:
         resources = await stack.enter_async_context(open_resources(settings, silent, at_once=True))
         stop_watching = asyncio.Event()
         stack.callback(stop_watching.set)
+        named: list[Path] = []
         # Watching starts before reading, so that no change is missed.
-        changes = config_changes(place_of(settings).watched(), stop_watching)
-        config = _use_config(settings, resources)
+        changes = config_changes(place_of(settings).watched(), stop_watching, named=lambda: [*named])
+        config = _use_config(settings, resources, named)
         if not resources.indexing.uses_cache:
             # Mark the servers as starting, so that a search waits instead of using an empty index.
             resources.servers.use(config.servers)
         await resources.indexing.has_begun()
-        following = asyncio.create_task(_follow(settings, resources, config, changes))
+        following = asyncio.create_task(_follow(settings, resources, config, changes, named))
         stack.callback(following.cancel)
         yield resources
 
 
-def _use_config(settings: GatewaySettings, resources: Resources) -> Config:
+def _use_config(settings: GatewaySettings, resources: Resources, named: list[Path]) -> Config:
+    """Use the config of now. `named` gets the files that it names, to be watched, too."""
     config = read_settings(settings)
+    named[:] = config.named
+    resources.gateway.curate(read_curation(config))
     max_seconds = 0.0 if settings.search_no_cache else REMEMBERED_SECONDS
     cached = OfferFile(cache_folder(settings) / "tools", config.servers).recall(max_seconds)
     resources.gateway.left_out = left_out(config)
@@ -124,7 +136,11 @@ def _use_config(settings: GatewaySettings, resources: Resources) -> Config:
 
 
 async def _follow(
-    settings: GatewaySettings, resources: Resources, config: Config, changes: AsyncIterator[None]
+    settings: GatewaySettings,
+    resources: Resources,
+    config: Config,
+    changes: AsyncIterator[None],
+    named: list[Path],
 ) -> None:
     """With cached tools, load the model before the servers: it improves answers and loads faster."""
     if resources.indexing.ready:
@@ -133,7 +149,7 @@ async def _follow(
     resources.servers.use(config.servers)
     async for _ in changes:
         try:
-            resources.servers.use(_use_config(settings, resources).servers)
+            resources.servers.use(_use_config(settings, resources, named).servers)
         except (ConfigInvalid, OSError) as error:
             # OSError: the gateway's working folder was removed.
             logger.error("the config file cannot be used; the servers stay as they were: %s", error)

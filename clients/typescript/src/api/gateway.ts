@@ -165,6 +165,8 @@ export interface ToolSearchMetadata {
   near_misses: ToolHit[];
   /** What to try, what was not searched, and why; null where all is well. */
   hint: string | null;
+  /** What the rules of the curation did to the results; null unless `explain` is true. */
+  rules: string[] | null;
 }
 
 /** A search. */

@@ -179,6 +179,8 @@ class ToolSearchMetadata(Record):
     """The embedding model that ranked; null where keyword search answered alone. Only from a gateway."""
     hint: str | None = None
     """What to try, what was not searched, and why; null where all is well. Only from a gateway."""
+    rules: list[str] | None = None
+    """What the rules of the curation did to the results; null unless `explain` is true. Only from a gateway."""
 
 
 class ToolSearchAnswer(Record):

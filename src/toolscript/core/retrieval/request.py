@@ -14,6 +14,7 @@ from toolscript.core.retrieval.terms import (
     SURFACE_SHARE,
     terms_of_word,
     without_stop_words,
+    words_by_run,
     words_of,
 )
 
@@ -67,8 +68,10 @@ _LEFT_BEHIND = re.compile(
 _LONG_WORD = re.compile(r"[^\W_]{2,}")
 _WORD_RUN = re.compile(r"[^\W_]+")
 
-# A corrected word is a guess; a word of a literal is seldom what the request is about.
+# A corrected word is a guess; a synonym is not what was typed; a word of a literal is seldom what the request is
+# about.
 CORRECTION_WEIGHT = 0.8
+SYNONYM_WEIGHT = 0.8
 LITERAL_WEIGHT = 0.5
 # The text and its sub-queries.
 MAX_TEXTS = 1 + MAX_SUBQUERIES
@@ -191,6 +194,49 @@ def _has_enough_words(subquery: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Pattern:
+    """The words of a rule. Each is the stems of its parts, and the stem of the whole for an identifier.
+
+    `pull-request` is in a text that has `pull` and `request`, and in one that has `pullrequest`.
+    """
+
+    text: str
+    words: tuple[tuple[frozenset[int], int | None], ...]
+
+    @cached_property
+    def stems(self) -> frozenset[int]:
+        wholes = (whole for _, whole in self.words if whole is not None)
+        return frozenset(wholes).union(*(parts for parts, _ in self.words))
+
+    def is_in(self, stems: frozenset[int]) -> bool:
+        """Return whether a text with these stems has all the words."""
+        return all(parts <= stems or whole in stems for parts, whole in self.words)
+
+
+def pattern_of(text: str) -> Pattern:
+    """Return the words of a text as a pattern. A text of nothing but stop words has none."""
+    return Pattern(text, tuple(filter(None, map(_pattern_word, words_by_run(strip_phrases(text))))))
+
+
+def _pattern_word(words: Sequence[str]) -> tuple[frozenset[int], int | None] | None:
+    *parts, last = words
+    whole = last if parts and last == "".join(parts) else None
+    counted = [word for word in (parts if whole else words) if word not in STOP_WORDS]
+    if not (counted or whole):
+        return None
+    stems = frozenset(terms_of_word(word)[0] for word in counted or words[-1:])
+    return stems, None if whole is None else terms_of_word(whole)[0]
+
+
+@dataclass(frozen=True)
+class AppliedSynonym:
+    """A rule that gives words of a request a meaning: an item with the meaning has the stems in `source`, too."""
+
+    source: frozenset[int]
+    meaning: Pattern
+
+
+@dataclass(frozen=True)
 class SubQuery:
     """A sub-query: `text` to embed, `terms` for sparse retrieval, `stems` of all words and of its `subject`."""
 
@@ -203,7 +249,10 @@ class SubQuery:
 
 @dataclass(frozen=True)
 class Request:
-    """A parsed request. `plain` is the text without literals; `corrections` maps misspelt words to known ones."""
+    """A parsed request. `plain` is the text without literals; `corrections` maps misspelt words to known ones.
+
+    `synonyms` are those that a person's rules give to words of this request.
+    """
 
     text: str
     plain: str
@@ -211,6 +260,7 @@ class Request:
     subqueries: tuple[SubQuery, ...]
     plain_stems: frozenset[int]
     corrections: Mapping[str, str]
+    synonyms: tuple[AppliedSynonym, ...] = ()
 
     @property
     def parts(self) -> tuple[SubQuery, ...]:
@@ -227,6 +277,14 @@ class Request:
         joined = {_joined(run) for run in self.text.split()}
         words = dict.fromkeys(without_stop_words(words_of(self.text)))
         return tuple(word for word in words if word not in joined)
+
+    def stem_of(self, word: str) -> int:
+        """Return the stem of a word, corrected if it is misspelt."""
+        return terms_of_word(self.corrections.get(word, word))[0]
+
+    def meanings_of(self, stem: int) -> list[Pattern]:
+        """Return what a word of this request means by synonyms."""
+        return [synonym.meaning for synonym in self.synonyms if stem in synonym.source]
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from toolscript.core.item_text import unpack_stems
 from toolscript.core.retrieval.fusion import RETRIEVER_PARTS, FusedScores, Ids, Scores
 from toolscript.core.retrieval.model import Candidates, Fields
-from toolscript.core.retrieval.request import Request, actions_named, agreement, strip_phrases
-from toolscript.core.retrieval.terms import split_identifier, terms_of_word, words_of
+from toolscript.core.retrieval.request import SYNONYM_WEIGHT, Request, actions_named, agreement, strip_phrases
+from toolscript.core.retrieval.terms import split_identifier, words_of
 from toolscript.core.retrieval.verdict import CosineScale, FitEvidence, fit
 from toolscript.core.retrieval.weights import EVIDENCE, MAX_LEAD, RankingWeights
 
@@ -85,7 +85,7 @@ class FeatureReranker:
     """Reranks by features. `candidates` provide the IDF of each term and the size of the catalog.
 
     Each word of the request is a bit, so the words that a candidate matches are one integer: few different ones
-    occur, and the weight of each is cached.
+    occur, and the weight of each is cached. A word that matches only by a synonym counts less.
     """
 
     def __init__(self, request: Request, candidates: Candidates) -> None:
@@ -94,6 +94,7 @@ class FeatureReranker:
         )
         self._bits = {stem: 1 << index for index, stem in enumerate(self._stems)}
         self._idfs = [(bit, candidates.idf(stem)) for stem, bit in self._bits.items()]
+        self._synonyms = [(synonym.meaning, self._mask(synonym.source)) for synonym in request.synonyms]
         self._weights: dict[int, float] = {}
         self._shares: dict[int, tuple[float, float]] = {}
         self._whole, self._plain = self._mask(request.whole.stems), self._mask(request.plain_stems)
@@ -106,6 +107,8 @@ class FeatureReranker:
 
     def fit(self, features: Features) -> Fit:
         matched, subqueries = self._mask(features.stems & self._stems), self._subqueries
+        if self._synonyms:
+            matched |= self._by_synonyms(features.stems, matched)
         if len(subqueries) == 1:
             subquery = subqueries[0]
         else:
@@ -131,6 +134,14 @@ class FeatureReranker:
     def _mask(self, stems: Iterable[int]) -> int:
         return sum(map(self._bits.__getitem__, stems))
 
+    def _by_synonyms(self, stems: frozenset[int], matched: int) -> int:
+        """Return the words that match by a synonym only, as bits above those of the words themselves."""
+        by_synonyms = 0
+        for meaning, source in self._synonyms:
+            if meaning.is_in(stems):
+                by_synonyms |= source
+        return (by_synonyms & ~matched) << len(self._bits)
+
     def _suits(self, subquery: _SubQueryTerms, matched: int, features: Features) -> float:
         shared = self._share(subquery.stems, matched) + self._share(subquery.subject, matched)
         return shared + 0.2 * agreement(subquery.action, features.actions)
@@ -138,7 +149,10 @@ class FeatureReranker:
     def _share(self, stems: int, matched: int) -> float:
         """Return the share of the stems that match, weighted by IDF."""
         total = self._weight(stems)
-        return self._weight(stems & matched) / total if total else 0.0
+        weight = self._weight(stems & matched)
+        if by_synonyms := matched >> len(self._bits):
+            weight += SYNONYM_WEIGHT * self._weight(stems & by_synonyms)
+        return weight / total if total else 0.0
 
     def _weight(self, stems: int) -> float:
         weight = self._weights.get(stems)
@@ -234,11 +248,16 @@ def _fit_evidence(
 def unmatched_words(request: Request, candidates: Iterable[Features]) -> tuple[str, ...]:
     """Return the words of a request that no candidate contains, as they were written."""
     stem_sets = [features.stems for features in candidates]
-    stem_of = {word: terms_of_word(request.corrections.get(word, word))[0] for word in request.words}
-    unmatched = [word for word, stem in stem_of.items() if not any(stem in stems for stems in stem_sets)]
+    unmatched = [word for word in request.words if not _is_in_any(request.stem_of(word), request, stem_sets)]
     # Words of an idiom that `strip_phrases` replaces do not count.
     counted = frozenset(words_of(strip_phrases(request.text))) if unmatched else frozenset()
     return tuple(word for word in unmatched if word in counted)
+
+
+def _is_in_any(stem: int, request: Request, stem_sets: Sequence[frozenset[int]]) -> bool:
+    if any(stem in stems for stems in stem_sets):
+        return True
+    return any(meaning.is_in(stems) for meaning in request.meanings_of(stem) for stems in stem_sets)
 
 
 def _add_to_top(score: Scores, added: Scores) -> Scores:

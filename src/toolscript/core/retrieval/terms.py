@@ -143,6 +143,11 @@ def _words_of(text: str) -> list[str]:
     return [word[:MAX_WORD] for run in _COMPOUND.findall(_normal(text)) for word in _words_of_run(run)]
 
 
+def words_by_run(text: str) -> list[tuple[str, ...]]:
+    """Return the words of each run of a text; those of an identifier are its parts, and the whole as the last."""
+    return [tuple(word[:MAX_WORD] for word in _words_of_run(run)) for run in _COMPOUND.findall(_normal(text))]
+
+
 def words_with_positions(text: str) -> Iterator[WordPosition]:
     """Yield the words of a text, each with its start and end in the original text."""
     for run in _runs_in(text):

@@ -24,6 +24,7 @@ from toolscript.gateway.config.trust import Trust, TrustState, TrustStore, how_t
 
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
+CURATION = "curation"
 MAX_NAMED = 100
 MAX_UNTRUSTED = 1 << 20
 
@@ -36,7 +37,9 @@ logger = logging.getLogger(__name__)
 class Config:
     """`servers` by name, `files` that were read, and `problems` that exclude a server or are only warnings.
 
-    `used` are the files that name a server, `untrusted` those that would if they were trusted.
+    `used` are the files that name a server or have a curation, `untrusted` those that would name a server if they
+    were trusted. `curation` has what each file says there, not validated, with the file that says it; `named` are
+    further files that config files name, whether they exist or not.
     """
 
     servers: tuple[ServerSpec, ...] = ()
@@ -44,6 +47,8 @@ class Config:
     problems: tuple[Problem, ...] = ()
     used: frozenset[Path] = frozenset()
     untrusted: frozenset[Path] = frozenset()
+    curation: tuple[tuple[Path, object], ...] = ()
+    named: tuple[Path, ...] = ()
 
 
 def config_paths(home: Path, start: Path, explicit: Path | None = None) -> list[Path]:
@@ -74,8 +79,15 @@ def read_config(paths: Sequence[Path], environment: Mapping[str, str], trust: Tr
         spec, entry_problems = read_entry(name, raw, path, environment)
         servers += [spec] if spec else []
         problems += entry_problems
-    used = frozenset(path for _, path in written.entries.values())
-    return Config(tuple(servers), tuple(written.files), tuple(problems), used, frozenset(written.untrusted))
+    return Config(
+        tuple(servers),
+        tuple(written.files),
+        tuple(problems),
+        frozenset(path for _, path in written.entries.values()) | written.curating,
+        frozenset(written.untrusted),
+        tuple(written.curation),
+        tuple(written.named),
+    )
 
 
 @dataclass
@@ -86,6 +98,9 @@ class _Written:
     files: list[Path] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     untrusted: dict[Path, tuple[TrustState, Sequence[str]]] = field(default_factory=dict)
+    curation: list[tuple[Path, object]] = field(default_factory=list)
+    curating: set[Path] = field(default_factory=set)
+    named: list[Path] = field(default_factory=list)
 
     def add(self, path: Path, trust: Trust) -> None:
         try:
@@ -106,6 +121,31 @@ class _Written:
         for name, raw in server_entries(document, path).items():
             self.entries[name] = shared_passthrough(raw, document), path
         self.problems += _problems_of_file(document, path)
+        self._add_curation(document, path, is_own=trust(path, "") is TrustState.TRUSTED)
+
+    def _add_curation(self, document: Document, path: Path, *, is_own: bool) -> None:
+        raw = document.value.get(CURATION) if isinstance(document.value, dict) else None
+        if raw is None:
+            return
+        self.curating.add(path)
+        if not isinstance(raw, str):
+            self.curation.append((path, raw))
+        elif is_own:
+            self._add_named_curation(named_file(raw, path))
+        else:
+            # Trust applies to the content of one file, and not to that of another one.
+            fix = "put the rules into it"
+            problem = Problem("", path, f"the {CURATION} of a project names a file", fix, Severity.WARNING)
+            self.problems.append(problem)
+
+    def _add_named_curation(self, file: Path) -> None:
+        self.named.append(file)
+        text = read_text(file, only_ours=True)
+        if text is None:
+            fix = f"create it, or correct {CURATION} in the config file"
+            self.problems.append(Problem("", file, "there is no such file", fix, Severity.WARNING))
+        else:
+            self.curation.append((file, parse(text, file).value))
 
     def _add_untrusted(self, path: Path, text: str, state: TrustState) -> None:
         try:
@@ -125,6 +165,11 @@ class _Written:
             for name in names:
                 if name not in self.entries:
                     yield Problem(name, path, f"its config file is {why}", how_to_trust(path))
+
+
+def named_file(written: str, config: Path) -> Path:
+    """Return the file that a config file names: relative to its folder, or in the home folder with `~/`."""
+    return config.parent / Path(written).expanduser()
 
 
 def shared_passthrough(raw: object, document: Document) -> object:
@@ -152,7 +197,7 @@ def server_entries(document: Document, path: Path) -> dict[str, object]:
 
 def _problems_of_file(document: Document, path: Path) -> Iterator[Problem]:
     keys = set(document.value) if isinstance(document.value, dict) else set()
-    if keys - {"$schema", "inputs", PASSTHROUGH} and not keys & set(SECTIONS):
+    if keys - {"$schema", "inputs", PASSTHROUGH, CURATION} and not keys & set(SECTIONS):
         yield Problem("", path, "names no servers", f"put them under mcpServers: {_EXPECTED}", Severity.WARNING)
     for name in sorted(set(document.repeated) & {*server_entries(document, path), *SECTIONS}):
         server, subject = ("", f"{name} is") if name in SECTIONS else (name, "its name may be")

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
 
@@ -12,38 +12,41 @@ PATIENCE_MS = 1000
 # Missing folders, links into other folders and network drives send no events, so files are polled, too.
 LOOK_SECONDS = 2.0
 
+_Files = Callable[[], Sequence[Path]]
 _Seen = tuple[bytes | None, ...]
 
 
 def config_changes(
-    paths: Sequence[Path], stop: asyncio.Event, *, look_seconds: float = LOOK_SECONDS
+    paths: Sequence[Path], stop: asyncio.Event, *, named: _Files = tuple, look_seconds: float = LOOK_SECONDS
 ) -> AsyncIterator[None]:
     """Yield when the content of the files differs: created, changed, replaced or removed.
 
-    The call takes the first snapshot: call it before reading the files, and no change is missed.
+    The call takes the first snapshot: call it before reading the files, and no change is missed. `named` are the
+    files that these name at the time; another one is a change, too.
     """
-    return _changes([path.absolute() for path in paths], stop, _contents(paths), look_seconds)
+    always = [path.absolute() for path in paths]
+
+    def files() -> Sequence[Path]:
+        return [*always, *named()]
+
+    return _changes(files, stop, _contents(files()), look_seconds)
 
 
-async def _changes(
-    paths: Sequence[Path], stop: asyncio.Event, seen: _Seen, look_seconds: float
-) -> AsyncIterator[None]:
-    async with aclosing(_occasions(paths, stop, look_seconds)) as occasions:
+async def _changes(files: _Files, stop: asyncio.Event, seen: _Seen, look_seconds: float) -> AsyncIterator[None]:
+    async with aclosing(_occasions(files, stop, look_seconds)) as occasions:
         async for _ in occasions:
-            now = await asyncio.to_thread(_contents, paths)
+            now = await asyncio.to_thread(_contents, files())
             if now != seen:
                 seen = now
                 yield
 
 
-async def _occasions(
-    paths: Sequence[Path], stop: asyncio.Event, look_seconds: float
-) -> AsyncGenerator[None, None]:
+async def _occasions(files: _Files, stop: asyncio.Event, look_seconds: float) -> AsyncGenerator[None, None]:
     """Yield when to compare: at once, on an event of a folder, and every few seconds."""
     yield
     while not stop.is_set():
         with suppress(ImportError, OSError, RuntimeError):
-            async with aclosing(_folder_events(paths, stop, look_seconds)) as events:
+            async with aclosing(_folder_events(files, stop, look_seconds)) as events:
                 async for _ in events:
                     yield
         if await _stopped(stop, look_seconds):
@@ -51,12 +54,10 @@ async def _occasions(
         yield
 
 
-async def _folder_events(
-    paths: Sequence[Path], stop: asyncio.Event, look_seconds: float
-) -> AsyncGenerator[None, None]:
+async def _folder_events(files: _Files, stop: asyncio.Event, look_seconds: float) -> AsyncGenerator[None, None]:
     """Watch only the folders, not their subfolders: one of them is the home folder."""
-    folders, names = {path.parent for path in paths}, {path.name for path in paths}
-    watched = [folder for folder in folders if folder.is_dir()]
+    paths = files()
+    names, watched = {path.name for path in paths}, _folders(paths)
     if not watched:
         return
     from watchfiles import awatch
@@ -75,8 +76,12 @@ async def _folder_events(
     ) as changes:
         async for _ in changes:
             yield
-            if {folder for folder in folders if folder.is_dir()} != set(watched):
+            if files() != paths or _folders(paths) != watched:
                 return
+
+
+def _folders(paths: Sequence[Path]) -> set[Path]:
+    return {path.parent for path in paths if path.parent.is_dir()}
 
 
 class _Stop:

@@ -15,6 +15,7 @@ from toolscript.gateway.config.jsonc import is_strict, parse, read_text, without
 PRIVATE = 0o600
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]:,]', re.DOTALL)
 _COLON = re.compile(r"\s*:")
+_COMMA = re.compile(r"\s*,")
 _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
@@ -81,27 +82,109 @@ def with_members(text: str, section: str, members: Mapping[str, object], path: P
     root = plain.index("{")
     _, values = _scan(plain, root)
     if section in before:
-        after = _insert(text, plain, values[section], members, depth=2)
+        after = _insert(text, values[section], members, depth=2)
     else:
-        after = _insert(text, plain, root, {section: members}, depth=1)
+        after = _insert(text, root, {section: members}, depth=1)
     return _require_expected(text, after, before | {section: {**before.get(section, {}), **members}}, path)
+
+
+def with_item(text: str, section: str | None, item: object, path: Path) -> str:
+    """Append the item to the list in the section, which is created if missing; None: the file is a list."""
+    text = text if text.strip() else "[]\n" if section is None else "{}\n"
+    before, step = parse(text, path).value, _step(text)
+    line = json.dumps(item, ensure_ascii=False)
+    items = _list_of(before, section, path)
+    if section is not None and items is None:
+        block = f"{step}{json.dumps(section)}: [\n{step * 2}{line}\n{step}]"
+        after = _insert_block(text, without_comments(text).index("{"), block, depth=1)
+    else:
+        depth = 1 if section is None else 2
+        after = _insert_block(text, _list_opening(text, section), step * depth + line, depth)
+    return _require_expected(text, after, _with_list(before, section, [*(items or ()), item]), path)
+
+
+def without_item(text: str, section: str | None, index: int, path: Path) -> str:
+    """Remove an item of the list in the section, with its comma. Comments stay."""
+    before, plain = parse(text, path).value, without_comments(text)
+    items, spans = list(_list_of(before, section, path) or ()), _items(plain, _list_opening(text, section))
+    start, end = spans[index]
+    if comma := _COMMA.match(plain, end):
+        after = _cut(text, start, comma.end())
+    else:
+        after = _cut(text, start, end)
+        if index:
+            # The comma before the last item goes with it.
+            last = plain.rindex(",", spans[index - 1][1], start)
+            after = after[:last] + after[last + 1 :]
+    del items[index]
+    return _require_expected(text, after, _with_list(before, section, items), path)
+
+
+def _list_of(value: object, section: str | None, path: Path) -> list[object] | None:
+    items = value.get(section, None) if section is not None and isinstance(value, dict) else value
+    if items is not None and not isinstance(items, list):
+        raise ConfigInvalid(f"{section or 'the content'} of {path} is not a list", hint="write [] there")
+    return items
+
+
+def _with_list(value: object, section: str | None, items: list[object]) -> object:
+    return {**value, section: items} if section is not None and isinstance(value, dict) else items
+
+
+def _list_opening(text: str, section: str | None) -> int:
+    plain = without_comments(text)
+    return plain.index("[") if section is None else _scan(plain, plain.index("{"))[1][section]
+
+
+def _items(plain: str, opening: int) -> list[tuple[int, int]]:
+    """Return where each item of a list begins and ends."""
+    depth, start, spans = 1, opening + 1, []
+    for token in _TOKEN.finditer(plain, opening + 1):
+        depth -= token[0] in "}]"
+        if not depth or (depth == 1 and token[0] == ","):
+            item = plain[start : token.start()]
+            if item.strip():
+                spans.append((start + len(item) - len(item.lstrip()), start + len(item.rstrip())))
+            start = token.end()
+        if not depth:
+            break
+        depth += token[0] in "{["
+    return spans
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    """Remove a part of a text, and its line if nothing else is there."""
+    line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end) + 1
+    if line_end and not (text[line_start:start] + text[end:line_end]).strip():
+        start, end = line_start, line_end
+    return text[:start] + text[end:]
 
 
 def _require_expected(text: str, after: str, expected: object, path: Path) -> str:
     """Parse the edited text again, and raise if it is not as expected."""
     if parse(after, path).value != expected or (is_strict(text) and not is_strict(after)):
-        raise ConfigInvalid(f"cannot add to {path} without harm", hint="add the servers by hand")
+        raise ConfigInvalid(f"cannot edit {path} without harm", hint="edit it by hand")
     return after
 
 
-def _insert(text: str, plain: str, opening: int, members: Mapping[str, object], depth: int) -> str:
-    closing, _ = _scan(plain, opening)
-    last = len(plain[:closing].rstrip()) - 1
-    comma = "" if plain[last] in "{," else ","
-    step = match[1] if (match := _INDENT.search(text)) else "  "
+def _insert(text: str, opening: int, members: Mapping[str, object], depth: int) -> str:
+    step = _step(text)
     block = json.dumps(members, indent=step, ensure_ascii=False)[1:-1].strip("\n")
     if depth > 1:
         block = "\n".join(step * (depth - 1) + line for line in block.split("\n"))
+    return _insert_block(text, opening, block, depth)
+
+
+def _step(text: str) -> str:
+    return match[1] if (match := _INDENT.search(text)) else "  "
+
+
+def _insert_block(text: str, opening: int, block: str, depth: int) -> str:
+    """Insert an indented block before the end of the object or list that opens there."""
+    plain, step = without_comments(text), _step(text)
+    closing, _ = _scan(plain, opening)
+    last = len(plain[:closing].rstrip()) - 1
+    comma = "" if plain[last] in "{[," else ","
     kept = text[last + 1 : closing].rstrip()
     whole = f"{text[: last + 1]}{comma}{kept}\n{block}\n{step * (depth - 1)}{text[closing:]}"
     return whole if "\r\n" not in text else re.sub(r"(?<!\r)\n", "\r\n", whole)

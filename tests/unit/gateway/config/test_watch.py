@@ -219,3 +219,17 @@ def test_the_slow_library_is_imported_on_first_use(module: str, late: list[str])
     code = f"import sys, {module}; print([name for name in {late} if name in sys.modules])"
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert output.strip() == "[]"
+
+
+async def test_a_file_that_becomes_named_is_watched_from_then_on(file: Path, stop: asyncio.Event) -> None:
+    other = file.parent.parent / "other" / "rules.json"
+    other.parent.mkdir()
+    named: list[Path] = []
+    changes = config_changes([file], stop, named=lambda: named, look_seconds=0.2)
+    await asyncio.to_thread(file.write_text, "names the other")
+    assert await soon(changes)
+    named.append(other)
+    await asyncio.to_thread(other.write_text, "one")
+    assert await soon(changes)
+    await asyncio.to_thread(other.write_text, "two")
+    assert await soon(changes)

@@ -82,6 +82,7 @@ async def test_a_search_has_an_id_results_and_metadata(app: Starlette) -> None:
         "unmatched_words": [],
         "near_misses": [],
         "hint": None,
+        "rules": None,
     }
 
 
