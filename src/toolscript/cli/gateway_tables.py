@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
-from toolscript.gateway.model import HOW_TO_GET_SERVERS, LocalAnswer, LocalHit
+from toolscript.gateway.model import DEFAULT_THRESHOLD, HOW_TO_GET_SERVERS, LocalAnswer, LocalHit
 
 if TYPE_CHECKING:
     from toolscript.gateway.doctor import Finding
@@ -42,11 +42,13 @@ def say_if_a_guess(answer: LocalAnswer) -> None:
 
 
 def _say_nothing_found(answer: LocalAnswer, *, explain: bool) -> None:
-    say(f"No tools found matching query {printable(answer.query)!r}: no good match")
+    is_near = any(miss.confidence >= DEFAULT_THRESHOLD for miss in answer.near_misses)
+    verdict = f"none reaches {answer.threshold:g}" if is_near else "no good match"
+    say(f"No tools found matching query {printable(answer.query)!r}: {verdict}")
     for miss in answer.near_misses:
         say(f"  nearest: {printable(_name(miss.item))} ({miss.confidence:.2f})")
     # Without near misses, the words are not the cause.
-    if answer.near_misses and (unmatched := _unmatched(answer)):
+    if answer.near_misses and not is_near and (unmatched := _unmatched(answer)):
         say(f"  {unmatched}")
     for miss in answer.near_misses if explain else ():
         say(f"\n{_explained(miss, semantic=answer.semantic)}")

@@ -65,7 +65,7 @@ def test_nothing_found_is_exit_code_1_with_what_to_change(toolscript: CommandLin
 
 def test_a_good_match_below_the_threshold_is_not_called_bad(toolscript: CommandLine) -> None:
     ended = toolscript("search", "read file zzz", "--threshold", "0.9")
-    assert ended.err.splitlines()[0] == "No tools found matching query 'read file zzz': no good match"
+    assert ended.err.splitlines()[0] == "No tools found matching query 'read file zzz': none reaches 0.9"
     assert "nearest: files__read_file (0.67)" in ended.err
     assert "matched nothing" not in ended.err
 
