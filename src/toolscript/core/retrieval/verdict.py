@@ -63,7 +63,7 @@ class FitWeights:
     subject: float = 1.14
     action: float = 0.34
     matched: float = 1.05
-    size: float = -1.2
+    size: float = -1.1
 
 
 FIT_WEIGHTS = FitWeights()
