@@ -107,7 +107,7 @@ def _solve(bags: Bags, weights: Matrix, wanted: Matrix) -> Matrix:
     Each row is scaled by how often its token occurs: otherwise frequent tokens hold up all others.
     """
     change = np.zeros_like(wanted)
-    rarity = 1 / (bags.spread(weights) + np.float32(RIDGE))
+    rarity = np.asarray(1 / (bags.spread(weights) + RIDGE), np.float32)
     left, direction = wanted, wanted * rarity
     length = np.einsum("td,td->d", left, direction)
     for _ in range(STEPS):
@@ -126,7 +126,7 @@ def weigh(bags: Bags, targets: Matrix, table: Matrix) -> Matrix:
     """Scale each vector so that the cosine of sums and targets grows: the regression makes rare tokens short."""
     logs, slope, square = (np.zeros(len(table), np.float32) for _ in range(3))
     for step in range(1, WEIGHT_STEPS + 1):
-        scaled = table * np.exp(logs)[:, np.newaxis]
+        scaled = np.asarray(table * np.exp(logs)[:, np.newaxis], np.float32)
         pooled = bags.pool(scaled)
         lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
         sums = pooled / lengths
