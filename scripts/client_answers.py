@@ -40,6 +40,7 @@ NAMES = {
     "ToolCandidate": "ToolHit",
     "ExplanationModel": "Explanation",
     "AuditShown": "AuditEntry",
+    "RuleShown": "CurationRule",
     "DocumentResult": "DocumentHit",
     "DocumentSearchResponse": "DocumentSearchAnswer",
     "DocumentPut": "PutResult",
@@ -53,8 +54,8 @@ NAMES = {
 FILES = {
     "tools": ("Tools, calls and servers", ("tools", "servers")),
     "registry": (
-        "Skills, suggestions, changes, sources, jobs and the audit log",
-        ("skills", "suggestions", "changes", "sources", "jobs", "audit"),
+        "Skills, suggestions, rules, changes, sources, jobs and the audit log",
+        ("skills", "suggestions", "curation", "changes", "sources", "jobs", "audit"),
     ),
     "documents": ("Documents and tenants", ("documents", "tenants")),
     "knowledge": ("The library", ("knowledge",)),

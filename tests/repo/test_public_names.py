@@ -57,6 +57,7 @@ def test_the_doubles_are_exactly_these() -> None:
         "MemoryTokenVerifier",
         "MemoryCatalog",
         "MemoryCatalogContents",
+        "MemoryCurationRules",
         "MemoryDirtySet",
         "MemoryDocumentVersions",
         "MemoryDocuments",

@@ -15,6 +15,7 @@ export {
   type Audit,
   type Changes,
   Client,
+  type Curation,
   type Jobs,
   type Knowledge,
   type Skills,

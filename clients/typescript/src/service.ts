@@ -1,11 +1,13 @@
 /** The client of a service: tools, skills, documents and knowledge. */
 
 import {
+  type AddRuleQuery,
   type ApproveRequest,
   type AssignRequest,
   type AuditShown,
   type ChangeCompared,
   type ChangeShown,
+  type DeleteRuleQuery,
   type GetChunkQuery,
   type HealthShown,
   type ItemSkills,
@@ -17,15 +19,19 @@ import {
   type ListChangesQuery,
   type ListedTool,
   type ListLibrarySourcesQuery,
+  type ListRulesQuery,
   type ListSkillsQuery,
   type ListSuggestionsQuery,
   type ListToolsQuery,
   type MergeRequest,
+  type NewRule,
   type NewSkill,
   OPERATIONS,
   type Operations,
   type ReleaseSkillsOfToolQuery,
   type ReviewRequest,
+  type RuleChanges,
+  type RuleShown,
   type SkillChanges,
   type SkillFields,
   type SkillSearchAnswer,
@@ -56,6 +62,7 @@ export class Client {
   readonly knowledge: Knowledge;
   readonly jobs: Jobs;
   readonly sources: Sources;
+  readonly curation: Curation;
   readonly changes: Changes;
   readonly suggestions: Suggestions;
   readonly tenants: Tenants;
@@ -71,6 +78,7 @@ export class Client {
     this.knowledge = new Knowledge(operator);
     this.jobs = new Jobs(operator);
     this.sources = new Sources(operator);
+    this.curation = new Curation(operator);
     this.changes = new Changes(operator);
     this.suggestions = new Suggestions(operator);
     this.tenants = new Tenants(operator);
@@ -228,6 +236,29 @@ export class Sources extends Resource {
   /** Start a job that deletes the source with all of its tools. */
   async delete(name: string, options?: RequestOptions): Promise<JobShown> {
     return await this.operator.send("delete_tool_source", { path: { name } }, options);
+  }
+}
+
+/** Rules of people: which tool comes first or never for a request, and what words mean. */
+export class Curation extends Resource {
+  list(list: ListOptions<ListRulesQuery> = {}, options?: RequestOptions): Pages<RuleShown> {
+    return this.operator.list("list_rules", list, options);
+  }
+
+  async get(id: number, options?: RequestOptions): Promise<RuleShown> {
+    return await this.operator.send("get_rule", { path: { rule_id: id } }, options);
+  }
+
+  async add(body: NewRule, query: AddRuleQuery = {}, options?: RequestOptions): Promise<RuleShown> {
+    return await this.operator.send("add_rule", { body, query }, options);
+  }
+
+  async change(id: number, body: RuleChanges, options?: RequestOptions): Promise<RuleShown> {
+    return await this.operator.send("change_rule", { path: { rule_id: id }, body }, options);
+  }
+
+  async delete(id: number, query: DeleteRuleQuery = {}, options?: RequestOptions): Promise<void> {
+    await this.operator.send("delete_rule", { path: { rule_id: id }, query }, options);
   }
 }
 

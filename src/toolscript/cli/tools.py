@@ -19,6 +19,7 @@ from toolscript.cli.output import (
     show_page,
     table_by_namespace,
 )
+from toolscript.cli.registry_curation import registry_curation_commands
 from toolscript.cli.tools_text import (
     degraded_lines,
     doubt_lines,
@@ -191,6 +192,7 @@ def tool_commands() -> typer.Typer:
     _search(group)
     _skills(group)
     add_catalog(group)
+    group.add_typer(registry_curation_commands(), name="curation")
     return group
 
 

@@ -13,7 +13,7 @@ from toolscript.client.settings import load_client_settings
 if TYPE_CHECKING:
     from toolscript.client.resources.documents import Documents, Tenants
     from toolscript.client.resources.knowledge import Knowledge
-    from toolscript.client.resources.registry import Audit, Changes, Jobs, Skills, Sources, Suggestions
+    from toolscript.client.resources.registry import Audit, Changes, Curation, Jobs, Skills, Sources, Suggestions
     from toolscript.client.resources.tools import Servers, Tools
 
 
@@ -50,6 +50,13 @@ class _Resources(Generic[M_co]):
         from toolscript.client.resources.registry import Suggestions
 
         return Suggestions(self._conversation, self._sender)
+
+    @cached_property
+    def curation(self) -> "Curation[M_co]":
+        """Rules of people about the tool search of a service."""
+        from toolscript.client.resources.registry import Curation
+
+        return Curation(self._conversation, self._sender)
 
     @cached_property
     def changes(self) -> "Changes[M_co]":

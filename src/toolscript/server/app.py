@@ -25,8 +25,10 @@ from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes, s
 from toolscript.documents.http.tenants import tenant_routes
 from toolscript.knowledge.http.routes import KnowledgeRoutes, knowledge_routes
 from toolscript.server.reference import reference_routes
+from toolscript.tools.curation import CurationManagement
 from toolscript.tools.http.access import Access, CatalogAccess
 from toolscript.tools.http.catalog import change_routes, source_routes, tool_routes
+from toolscript.tools.http.curation import curation_routes
 from toolscript.tools.http.jobs import JOBS_PATH, MAX_JOB_BYTES, SyncRequests, job_routes
 from toolscript.tools.http.search import SearchesCatalog, tool_search_routes
 from toolscript.tools.http.skills import audit_routes, skill_routes, suggestion_routes, tool_skill_routes
@@ -65,6 +67,7 @@ TAGS = {
     "tools": "Search and read the tools, prompts and resources of the catalog.",
     "skills": "The categories of tools that route a search.",
     "suggestions": "Skills that a classifier found missing, for people to decide.",
+    "curation": "Rules of people: which tool comes first or never, and what words mean.",
     "changes": "Definitions of tools that changed after they were first seen.",
     "sources": "Where tools come from.",
     "jobs": "Imports and syncs that run in the background.",
@@ -79,6 +82,7 @@ ACCESS = {
     "tools": (Access.READ, Access.MANAGE),
     "skills": (Access.READ, Access.ADMIN),
     "suggestions": (Access.MANAGE, Access.ADMIN),
+    "curation": (Access.MANAGE, Access.MANAGE),
     "changes": (Access.MANAGE, Access.MANAGE),
     "sources": (Access.READ, Access.MANAGE),
     "jobs": (Access.MANAGE, Access.MANAGE),
@@ -165,6 +169,7 @@ def create_app(
     telemetry: TelemetryConfig | None = None,
     admission: Admission | None = None,
     search_type: SearchType = SearchType.HYBRID,
+    curation: CurationManagement | None = None,
 ) -> FastAPI:
     """Assemble the API. `ACCESS` says who may use which routes; document routes authenticate themselves.
 
@@ -174,7 +179,7 @@ def create_app(
     app = _described_api(access, telemetry)
     catalog = CatalogAccess(access.admin, catalog_readers or searchers, is_public=catalog_readers is None)
     app.include_router(tool_search_routes(search, catalog.searches(), search_type))
-    _include_management(app, (skills, changes, sync), catalog)
+    _include_management(app, (skills, changes, sync, curation), catalog)
     _include_open(app, health_routes(check_health), search_health_routes(documents))
     _include_open(app, document_routes(documents), knowledge_routes(knowledge))
     app.include_router(tenant_routes(documents), dependencies=[Depends(admins_only(access.admin))])
@@ -203,14 +208,17 @@ def _described_api(access: ApiAccess, telemetry: TelemetryConfig | None) -> Desc
 
 
 def _include_management(
-    app: FastAPI, managed: tuple[SkillManagement, ItemChanges, SyncRequests], catalog: CatalogAccess
+    app: FastAPI,
+    managed: tuple[SkillManagement, ItemChanges, SyncRequests, CurationManagement | None],
+    catalog: CatalogAccess,
 ) -> None:
-    skills, changes, sync = managed
+    skills, changes, sync, curation = managed
     for routes in (
         tool_routes(sync),
         tool_skill_routes(skills),
         skill_routes(skills),
         suggestion_routes(skills),
+        curation_routes(curation),
         change_routes(changes),
         source_routes(sync),
         job_routes(sync),

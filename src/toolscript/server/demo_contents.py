@@ -28,6 +28,7 @@ from toolscript.testing import (
     MemoryAssignments,
     MemoryCatalog,
     MemoryCatalogContents,
+    MemoryCurationRules,
     MemoryDirtySet,
     MemoryIndexes,
     MemoryLibrary,
@@ -82,6 +83,7 @@ def memory_stores() -> CatalogStores:
         MemoryAssignments(catalog, taxonomy, suggestions),
         suggestions,
         skill_vectors,
+        MemoryCurationRules(catalog, taxonomy),
         IndexPair(MemoryIndexes(), MemoryIndexes(), skill_vectors),
     )
 

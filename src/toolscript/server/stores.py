@@ -29,6 +29,7 @@ from toolscript.tools.ports import (
     Assignments,
     Catalog,
     CatalogContents,
+    CurationRules,
     DirtySet,
     ItemChanges,
     SkillVectors,
@@ -41,6 +42,7 @@ from toolscript.tools.postgres.catalog import PostgresCatalog
 from toolscript.tools.postgres.centroids import PostgresSkillVectors
 from toolscript.tools.postgres.changes import PostgresItemChanges
 from toolscript.tools.postgres.contents import PostgresCatalogContents
+from toolscript.tools.postgres.curation import PostgresCurationRules
 from toolscript.tools.postgres.dirty_set import PostgresDirtySet
 from toolscript.tools.postgres.jobs import PostgresSyncJobs
 from toolscript.tools.postgres.skills import PostgresTaxonomy
@@ -73,6 +75,7 @@ class CatalogStores:
     assignments: Assignments
     suggestions: Suggestions
     skill_vectors: SkillVectors
+    curation: CurationRules
     indexes: IndexPair
 
 
@@ -103,6 +106,7 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
             PostgresAssignments(pool),
             PostgresSuggestions(pool),
             PostgresSkillVectors(pool),
+            PostgresCurationRules(pool),
             _indexes(engine, settings, pool),
             pool,
             engine,

@@ -32,6 +32,7 @@ from toolscript.server.stores import CatalogStores
 from toolscript.server.sync import SyncService
 from toolscript.server.tenancy import Tenancy
 from toolscript.tools.catalog.jobs import JobRunner
+from toolscript.tools.curation import CurationManagement
 from toolscript.tools.indexing.versions import Readable
 from toolscript.tools.mcp.tools import CatalogDependencies
 from toolscript.tools.search import ToolSearch
@@ -75,13 +76,10 @@ async def open_api(
     stores, identity = behind.stores, optional_authenticator(settings, tenancy, observability)
     search = observability.tool_search(behind.tools)
     knowledge = observability.knowledge_search(behind.library)
-    dependencies = ServiceDependencies(
-        knowledge,
-        CatalogDependencies(search, stores.catalog, stores.taxonomy),
-        behind.documents,
-        search_type=settings.search_type,
-    )
+    catalog = CatalogDependencies(search, stores.catalog, stores.taxonomy)
+    dependencies = ServiceDependencies(knowledge, catalog, behind.documents, search_type=settings.search_type)
     skills = skill_management(stores, _already_open(behind.embedder))
+    curation = CurationManagement(stores.curation, behind.tools.forget_rules)
     async with (
         open_mcp(settings, dependencies, identity, observability.mcp) as mcp_routes,
         JobRunner(stores.jobs).running() as runner,
@@ -99,6 +97,7 @@ async def open_api(
             telemetry=observability.telemetry,
             admission=admission,
             search_type=settings.search_type,
+            curation=curation,
         )
         app.router.routes.extend(mcp_routes)
         observability.install(app, admin_access(settings))
@@ -123,6 +122,7 @@ def tool_search(
         spans=observability.spans_of("tools"),
         is_overloaded=admission.is_overloaded,
         scale=scale,
+        curation=stores.curation,
     )
 
 

@@ -8,6 +8,7 @@ from toolscript.testing.catalog import (
     MemoryItemChanges,
     MemorySyncJobs,
 )
+from toolscript.testing.curation import MemoryCurationRules
 from toolscript.testing.documents import MemoryDocuments, MemoryDocumentVersions, MemoryQueryLog, MemoryTenants
 from toolscript.testing.library import MemoryLibrary
 from toolscript.testing.retrieval import HashEmbedder, MemoryIndexes, MemorySpans, WordReranker
@@ -19,6 +20,7 @@ __all__ = [
     "MemoryAssignments",
     "MemoryCatalog",
     "MemoryCatalogContents",
+    "MemoryCurationRules",
     "MemoryDirtySet",
     "MemoryDocumentVersions",
     "MemoryDocuments",

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from toolscript.core.retrieval.curation import Curation, Rule, Tool
 from toolscript.core.retrieval.deadline import Attempt, Deadline, IsOverloaded, never_overloaded
 from toolscript.core.retrieval.ports import Spans
 from toolscript.core.retrieval.query import SearchType
@@ -22,11 +23,29 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SearchContext:
+    """`promoted` and `excluded` are items by id, with the rule of a person; `rules` say what all rules did."""
+
     query: ToolQuery
     request: Request
     attempt: Attempt
     stages: Stages
     spans: Spans = NO_SPANS
+    promoted: Mapping[Tool, Rule] = field(default_factory=dict)
+    excluded: Mapping[Tool, Rule] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+
+    def curated(self, curation: Curation) -> "SearchContext":
+        """Return the context with the rules that apply to the request."""
+        if not curation.rules:
+            return self
+        curated = curation.apply(self.request)
+        return replace(
+            self,
+            request=curated.request,
+            promoted=curated.promoted,
+            excluded=curated.excluded,
+            rules=curated.notes,
+        )
 
     @classmethod
     def now(

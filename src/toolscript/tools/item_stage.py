@@ -1,15 +1,25 @@
 """The item stage: query both retrievers and rank their candidates."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
 from toolscript.core.items import ItemKind
+from toolscript.core.retrieval.curation import Tool
 from toolscript.core.retrieval.deadline import Part
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
-from toolscript.core.retrieval.model import Candidates, Condition, IndexQuery, Vector, Where, type_skills
+from toolscript.core.retrieval.model import (
+    Candidate,
+    Candidates,
+    Condition,
+    Fields,
+    IndexQuery,
+    Vector,
+    Where,
+    type_skills,
+)
 from toolscript.core.retrieval.ports import IndexReader
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import Request
@@ -18,9 +28,12 @@ from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.tools.context import SearchContext
 from toolscript.tools.model.answer import MatchedSkill
-from toolscript.tools.model.query import Strategy
-from toolscript.tools.payload_cache import PayloadCache, revisions_of
+from toolscript.tools.model.query import Strategy, ToolQuery
+from toolscript.tools.payload_cache import PayloadCache, revisions_of, skills_of
 from toolscript.tools.score_scale import retriever_scores, scores_of
+
+# The payload fields that the filters of a request compare.
+FILTERED_FIELDS = ("type", "server", "skill_ids")
 
 # The candidates of each part of a request: the whole query first, then its sub-queries.
 CandidateLists = Sequence[Candidates]
@@ -30,11 +43,12 @@ CandidateLists = Sequence[Candidates]
 class ItemCandidates:
     """The candidate lists of both searches: among all items, and among items of matched skills.
 
-    None if the search failed or did not run.
+    None if the search failed or did not run. `promoted` are items that a rule puts first, in a list or not.
     """
 
     direct: CandidateLists | None = None
     routed: CandidateLists | None = None
+    promoted: tuple[int, ...] = ()
 
     @property
     def anything(self) -> bool:
@@ -43,10 +57,11 @@ class ItemCandidates:
 
     @cached_property
     def revisions(self) -> dict[int, int]:
-        """The revision of every candidate's point, by id."""
+        """The revision of every candidate's point, by id; 0 if it is not known, which no cached payload has."""
         all_candidates = [candidates for lists in (self.direct, self.routed) for candidates in lists or ()]
         hit_lists = (hits for candidates in all_candidates for hits in (candidates.dense, candidates.words))
-        return revisions_of(chain.from_iterable(hits for hits in hit_lists if hits))
+        retrieved = revisions_of(chain.from_iterable(hits for hits in hit_lists if hits))
+        return {**dict.fromkeys(self.promoted, 0), **retrieved} if self.promoted else retrieved
 
     @property
     def directly(self) -> frozenset[int] | None:
@@ -69,6 +84,9 @@ class RetrievalResult:
     candidates: ItemCandidates
     skills: tuple[MatchedSkill, ...] = ()
     filtered_by: tuple[str, ...] = ()
+
+    def with_promoted(self, ids: tuple[int, ...]) -> "RetrievalResult":
+        return replace(self, candidates=replace(self.candidates, promoted=ids))
 
     @property
     def strategy(self) -> Strategy:
@@ -119,25 +137,37 @@ class ItemStage:
         """Return the candidates, or None when the index fails."""
         query = context.query
         wants_words = query.search_type is not SearchType.SEMANTIC
+        limit = CANDIDATES_PER_RETRIEVER + len(context.excluded)
         parts = context.request.parts if query.search_type is SearchType.HYBRID else context.request.parts[:1]
         asks = [
             IndexQuery(
                 vector=vectors[index] if vectors else None,
                 terms=part.terms if wants_words else None,
                 where=where,
-                limit=CANDIDATES_PER_RETRIEVER,
+                limit=limit,
             )
             for index, part in enumerate(parts)
         ]
-        with context.spans.span("search.retrieve", limit=CANDIDATES_PER_RETRIEVER):
-            return await context.attempt.or_else(Part.INDEX, self._index.search_all(asks), None)
+        with context.spans.span("search.retrieve", limit=limit):
+            candidate_lists = await context.attempt.or_else(Part.INDEX, self._index.search_all(asks), None)
+        if candidate_lists is None or not context.excluded:
+            return candidate_lists
+        return [_without(candidates, context.excluded) for candidates in candidate_lists]
+
+    async def promoted(self, context: SearchContext) -> tuple[int, ...]:
+        """Return the promoted items that are in the index and pass the filters of the request."""
+        ids = [id_ for id_ in context.promoted if isinstance(id_, int)]
+        nothing: Mapping[int, Fields] = {}
+        work = self._index.fields(ids, FILTERED_FIELDS)
+        payloads = await context.attempt.or_else(Part.INDEX, work, nothing)
+        return tuple(id_ for id_ in ids if id_ in payloads and _passes(payloads[id_], context.query))
 
     async def rank(self, context: SearchContext, candidates: ItemCandidates) -> RankedItems:
         if not candidates.anything:
             return RankedItems()
         with context.spans.span("search.rank"):
             if context.query.search_type is not SearchType.HYBRID:
-                return RankedItems(_by_one_retriever(candidates))
+                return RankedItems(_promoted_first(_by_one_retriever(candidates), candidates.promoted))
             return await self._fuse_and_rerank(context, candidates)
 
     async def _fuse_and_rerank(self, context: SearchContext, candidates: ItemCandidates) -> RankedItems:
@@ -151,17 +181,48 @@ class ItemStage:
         ranking = rank(context.request, fused, features, self._weights, self._scale)
         scores = scores_of(ranking, candidates.whole, candidates.directly)
         rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
+        items = list(map(ScoredItem._make, rows))
         unmatched = _unmatched(context.request, features)
-        return RankedItems(list(map(ScoredItem._make, rows)), ranking.good_match, unmatched, ranking)
+        if candidates.promoted:
+            items, ranking = _promoted_first(items, candidates.promoted), ranking.promoted(candidates.promoted)
+        return RankedItems(items, ranking.good_match, unmatched, ranking)
 
     def _fuse(self, candidates: ItemCandidates) -> FusedScores:
         """Keep the order of the search among all items; items found only by skills come after them."""
         fused = [
-            fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, self._weights)
+            fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, self._weights, candidates.promoted)
             for candidate_lists in (candidates.direct, candidates.routed)
             if candidate_lists is not None
         ]
         return fused[0] if len(fused) == 1 else fused[0].followed_by(fused[1])
+
+
+def _without(candidates: Candidates, excluded: Container[Tool]) -> Candidates:
+    """Return the candidates as if the catalog did not have the excluded items."""
+
+    def kept(hits: Sequence[Candidate] | None) -> Sequence[Candidate] | None:
+        if hits is None:
+            return None
+        return [hit for hit in hits if hit.id not in excluded][:CANDIDATES_PER_RETRIEVER]
+
+    return replace(candidates, dense=kept(candidates.dense), words=kept(candidates.words))
+
+
+def _passes(fields: Fields, query: ToolQuery) -> bool:
+    if query.kind is not None and fields["type"] != query.kind.value:
+        return False
+    if query.servers and fields["server"] not in query.servers:
+        return False
+    return not query.skill_ids or not set(query.skill_ids).isdisjoint(skills_of(fields))
+
+
+def _promoted_first(items: Sequence[ScoredItem], promoted: Sequence[int]) -> list[ScoredItem]:
+    """Move promoted items to the front, in the order that they have, and with the highest score."""
+    places = {scored.id: place for place, scored in enumerate(items)}
+    first = sorted(promoted, key=lambda id_: places.get(id_, len(items)))
+    rest = [scored for scored in items if scored.id not in promoted]
+    has_confidence = bool(items) and items[0].confidence is not None
+    return [*(ScoredItem(id_, 1.0, 1.0 if has_confidence else None) for id_ in first), *rest]
 
 
 def where_of(kind: ItemKind | None, skill_ids: Sequence[str] = (), servers: Sequence[str] = ()) -> Where:

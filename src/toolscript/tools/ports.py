@@ -6,6 +6,7 @@ from typing import Protocol
 
 from toolscript.core.items import AssignedBy, Assignment, Item, JsonObject, Schemas, StoredItem, StoreReport
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
+from toolscript.core.retrieval.curation import Rule
 from toolscript.core.retrieval.model import PointVersion, Vector
 from toolscript.core.taxonomy import (
     AuditEntry,
@@ -36,6 +37,7 @@ from toolscript.tools.model.catalog import (
     SyncJob,
 )
 from toolscript.tools.model.centroids import Counted, Rebuilt, SkillState
+from toolscript.tools.model.curation import StoredRule
 from toolscript.tools.model.query import ToolQuery
 
 
@@ -234,6 +236,37 @@ class ItemChanges(Protocol):
 
     async def reject(self, change_id: int, by: str) -> ItemChange:
         """Keep the current definition and do not hold the rejected one again. Audited."""
+
+
+class CurationRules(Protocol):
+    """Rules of people about tool search. Each belongs to a namespace, and every write is audited."""
+
+    def within(self, namespaces: Namespaces) -> "CurationRules":
+        """Return the rules of these namespaces: any other one is unknown."""
+
+    async def page(self, after: int, limit: int) -> Sequence[StoredRule]:
+        """Return the next rules in order of id; fewer than `limit` only at the end."""
+
+    async def find(self, rule_id: int) -> StoredRule:
+        """Raise NotFound when there is none."""
+
+    async def add(self, rule: Rule, by: str, namespace: str = DEFAULT_NAMESPACE) -> StoredRule:
+        """Raise NotFound when the namespace has no such item, Conflict for a rule that it has already.
+
+        Raise InvalidRequest when it has MAX_RULES.
+        """
+
+    async def change(self, rule_id: int, rule: Rule, by: str) -> StoredRule:
+        """Replace a rule by one of the same kind. Raise as `find` and `add` do."""
+
+    async def remove(self, rule_id: int, by: str) -> None:
+        """Raise NotFound when there is none."""
+
+    async def revisions(self, namespaces: Sequence[str]) -> Mapping[str, int]:
+        """Return a number for each of these namespaces that changes with every write; none without any."""
+
+    async def all(self, namespaces: Sequence[str]) -> Sequence[Rule]:
+        """Return all rules of these namespaces in order of id."""
 
 
 class SyncJobs(Protocol):

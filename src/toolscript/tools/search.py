@@ -18,6 +18,7 @@ from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
 from toolscript.tools.context import SearchContext, log_skills, log_tools, start_background
+from toolscript.tools.curation import CurationCopy
 from toolscript.tools.hydration import HydrationStage
 from toolscript.tools.item_stage import (
     CandidateLists,
@@ -31,7 +32,7 @@ from toolscript.tools.item_stage import (
 from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
 from toolscript.tools.payload_cache import CACHE_SIZE, PayloadCache
-from toolscript.tools.ports import Catalog
+from toolscript.tools.ports import Catalog, CurationRules
 from toolscript.tools.score_scale import reaches
 from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
 from toolscript.tools.why_not import Outcome, WhyNotExplainer
@@ -61,9 +62,11 @@ class ToolSearch:
         spans: Spans = NO_SPANS,
         is_overloaded: IsOverloaded = never_overloaded,
         scale: CosineScale | None = None,
+        curation: CurationRules | None = None,
     ) -> None:
         self._index = index
         self._skills = skills
+        self._curation = curation
         self._parts = SearchParts(
             embedder, catalog, weights, weights.version, deadline_seconds, spans, is_overloaded, scale
         )
@@ -79,6 +82,11 @@ class ToolSearch:
         """Run the skill stage alone. It embeds the whole query only, not its sub-queries."""
         return await self._within(query.namespaces).skills(query)
 
+    def forget_rules(self) -> None:
+        """Let the next search read the rules of people again, after a write."""
+        for search in (self._default, *self._others.values()):
+            search.forget_rules()
+
     def _within(self, namespaces: tuple[str, ...]) -> "SearchWithin":
         if namespaces == DEFAULT_ONLY:
             return self._default
@@ -92,7 +100,8 @@ class ToolSearch:
 
     def _open(self, namespaces: tuple[str, ...], cache_size: int) -> "SearchWithin":
         index, skills = self._index.within(namespaces), self._skills.within(namespaces)
-        return SearchWithin(self._parts, index, skills, namespaces, cache_size)
+        rules = None if self._curation is None else CurationCopy(self._curation, namespaces)
+        return SearchWithin(self._parts, index, skills, namespaces, cache_size, rules)
 
 
 @dataclass(frozen=True)
@@ -119,10 +128,12 @@ class SearchWithin:
         skills: IndexReader,
         namespaces: tuple[str, ...],
         cache_size: int,
+        rules: CurationCopy | None = None,
     ) -> None:
         self._parts = parts
         self._index = index
         self._skill_index = skills
+        self._rules = rules
         cache = PayloadCache(index, cache_size)
         self._matching = SkillMatching(skills, index, cache, namespaces)
         self._items = ItemStage(index, cache, parts.weights, parts.scale)
@@ -131,6 +142,8 @@ class SearchWithin:
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
         context = self._context(query)
+        if self._rules is not None:
+            context = context.curated(await self._rules.get(context.attempt))
         with start_background(self._skills_by_words(context, query.search_type)) as by_words:
             vectors = await self._embed(context)
             context.stages.end("embedding")
@@ -157,6 +170,10 @@ class SearchWithin:
             context.stages.total(),
             self._skill_index.card.fingerprint,
         )
+
+    def forget_rules(self) -> None:
+        if self._rules is not None:
+            self._rules.forget()
 
     def _context(self, query: ToolQuery) -> SearchContext:
         parts = self._parts
@@ -193,6 +210,8 @@ class SearchWithin:
             retrieval = RetrievalResult(ItemCandidates(direct=await self._search_all(context, vectors)))
         else:
             retrieval = await self._search_by_skills(context, vectors, by_words)
+        if context.promoted:
+            retrieval = retrieval.with_promoted(await self._items.promoted(context))
         context.stages.end("engine")
         return retrieval
 
@@ -270,6 +289,7 @@ class SearchWithin:
             unskilled_count=whole.unskilled if retrieval.candidates.anything else None,
             absence=absence,
             weights_version=self._parts.weights_version if query.search_type is SearchType.HYBRID else None,
+            rules=context.rules if query.explain else None,
         )
 
 

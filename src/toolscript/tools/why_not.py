@@ -59,6 +59,7 @@ class Outcome:
             similarity=_retriever_score((candidates.dense for candidates in candidate_lists), id_),
             word_score=_retriever_score((candidates.words for candidates in candidate_lists), id_),
             matched_skills=tuple(skill for skill in skill_ids if skill in routed),
+            promoted_for=promoted.words if (promoted := self.context.promoted.get(id_)) else None,
         )
 
     def _whole_query_candidates(self) -> list[Candidates]:
@@ -145,19 +146,29 @@ def _unknown(about: str) -> str:
 
 
 def _why(outcome: Outcome, id_: int, fields: Fields, explanation: Explanation) -> tuple[AbsenceReason, str]:
-    query, retrieval = outcome.context.query, outcome.retrieval
+    retrieval = outcome.retrieval
     if any(hit.id == id_ for hit in outcome.hits):
         return AbsenceReason.RETURNED, f"it is returned, at place {explanation.place}"
-    if query.kind is not None and fields["type"] != query.kind.value:
-        return AbsenceReason.OTHER_KIND, f"it is a {fields['type']}; the search is limited to {query.kind.value}s"
-    if query.servers and fields["server"] not in query.servers:
-        only = ", ".join(query.servers)
-        return AbsenceReason.OTHER_SERVER, f"it is of {fields['server']}; the search is limited to {only}"
+    if left_out := _left_out(outcome, id_, fields):
+        return left_out
     if explanation.place:
         return _behind(outcome, explanation.place)
     if retrieval.strategy is Strategy.HIERARCHICAL and not explanation.matched_skills:
         return _not_routed(outcome, skills_of(fields), explanation)
     return AbsenceReason.NOT_A_CANDIDATE, _no_candidate(explanation)
+
+
+def _left_out(outcome: Outcome, id_: int, fields: Fields) -> tuple[AbsenceReason, str] | None:
+    """Return the filter or rule that leaves the item out."""
+    query = outcome.context.query
+    if query.kind is not None and fields["type"] != query.kind.value:
+        return AbsenceReason.OTHER_KIND, f"it is a {fields['type']}; the search is limited to {query.kind.value}s"
+    if never := outcome.context.excluded.get(id_):
+        return AbsenceReason.EXCLUDED, f"a rule excludes it: {never.reason}; remove the rule to have it returned"
+    if query.servers and fields["server"] not in query.servers:
+        only = ", ".join(query.servers)
+        return AbsenceReason.OTHER_SERVER, f"it is of {fields['server']}; the search is limited to {only}"
+    return None
 
 
 def _behind(outcome: Outcome, place: int) -> tuple[AbsenceReason, str]:

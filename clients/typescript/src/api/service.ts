@@ -6,6 +6,7 @@ export type AbsenceReason =
   | "unknown"
   | "other_kind"
   | "other_server"
+  | "excluded"
   | "no_skill"
   | "skills_not_matched"
   | "not_a_candidate"
@@ -77,7 +78,7 @@ export interface AuditShown {
   actor: string;
   /** The decision, such as `skill.add`. */
   action: string;
-  /** Id of the skill, tool, suggestion or change. */
+  /** Id of the skill, tool, suggestion, rule or change. */
   subject: string;
   /** What changed. */
   details: Record<string, unknown>;
@@ -350,6 +351,8 @@ export interface ExplanationModel {
   word_score: number | null;
   /** Those of its skills that the search was routed to. */
   matched_skills: string[];
+  /** Words of the rule that promotes it; null without one. */
+  promoted_for: string | null;
 }
 
 export interface FilterCondition {
@@ -592,6 +595,21 @@ export interface NearSkill {
   score: number;
 }
 
+export interface NewRule {
+  /** `promote` a tool, a `synonym`, or a tool that is `never` returned. */
+  kind: RuleKind;
+  /** Words that a request must have, in any order and in any form with the same stem. */
+  words: string;
+  /** The tool that the rule is about; null for a synonym. */
+  tool_id?: number | null;
+  /** What the words of a synonym mean: words of tools. Only for a synonym. */
+  means?: string;
+  /** Whether a synonym works the other way, too. Default: false. */
+  mutual?: boolean;
+  /** Name of the reviewer, for the audit. Default: "api". */
+  reviewer?: string;
+}
+
 export interface NewSkill {
   /** Display name. */
   name: string;
@@ -661,6 +679,53 @@ export type Rerank = "off" | "cross_encoder" | "llm";
 export interface ReviewRequest {
   /** Name of the reviewer, for the audit. */
   reviewer: string;
+}
+
+/** Changes of a rule. Omitted fields stay unchanged; the kind cannot change. */
+export interface RuleChanges {
+  /** Words that a request must have, in any order and in any form with the same stem. */
+  words?: string;
+  /** The tool that the rule is about. */
+  tool_id?: number;
+  /** What the words of a synonym mean: words of tools. Only for a synonym. */
+  means?: string;
+  /** Whether a synonym works the other way, too. */
+  mutual?: boolean;
+  /** Name of the reviewer, for the audit. Default: "api". */
+  reviewer?: string;
+}
+
+/** What a rule does: put a tool first, say what words mean, or never return a tool. */
+export type RuleKind = "promote" | "synonym" | "never";
+
+export interface RulePage {
+  /** The entries of this page. */
+  results: RuleShown[];
+  /** `cursor` of the next page; null on the last one. */
+  next_cursor: string | null;
+}
+
+export interface RuleShown {
+  /** Its id. */
+  id: number;
+  /** The namespace whose searches it applies to. */
+  namespace: string;
+  /** `promote` a tool, a `synonym`, or a tool that is `never` returned. */
+  kind: RuleKind;
+  /** Words that a request must have, in any order and in any form with the same stem. */
+  words: string;
+  /** The tool that the rule is about; null for a synonym. */
+  tool_id: number | null;
+  /** That tool, as `server__name`; null for a synonym. */
+  tool: string | null;
+  /** What the words of a synonym mean; null for other rules. */
+  means: string | null;
+  /** Whether a synonym works the other way, too. */
+  mutual: boolean;
+  /** Time when it was added. */
+  created_at: string;
+  /** Time of its last change. */
+  updated_at: string;
 }
 
 /** How a search was answered. */
@@ -1101,6 +1166,8 @@ export interface ToolSearchMetadata {
   near_misses: ToolCandidate[];
   /** The answer to `why_not`; null without it. */
   why_not: WhyNot | null;
+  /** What the rules of the curation did to the results; null unless `explain` is true. */
+  rules: string[] | null;
   /** Time of each stage. */
   stages_ms: StageTimes;
 }
@@ -1283,6 +1350,25 @@ export interface GetSuggestionQuery {
   limit?: number;
 }
 
+export interface ListRulesQuery {
+  /** `next_cursor` of the previous page; empty for the first page. */
+  cursor?: string;
+  /** Maximum number of entries of the page. Default: 50. */
+  limit?: number;
+  /** Only those of this namespace. Default: of all seen. */
+  namespace?: string | null;
+}
+
+export interface AddRuleQuery {
+  /** Namespace of the source. Default: `default`, or the only one that the token sees. */
+  namespace?: string | null;
+}
+
+export interface DeleteRuleQuery {
+  /** Name of the reviewer, for the audit. Default: "api". */
+  reviewer?: string;
+}
+
 export interface ListChangesQuery {
   /** Only changes in this state. */
   state?: ChangeState | null;
@@ -1428,6 +1514,16 @@ export interface Operations {
   reject_suggestion: { path: { suggestion_id: number }; body: ReviewRequest; answer: SuggestionShown };
   /** Assign an existing skill to the tools that request it. */
   merge_suggestion: { path: { suggestion_id: number }; body: MergeRequest; answer: SuggestionShown };
+  /** List rules, in order of id. */
+  list_rules: { query: ListRulesQuery; answer: RulePage };
+  /** Add a rule: promote a tool, exclude one, or say what words mean. */
+  add_rule: { query: AddRuleQuery; body: NewRule; answer: RuleShown };
+  /** One rule. */
+  get_rule: { path: { rule_id: number }; answer: RuleShown };
+  /** Change some fields of a rule. */
+  change_rule: { path: { rule_id: number }; body: RuleChanges; answer: RuleShown };
+  /** Delete a rule. */
+  delete_rule: { path: { rule_id: number }; query: DeleteRuleQuery; answer: undefined };
   /** List changes, the latest first. */
   list_changes: { query: ListChangesQuery; answer: ChangePage };
   /** One change with the old and new values. */
@@ -1499,6 +1595,11 @@ export const OPERATIONS = {
   approve_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/approve" },
   reject_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/reject" },
   merge_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/merge" },
+  list_rules: { method: "GET", path: "/api/v1/curation" },
+  add_rule: { method: "POST", path: "/api/v1/curation" },
+  get_rule: { method: "GET", path: "/api/v1/curation/{rule_id}" },
+  change_rule: { method: "PATCH", path: "/api/v1/curation/{rule_id}" },
+  delete_rule: { method: "DELETE", path: "/api/v1/curation/{rule_id}" },
   list_changes: { method: "GET", path: "/api/v1/changes" },
   get_change: { method: "GET", path: "/api/v1/changes/{change_id}" },
   approve_change: { method: "POST", path: "/api/v1/changes/{change_id}/approve" },

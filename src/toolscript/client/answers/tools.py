@@ -19,6 +19,8 @@ class Explanation(Record):
     """BM25 score; null if sparse retrieval did not return it. Only from a service."""
     matched_skills: list[str] | None = None
     """Those of its skills that the search was routed to. Only from a service."""
+    promoted_for: str | None = None
+    """Words of the rule that promotes it; null without one. Only from a service."""
     semantic: float | None = None
     """Similarity by the model; null without one. Only from a gateway."""
     words: float | None = None
@@ -89,6 +91,7 @@ class WhyNot(Record):
         "unknown",
         "other_kind",
         "other_server",
+        "excluded",
         "no_skill",
         "skills_not_matched",
         "not_a_candidate",
@@ -153,6 +156,8 @@ class ToolSearchMetadata(Record):
     """Words of the query that none of the best candidates has."""
     near_misses: list[ToolHit]
     """The best items below the threshold, when none reaches it."""
+    rules: list[str] | None
+    """What the rules of the curation did to the results; null unless `explain` is true."""
     strategy: Literal["hierarchical", "direct", "hybrid"] | None = None
     """The strategy that actually ran: without a matching skill a search is direct. Only from a service."""
     skill_ids: list[str] | None = None
@@ -179,8 +184,6 @@ class ToolSearchMetadata(Record):
     """The embedding model that ranked; null where keyword search answered alone. Only from a gateway."""
     hint: str | None = None
     """What to try, what was not searched, and why; null where all is well. Only from a gateway."""
-    rules: list[str] | None = None
-    """What the rules of the curation did to the results; null unless `explain` is true. Only from a gateway."""
 
 
 class ToolSearchAnswer(Record):

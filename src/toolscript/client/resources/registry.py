@@ -1,4 +1,4 @@
-"""The registry of a service: skills, suggestions, changes, sources, jobs and the audit log.
+"""The registry of a service: skills, suggestions, rules, changes, sources, jobs and the audit log.
 
 What writes needs an administrator.
 """
@@ -10,6 +10,7 @@ from toolscript.client.answers.registry import (
     AuditEntry,
     Change,
     ChangeCompared,
+    CurationRule,
     Job,
     Skill,
     SkillSearchAnswer,
@@ -20,11 +21,12 @@ from toolscript.client.answers.registry import (
     ToolOfSkill,
     ToolSource,
 )
-from toolscript.client.exchange import Steps
-from toolscript.client.resource import PREFIX, Listing, M_co, Resource, listing, operation, step_of
+from toolscript.client.exchange import Request, Steps
+from toolscript.client.resource import PREFIX, Listing, M_co, Resource, listing, operation, query_of, step_of
 from toolscript.client.resources.tools import SearchType
 
 SKILLS, SUGGESTIONS, CHANGES = f"{PREFIX}/skills", f"{PREFIX}/suggestions", f"{PREFIX}/changes"
+CURATION = f"{PREFIX}/curation"
 SOURCES, JOBS, AUDIT = f"{PREFIX}/sources", f"{PREFIX}/jobs", f"{PREFIX}/audit"
 
 SuggestionState = Literal["pending", "approved", "rejected", "merged"]
@@ -124,6 +126,67 @@ class Suggestions(Resource[M_co]):
         """Give the tools of a suggestion to a skill that exists."""
         path, body = f"{SUGGESTIONS}/{step_of(suggestion_id)}/merge", {"reviewer": reviewer, "into": into}
         return self._ask("POST", path, Suggestion, body=body, idempotent=False)
+
+
+class Curation(Resource[M_co]):
+    """Rules of people: which tool comes first or never for a request, and what words mean."""
+
+    @listing
+    def list(
+        self, *, namespace: str | None = None, page_size: int | None = None, cursor: str = ""
+    ) -> Listing[CurationRule]:
+        """List the rules."""
+        return self._listing(CURATION, CurationRule, page_size, cursor, namespace=namespace)
+
+    @operation
+    def get(self, rule_id: int) -> Steps[CurationRule]:
+        """Return a rule."""
+        return self._ask("GET", f"{CURATION}/{step_of(rule_id)}", CurationRule)
+
+    @operation
+    def promote(
+        self, tool_id: int, words: str, *, namespace: str | None = None, reviewer: str | None = None
+    ) -> Steps[CurationRule]:
+        """Put a tool first for requests that have these words."""
+        body = {"kind": "promote", "tool_id": tool_id, "words": words, "reviewer": reviewer}
+        return self._add(body, namespace)
+
+    @operation
+    def never(
+        self, tool_id: int, words: str, *, namespace: str | None = None, reviewer: str | None = None
+    ) -> Steps[CurationRule]:
+        """Never return a tool for requests that have these words."""
+        body = {"kind": "never", "tool_id": tool_id, "words": words, "reviewer": reviewer}
+        return self._add(body, namespace)
+
+    @operation
+    def synonym(
+        self,
+        words: str,
+        means: str,
+        *,
+        mutual: bool = False,
+        namespace: str | None = None,
+        reviewer: str | None = None,
+    ) -> Steps[CurationRule]:
+        """Say what words mean; a mutual synonym works the other way, too."""
+        body = {"kind": "synonym", "words": words, "means": means, "mutual": mutual, "reviewer": reviewer}
+        return self._add(body, namespace)
+
+    @operation
+    def change(self, rule_id: int, changes: Mapping[str, Any]) -> Steps[CurationRule]:
+        """Change a rule; a field that is left out stays."""
+        return self._ask("PATCH", f"{CURATION}/{step_of(rule_id)}", CurationRule, body=changes)
+
+    @operation
+    def delete(self, rule_id: int, *, reviewer: str | None = None) -> Steps[None]:
+        """Delete a rule."""
+        path = f"{CURATION}/{step_of(rule_id)}{query_of({'reviewer': reviewer})}"
+        return self._conversation.ask(Request("DELETE", path, idempotent=False), lambda _: None)
+
+    def _add(self, body: Mapping[str, Any], namespace: str | None) -> Steps[CurationRule]:
+        query = {"namespace": namespace}
+        return self._ask("POST", CURATION, CurationRule, body=body, query=query, idempotent=False)
 
 
 class Changes(Resource[M_co]):

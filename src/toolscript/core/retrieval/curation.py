@@ -29,6 +29,8 @@ MAX_TOOL_LETTERS = 300
 
 
 class RuleKind(StrEnum):
+    """What a rule does: put a tool first, say what words mean, or never return a tool."""
+
     PROMOTE = "promote"
     SYNONYM = "synonym"
     NEVER = "never"
@@ -129,7 +131,10 @@ class CuratedRequest:
         about_tools = (*self.promoted.items(), *self.excluded.items())
         return (
             *(rule.reason for rule in self.synonyms),
-            *(f"{tool} is {rule.reason}" for tool, rule in about_tools),
+            *(
+                f"{f'tool {tool}' if isinstance(tool, int) else tool} is {rule.reason}"
+                for tool, rule in about_tools
+            ),
         )
 
 

@@ -76,12 +76,14 @@ def _discard(task: asyncio.Task[Any]) -> None:
 # | INDEX     | the other collection; an error if all fail; terms without IDFs | knowledge/retrieval.py |
 # | SCHEMAS   | hits without schemas                                           | tools/hydration.py     |
 # | RERANK    | the order of the fusion                                        | documents/rerank.py    |
+# | CURATION  | no rules; only as long as they have not been read once         | tools/curation.py      |
 class Part(StrEnum):
     EMBEDDING = "embedding"
     SKILLS = "skills"
     INDEX = "index"
     SCHEMAS = "schemas"
     RERANK = "rerank"
+    CURATION = "curation"
 
 
 def never_overloaded(_seconds: float) -> bool:
@@ -96,7 +98,14 @@ def overloaded() -> Overloaded:
     )
 
 
-SHARE_OF_TIME_LEFT = {Part.EMBEDDING: 0.5, Part.SKILLS: 0.25, Part.INDEX: 0.9, Part.SCHEMAS: 1.0, Part.RERANK: 0.5}
+SHARE_OF_TIME_LEFT = {
+    Part.EMBEDDING: 0.5,
+    Part.SKILLS: 0.25,
+    Part.INDEX: 0.9,
+    Part.SCHEMAS: 1.0,
+    Part.RERANK: 0.5,
+    Part.CURATION: 0.25,
+}
 
 
 @dataclass
@@ -118,9 +127,13 @@ class Attempt:
         except (Unavailable, Rejected, SetupError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
             logger.warning("search degraded", extra={"part": part.value, "reason": reason})
-            if part not in self.failed:
-                self.failed.append(part)
+            self.record(part)
             return fallback
+
+    def record(self, part: Part) -> None:
+        """Note that a part failed."""
+        if part not in self.failed:
+            self.failed.append(part)
 
     def raise_if_overloaded(self, result: object) -> None:
         """Raise Overloaded at the end of a search that found nothing because of overload."""

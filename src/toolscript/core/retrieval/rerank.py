@@ -1,7 +1,7 @@
 """Reranking of the best candidates by their features."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -187,6 +187,22 @@ class RankedCandidates:
         """Return the contribution of each part to a candidate's score; those near zero are left out."""
         values = zip(PART_NAMES, self.contributions[row].tolist(), strict=True)
         return {name: round(value, 3) for name, value in values if abs(value) > 5e-4}
+
+    def promoted(self, ids: Collection[int]) -> "RankedCandidates":
+        """Return the candidates with these first, in the order that they have, with a confidence of 1."""
+        is_promoted = np.isin(self.ids, [*ids])
+        order = np.argsort(~is_promoted, kind="stable")
+        return RankedCandidates(
+            ids=self.ids[order],
+            score=self.score[order],
+            confidence=np.where(is_promoted, 1.0, self.confidence)[order],
+            similarity=self.similarity[order],
+            fits=[self.fits[row] for row in order.tolist()],
+            contributions=self.contributions[order],
+            evidence=self.evidence[order],
+            good_match=self.good_match or bool(is_promoted.any()),
+            semantic=self.semantic,
+        )
 
 
 def rank(

@@ -33,7 +33,8 @@ class Explanation:
     """How an item got its place. `parts` are the contributions to its score; they are no similarities.
 
     `similarity` is the cosine and `word_score` the BM25 score; None if that retriever did not return the item.
-    `matched_skills` are those of its skills that the query was routed to.
+    `matched_skills` are those of its skills that the query was routed to. `promoted_for` are the words of the rule
+    that promotes it, None without one.
     """
 
     place: int
@@ -41,6 +42,7 @@ class Explanation:
     similarity: float | None = None
     word_score: float | None = None
     matched_skills: tuple[str, ...] = ()
+    promoted_for: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class AbsenceReason(StrEnum):
     UNKNOWN = "unknown"
     OTHER_KIND = "other_kind"
     OTHER_SERVER = "other_server"
+    EXCLUDED = "excluded"
     NO_SKILL = "no_skill"
     SKILLS_NOT_MATCHED = "skills_not_matched"
     NOT_A_CANDIDATE = "not_a_candidate"
@@ -114,7 +117,8 @@ class ToolAnswer:
     `strategy_used` is the strategy that actually ran; `skill_ids_used` are the skills whose items were searched,
     None for all items. About `unskilled_count` items are in no skill, and only a search of all items can find
     them; None when the index did not answer. `index` is the fingerprint of the index version that answered, and
-    `weights_version` that of the ranking weights, None when a single retriever was requested.
+    `weights_version` that of the ranking weights, None when a single retriever was requested. `rules` say what the
+    rules of people did to the results, None unless an explanation was requested.
     """
 
     query: str
@@ -134,6 +138,7 @@ class ToolAnswer:
     unskilled_count: int | None = None
     absence: WhyNotAnswer | None = None
     weights_version: str | None = None
+    rules: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,7 @@ class ExplanationModel(BaseModel):
     similarity: float | None = Field(description="Cosine to the query; null if dense retrieval did not return it.")
     word_score: float | None = Field(description="BM25 score; null if sparse retrieval did not return it.")
     matched_skills: list[str] = Field(description="Those of its skills that the search was routed to.")
+    promoted_for: str | None = Field(description="Words of the rule that promotes it; null without one.")
 
     @classmethod
     def of(cls, explanation: Explanation | None) -> Self | None:
@@ -303,6 +304,9 @@ class ToolSearchMetadata(SearchMetadata):
         description="The best items below the threshold, when none reaches it."
     )
     why_not: WhyNot | None = Field(description="The answer to `why_not`; null without it.")
+    rules: list[str] | None = Field(
+        description="What the rules of the curation did to the results; null unless `explain` is true."
+    )
     stages_ms: StageTimes = Field(description="Time of each stage.")
 
     @classmethod
@@ -319,6 +323,7 @@ class ToolSearchMetadata(SearchMetadata):
             unmatched_words=list(answer.unmatched),
             near_misses=[ToolCandidate.of(hit) for hit in answer.near_misses],
             why_not=None if answer.absence is None else WhyNot.of(answer.absence),
+            rules=None if answer.rules is None else list(answer.rules),
             stages_ms=_stage_times(answer),
         )
 

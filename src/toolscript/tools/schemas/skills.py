@@ -39,7 +39,7 @@ def _without_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-def _optional(default: Any = "", **limits: Any) -> Any:
+def optional_field(default: Any = "", **limits: Any) -> Any:
     """Return an optional field whose default is not part of the schema: left out, it changes nothing."""
     return Field(default, json_schema_extra=_without_default, **limits)
 
@@ -82,12 +82,12 @@ class SkillChanges(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"is_active": False, "reviewer": "ann"}]})
 
-    name: str = _optional(min_length=1, max_length=MAX_NAME, description="Display name.")
-    description: str = _optional(max_length=MAX_DESCRIPTION, description="What the skill covers.")
-    parent_domain: SkillId | None = _optional(None, description="A group of skills, named like an id.")
-    keywords: Words = _optional([], description="Words that indicate that an item belongs here.")
-    examples: Words = _optional([], description="Names of items that belong here.")
-    is_active: StrictBool = _optional(
+    name: str = optional_field(min_length=1, max_length=MAX_NAME, description="Display name.")
+    description: str = optional_field(max_length=MAX_DESCRIPTION, description="What the skill covers.")
+    parent_domain: SkillId | None = optional_field(None, description="A group of skills, named like an id.")
+    keywords: Words = optional_field([], description="Words that indicate that an item belongs here.")
+    examples: Words = optional_field([], description="Names of items that belong here.")
+    is_active: StrictBool = optional_field(
         True,
         description="False deactivates the skill: searches are no longer routed to it, and nothing is deleted.",
     )
@@ -187,12 +187,12 @@ class ReviewRequest(Body):
 class ApprovedSkill(Body):
     """The reviewer's changes to the suggested skill."""
 
-    id: SkillId = _optional(description="By default derived from the name.")
-    name: str = _optional(min_length=1, max_length=MAX_NAME, description="By default the suggested one.")
-    description: str = _optional(max_length=MAX_DESCRIPTION, description="By default the suggested one.")
-    parent_domain: SkillId | None = _optional(None, description="A group of skills, named like an id.")
-    keywords: Words = _optional([], description="Words that indicate that an item belongs here.")
-    examples: Words = _optional([], description="Names of items that belong here.")
+    id: SkillId = optional_field(description="By default derived from the name.")
+    name: str = optional_field(min_length=1, max_length=MAX_NAME, description="By default the suggested one.")
+    description: str = optional_field(max_length=MAX_DESCRIPTION, description="By default the suggested one.")
+    parent_domain: SkillId | None = optional_field(None, description="A group of skills, named like an id.")
+    keywords: Words = optional_field([], description="Words that indicate that an item belongs here.")
+    examples: Words = optional_field([], description="Names of items that belong here.")
 
 
 class ApproveRequest(ReviewRequest):
@@ -274,7 +274,7 @@ class AuditShown(BaseModel):
     at: Time = Field(description="Time of the decision.")
     actor: str = Field(description="The reviewer.")
     action: str = Field(description="The decision, such as `skill.add`.")
-    subject: str = Field(description="Id of the skill, tool, suggestion or change.")
+    subject: str = Field(description="Id of the skill, tool, suggestion, rule or change.")
     details: dict[str, object] = Field(description="What changed.")
 
     @classmethod

@@ -40,9 +40,10 @@ KNOWN = {
     "tenants": [TENANT],
 }
 USES = {
-    **{f"path.{name}": "numbers" for name in ("tool_id", "suggestion_id", "change_id", "job_id")},
+    **{f"path.{name}": "numbers" for name in ("tool_id", "suggestion_id", "change_id", "job_id", "rule_id")},
     **dict.fromkeys(("path.skill_id", "body.into", "body.skill_ids[*]"), "skills"),
     **dict.fromkeys(("query.query", "body.query"), "queries"),
+    "body.tool_id": "numbers",
     "path.document_id": "documents",
     "path.source_id": "sources",
     "path.chunk_id": "chunks",

@@ -84,7 +84,7 @@ async def with_library(settings: Settings) -> None:
 
 
 async def furnish(installation: Installation) -> None:
-    """Create tools, skills with tools, pending suggestions and changes, and a library."""
+    """Create tools, skills with tools, pending suggestions and changes, rules, and a library."""
     await fill(installation.settings)
     await with_library(installation.settings)
     async with serving(installation, TOOLSCRIPT_HOLD_CHANGES="true") as service:
@@ -94,6 +94,9 @@ async def furnish(installation: Installation) -> None:
             await service.synced(catalog("changing", *(described(f"read_{n}", message) for n in range(MANY))))
         for name in ITEM_SOURCES:
             await service.synced(catalog(name, described("read")))
+        for number in range(1, MANY):
+            rule = {"kind": "never", "words": f"word{number}", "tool_id": 1}
+            await service.ask("POST", "/api/v1/curation", 201, rule)
         for number in range(MANY):
             await suggest(service.stores, f"Suggestion {number}", "send_mail", "summarise")
         for tool_id, skill in enumerate(SKILL_IDS, 1):

@@ -107,14 +107,16 @@ async def test_every_response_has_a_request_id_and_a_valid_one_is_kept(api: Api)
 
 
 @pytest.mark.requirement("BR-004")
-async def test_a_server_that_starts_without_postgresql_answers_without_schemas(filled: Installation) -> None:
+async def test_a_server_that_starts_without_postgresql_answers_without_schemas_and_rules(
+    filled: Installation,
+) -> None:
     nowhere = {**filled.environment, "TOOLSCRIPT_POSTGRES_URL": "postgresql://x@127.0.0.1:1/x"}
     async with open_app(Installation(nowhere).settings) as app:
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             answer = (await client.post("/api/v1/search", json={"query": "create pull request"})).json()
     assert answer["tools"][0]["name"] == "create_pull_request"
-    assert answer["metadata"]["degraded"] == ["schemas"]
+    assert answer["metadata"]["degraded"] == ["schemas", "curation"]
 
 
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.HANGING])

@@ -30,7 +30,7 @@ KNOWN = {
     "source_id": SOURCE_ID,
     "chunk_id": CHUNK_ID,
     "skill_id": "calendar",
-    **dict.fromkeys(("tool_id", "suggestion_id", "change_id", "job_id"), "1"),
+    **dict.fromkeys(("tool_id", "suggestion_id", "change_id", "job_id", "rule_id"), "1"),
     "document_id": DOCUMENT_IDS[0],
     "name": ITEM_SOURCES[0],
     "tenant_name": TENANT,

@@ -16,6 +16,7 @@ from toolscript.core.auth.keys import KeyFile, KeyRing
 from toolscript.core.auth.model import UNLIMITED
 from toolscript.core.auth.tokens import JwtVerifier
 from toolscript.core.items import Item, ItemKind
+from toolscript.core.retrieval.curation import Rule, RuleKind
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
@@ -69,7 +70,7 @@ def items_of(word: str) -> list[Item]:
 
 
 async def plant(stores: CatalogStores, namespace: str, word: str, reviewer: str) -> None:
-    """Fill one namespace with everything that a catalog can have: items, two changes, a decision, a suggestion."""
+    """Fill one namespace with all that a catalog can have: items, changes, a decision, a suggestion, a rule."""
     catalog, source = stores.catalog.of(namespace), f"{word}-source"
     items = items_of(word)
     await import_items(catalog, source, items)
@@ -80,6 +81,8 @@ async def plant(stores: CatalogStores, namespace: str, word: str, reviewer: str)
     asking = stored[f"{word}-2"]
     suggested = Classification(suggestion=SuggestedSkill(f"{word} keeping", f"All about {word}"))
     await stores.assignments.record([Classified(asking.id, asking.version, suggested, namespace)])
+    means = Rule(RuleKind.SYNONYM, "email", means=f"{word} letter")
+    await stores.curation.add(means, reviewer, namespace)
 
 
 async def _stored(stores: CatalogStores) -> Sequence[Any]:

@@ -72,6 +72,8 @@ CALLS: dict[str, list[tuple[str, Any]]] = {
     "GET /suggestions/{suggestion_id}": _each("/suggestions/{}", MINE, THEIRS, NOBODYS),
     "GET /changes": _gets("/changes", *PAGES, "?state=held"),
     "GET /changes/{change_id}": _each("/changes/{}", HELD, THEIR_CHANGE, NOBODYS),
+    "GET /curation": _gets("/curation", *PAGES),
+    "GET /curation/{rule_id}": _each("/curation/{}", MINE, THEIRS, NOBODYS),
     "GET /sources": _gets("/sources", *PAGES),
     "GET /sources/{name}": [
         *_each("/sources/{}", "amsel-source", f"{CANARY}-source", "none"),
@@ -95,6 +97,16 @@ CALLS: dict[str, list[tuple[str, Any]]] = {
     "POST /changes/{change_id}/reject": _each(
         "/changes/{}/reject", THEIR_CHANGE, NOBODYS, HELD, HELD_TOO, body=REVIEW
     ),
+    "PATCH /curation/{rule_id}": _each(
+        "/curation/{}", THEIRS, NOBODYS, MINE, body={"words": "e-mails", "means": "letters", **REVIEW}
+    ),
+    "DELETE /curation/{rule_id}": _each("/curation/{}?reviewer=ann", THEIRS, NOBODYS, MINE, MINE),
+    # After the others: without the neighbour, the new rule has the id of theirs.
+    "POST /curation": [
+        (f"{API}/curation{namespace}", {"kind": "never", "words": "email", "tool_id": tool_id, **REVIEW})
+        for namespace in ("", f"?namespace={ALPHA}", f"?namespace={BETA}", "?namespace=unheard-of")
+        for tool_id in (OF_BETA, OF_NONE, OF_ALPHA + 5)
+    ],
     "DELETE /tools/{tool_id}": _each("/tools/{}", OF_BETA, OF_NONE, OF_ALPHA, OF_ALPHA),
     "DELETE /sources/{name}": [
         *_each("/sources/{}", f"{CANARY}-source", "amsel-source"),
@@ -120,7 +132,7 @@ ADMIN_ONLY = {"POST /skills", "PUT /skills/{skill_id}", "PATCH /skills/{skill_id
 }
 # What two equal requests may answer differently: times and ids of requests, and ids that were given out later.
 VOLATILE = {"took_ms", "stages_ms", "query_id", "at", "request_id"}
-LATER_IDS = {"POST /jobs", "DELETE /sources/{name}"}
+LATER_IDS = {"POST /jobs", "DELETE /sources/{name}", "POST /curation"}
 
 
 async def test_every_operation_of_the_catalog_is_tested(shared: Service) -> None:
@@ -197,6 +209,7 @@ async def require_untouched(shared: Service) -> None:
     assert (await neighbour.got(f"{API}/suggestions/{THEIRS}"))["state"] == "pending"
     assert (await neighbour.got(f"{API}/tools/{OF_BETA + 1}/skills"))["skills"][0]["reason"].endswith("reviewer")
     assert [job["source"] for job in (await neighbour.got(f"{API}/jobs"))["results"]] == [f"{CANARY}-job"]
+    assert [rule["means"] for rule in (await neighbour.got(f"{API}/curation"))["results"]] == [f"{CANARY} letter"]
 
 
 MCP_CALLS: list[tuple[str, Json]] = [
