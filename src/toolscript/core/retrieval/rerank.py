@@ -202,6 +202,7 @@ class RankedCandidates:
             evidence=self.evidence[order],
             good_match=self.good_match or bool(is_promoted.any()),
             semantic=self.semantic,
+            fit=self.fit,
         )
 
 
