@@ -14,6 +14,7 @@ from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, StoreR
 from toolscript.core.postgres.migrate import downgrade, upgrade
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.postgres.schema import require_current_schema
+from toolscript.core.retrieval.curation import Rule, RuleKind
 from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.model.centroids import Counted
@@ -21,6 +22,7 @@ from toolscript.tools.postgres.assignments import PostgresAssignments
 from toolscript.tools.postgres.catalog import PostgresCatalog
 from toolscript.tools.postgres.centroids import PostgresSkillVectors
 from toolscript.tools.postgres.changes import PostgresItemChanges
+from toolscript.tools.postgres.curation import PostgresCurationRules
 from toolscript.tools.postgres.dirty_set import PostgresDirtySet
 from toolscript.tools.postgres.jobs import PostgresSyncJobs
 from toolscript.tools.postgres.skills import PostgresTaxonomy
@@ -55,6 +57,7 @@ async def fill(pool: Pool) -> StoreReport:
     await PostgresSkillVectors(pool).count(1, Claim(claim.token, now), [counted])
     await catalog.store("file", [replace(READ, description="Reads more.")])
     await PostgresSyncJobs(pool).add("file")
+    await PostgresCurationRules(pool).add(Rule(RuleKind.NEVER, "delete", first.id), "ann")
     return report
 
 
@@ -73,7 +76,14 @@ async def test_a_filled_database_goes_down_step_by_step_and_up_again_with_its_it
     before = rows(postgres_url)
     assert min(before.values()) > 0, before
     downgrade(postgres_url, "0002")
-    later = {"item_changes", "schema_compatibility", "sources", "sync_jobs"}
+    later = {
+        "item_changes",
+        "schema_compatibility",
+        "sources",
+        "sync_jobs",
+        "curation_rules",
+        "curation_revisions",
+    }
     assert before.keys() - rows(postgres_url).keys() == later
     downgrade(postgres_url, "0001")
     assert rows(postgres_url) == {name: before[name] for name in ("items", "dirty_items", "index_generations")}
