@@ -242,8 +242,8 @@ class LocalSearch:
         likeness_of_all = np.zeros(len(index))
         likeness_of_all[allowed] = name_likeness(query.text, index, allowed)
         stages.end("ranking")
-        terms = [part.terms for part in request.parts]
-        candidate_lists = index.candidates(vectors, terms, allowed, CANDIDATES_PER_RETRIEVER)
+        term_lists = [part.terms for part in request.parts]
+        candidate_lists = index.candidates(vectors, term_lists, allowed, CANDIDATES_PER_RETRIEVER)
         stages.end("engine")
         general = self._general(request, index, allowed)
         extra_rows = [
@@ -258,16 +258,15 @@ class LocalSearch:
         by_evidence = np.where(_were_retrieved(ranking, candidate_lists), ranking.confidence, 0.0)
         confidence = np.maximum(by_evidence, _confidence_of_names(likeness))
         inferred = _infer(general, ranking.ids, confidence)
-        for position, capability in inferred.items():
-            confidence[position] = capability.confidence
+        confidence[[*inferred]] = [capability.confidence for capability in inferred.values()]
         promoted = _by_position(promoted_rows, ranking.ids)
         confidence[[*promoted]] = PROMOTED
         # Ties: higher score first, then by name, so that results are deterministic.
         order = np.lexsort((index.rank_by_name[ranking.ids], -ranking.score, -confidence))
         # A typed name, a promotion or a tool that can do the task by its kind fits, whatever the ranking says.
-        certain = np.where(likeness > 0, confidence, 0.0)
-        certain[[*inferred, *promoted]] = confidence[[*inferred, *promoted]]
-        fits = ranking.good_match or bool(certain.max(initial=0.0) >= weights.calibration.good_match_threshold)
+        certain = [*np.flatnonzero(likeness).tolist(), *inferred, *promoted]
+        best = confidence[certain].max(initial=0.0)
+        fits = ranking.good_match or bool(best >= weights.calibration.good_match_threshold)
         return _Scored(ranking, confidence, likeness, inferred, promoted, order, vectors, fits)
 
     def _general(self, request: Request, index: LocalIndex, allowed: Rows) -> list[tuple[Rows, Inferred]]:
