@@ -92,9 +92,10 @@ class MemoryCurationRules:
         return stored
 
     def _require_new(self, rule: Rule, namespace: str, rule_id: int = 0) -> None:
-        key = replace(rule, mutual=False)
+        key = namespace, rule.kind, rule.words, rule.tool, rule.means
         for row in self._rows.values():
-            if (row.namespace, replace(row.rule, mutual=False)) == (namespace, key) and row.id != rule_id:
+            other = row.rule
+            if (row.namespace, other.kind, other.words, other.tool, other.means) == key and row.id != rule_id:
                 raise taken_rule()
 
     def _written(self, row: StoredRule, actor: str, action: str, details: Mapping[str, object]) -> None:

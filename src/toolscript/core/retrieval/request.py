@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 
 from toolscript.core.retrieval.model import Matrix, Vector
@@ -213,8 +213,12 @@ class Pattern:
         return all(parts <= stems or whole in stems for parts, whole in self.words)
 
 
+@lru_cache(maxsize=8_192)
 def pattern_of(text: str) -> Pattern:
-    """Return the words of a text as a pattern. A text of nothing but stop words has none."""
+    """Return the words of a text as a pattern. A text of nothing but stop words has none.
+
+    Cached: when rules change, most of them stay.
+    """
     return Pattern(text, tuple(filter(None, map(_pattern_word, words_by_run(strip_phrases(text))))))
 
 
