@@ -75,13 +75,21 @@ async def test_an_empty_catalog_has_no_answer() -> None:
 
 async def test_a_model_that_fails_ends_the_measurement() -> None:
     class Failing(HashEmbedder):
-        async def embed_query(self, text: str) -> Vector:
-            raise EmbedderUnavailable("the model is away")
+        is_away = False
 
-    engine = engine_over(Failing())
+        async def embed_query(self, text: str) -> Vector:
+            if self.is_away:
+                raise EmbedderUnavailable("the model is away")
+            return await super().embed_query(text)
+
+    embedder = Failing()
+    engine = engine_over(embedder)
     await engine.load(ITEMS)
+    embedder.is_away = True
     with pytest.raises(EmbedderUnavailable, match="the model is away"):
         await engine.answer("read a file")
+    with pytest.raises(EmbedderUnavailable, match="the model is away"):
+        await engine_over(embedder).load(ITEMS)
 
 
 async def test_a_part_that_is_off_answers_otherwise() -> None:
