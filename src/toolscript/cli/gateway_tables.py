@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from toolscript.gateway.doctor import Finding
 
 MAX_DESCRIBED = 80
+MAX_STEP = 40
 MAX_WORDS = 8
 
 
 def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
-    if answer.hits:
-        rows = [[_name(hit.item), f"{hit.confidence:.2f}", hit.reason] for hit in answer.hits]
-        sys.stdout.write(table(["Tool", "Confidence", "Reason"], rows, colour=colour_wanted()) + "\n")
-        for hit in answer.hits if explain else ():
+    if answer.all_hits:
+        sys.stdout.write(_hits_table(answer) + "\n")
+        for hit in answer.all_hits if explain else ():
             sys.stdout.write(f"\n{_explained(hit, semantic=answer.semantic)}\n")
         say_if_a_guess(answer)
     else:
@@ -32,6 +32,23 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
     if answer.hint:
         # On the command line the threshold is an option.
         say(f"hint: {answer.hint.replace('a lower threshold', 'a lower --threshold')}")
+
+
+def _hits_table(answer: LocalAnswer) -> str:
+    """Return the hits; those of a request for several things by step."""
+    head = ["Tool", "Confidence", "Reason"]
+    if not answer.steps:
+        return table(head, list(map(_row, answer.hits)), colour=colour_wanted())
+    rows = []
+    for step in answer.steps:
+        of_step = [_row(hit) for hit in step.hits] or [["-", "", "nothing fits"]]
+        texts = [step.query, *[""] * (len(of_step) - 1)]
+        rows += [[printable(text)[:MAX_STEP], *row] for text, row in zip(texts, of_step, strict=True)]
+    return table(["Step", *head], rows, colour=colour_wanted())
+
+
+def _row(hit: LocalHit) -> list[str]:
+    return [_name(hit.item), f"{hit.confidence:.2f}", hit.reason]
 
 
 def say_if_a_guess(answer: LocalAnswer) -> None:

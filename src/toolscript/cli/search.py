@@ -116,7 +116,7 @@ def _search(app: typer.Typer) -> None:
         answers = _ask(ask, options, Need(refresh=refresh))
         for answer, types in answers:
             _show(answer, types, output_format, explain=explain)
-        if not any(answer.hits for answer, _ in answers):
+        if not any(answer.all_hits for answer, _ in answers):
             raise typer.Exit(NOTHING_FOUND)
 
 
@@ -139,7 +139,7 @@ def _queries(query: str | None, default: Callable[[str], LocalQuery]) -> Sequenc
 async def _search_one(gateway: "Gateway", query: LocalQuery, output_format: Output) -> tuple[LocalAnswer, str]:
     """Return the answer, and the TypeScript of its tools if the output is `types`."""
     answer = await gateway.search(query)
-    tools = [hit.item for hit in answer.hits if hit.item.kind is ItemKind.TOOL]
+    tools = [hit.item for hit in answer.all_hits if hit.item.kind is ItemKind.TOOL]
     if output_format is not Output.TYPES or not tools:
         return answer, ""
     return answer, await gateway.typescript(tuple(tool_id(item.server, item.name) for item in tools))
@@ -158,8 +158,8 @@ def _show(answer: LocalAnswer, types: str, output_format: Output, *, explain: bo
 def _show_types(answer: LocalAnswer, module: str) -> None:
     from toolscript.gateway.typescript.markdown import client_usage, types_document
 
-    items = [hit.item for hit in answer.hits if hit.item.kind is ItemKind.TOOL]
-    rows = [(tool_id(hit.item.server, hit.item.name), hit.confidence, hit.reason) for hit in answer.hits]
+    items = [hit.item for hit in answer.all_hits if hit.item.kind is ItemKind.TOOL]
+    rows = [(tool_id(hit.item.server, hit.item.name), hit.confidence, hit.reason) for hit in answer.all_hits]
     sys.stdout.write(types_document(rows, module, client_usage(items)))
 
 

@@ -30,6 +30,7 @@ from toolscript.cli.tools_text import (
     schemas_text,
     skills_table,
     standing_lines,
+    steps_table,
     timings_text,
 )
 from toolscript.core.items import MAX_ID, tool_id
@@ -241,7 +242,7 @@ def _search(group: typer.Typer) -> None:
 
 def _present(answer: "ToolSearchAnswer", request: Mapping[str, object], *, as_json: bool) -> None:
     _print_json(answer.to_json()) if as_json else _show_answer(answer, request)
-    if not answer.results:
+    if not _found_something(answer):
         raise typer.Exit(NOTHING_SEARCHED if answer.metadata.search_type == "none" else NOTHING_FOUND)
 
 
@@ -276,15 +277,20 @@ def _skills(group: typer.Typer) -> None:
             raise typer.Exit(NOTHING_FOUND)
 
 
+def _found_something(answer: "ToolSearchAnswer") -> bool:
+    return bool(answer.results or any(step.results for step in answer.steps))
+
+
 def _show_answer(answer: "ToolSearchAnswer", data: Mapping[str, object]) -> None:
     """Print the hits to stdout; routing, warnings and timings to stderr."""
     explain = bool(data.get("explain"))
     say(routing_text(answer, requested=data.get("strategy", Strategy.HIERARCHICAL)))
     for line in degraded_lines(answer.metadata.degraded):
         say(line)
-    if answer.results:
+    if _found_something(answer):
         _show_hits(answer, explain=explain, schemas=bool(data.get("include_schemas")))
-    for line in doubt_lines(answer) if answer.results else nothing_found_lines(answer, str(data["query"])):
+    doubts = doubt_lines(answer) if _found_something(answer) else nothing_found_lines(answer, str(data["query"]))
+    for line in doubts:
         say(line)
     if explain:
         say(timings_text(answer))
@@ -293,7 +299,7 @@ def _show_answer(answer: "ToolSearchAnswer", data: Mapping[str, object]) -> None
 
 
 def _show_hits(answer: "ToolSearchAnswer", *, explain: bool, schemas: bool) -> None:
-    sys.stdout.write(hits_table(answer.results) + "\n")
+    sys.stdout.write((steps_table(answer.steps) if answer.steps else hits_table(answer.results)) + "\n")
     for hit in answer.results if explain else ():
         sys.stdout.write(f"\n{explained_text(hit, answer.metadata.matched_skills or ())}\n")
     for hit in answer.results if schemas else ():

@@ -9,9 +9,10 @@ from toolscript.core.items import tool_id
 from toolscript.tools.model.query import Strategy
 
 if TYPE_CHECKING:
-    from toolscript.client.answers.tools import Explanation, SkillMatch, ToolHit, ToolSearchAnswer
+    from toolscript.client.answers.tools import Explanation, SkillMatch, ToolHit, ToolSearchAnswer, ToolSearchStep
 
 MAX_DESCRIBED = 80
+MAX_STEP = 40
 MAX_NAMED = 8
 LIKELY = 0.5
 STAGES = ("embedding", "skills", "tools", "schemas")
@@ -26,15 +27,25 @@ WITHOUT = {
 }
 
 
+_HEAD = ["Tool", "Score", "Confidence", "Skills", "Description"]
+
+
 def hits_table(hits: Sequence["ToolHit"]) -> str:
-    rows = [
-        [
-            *(_name(hit), _share(hit.score), _share(hit.confidence)),
-            *(", ".join(hit.skill_ids or ()), _short(hit.description)),
-        ]
-        for hit in hits
-    ]
-    return table(["Tool", "Score", "Confidence", "Skills", "Description"], rows, colour=colour_wanted())
+    return table(_HEAD, list(map(_row, hits)), colour=colour_wanted())
+
+
+def steps_table(steps: Sequence["ToolSearchStep"]) -> str:
+    rows = []
+    for step in steps:
+        of_step = [_row(hit) for hit in step.results] or [["-", "", "", "", "nothing fits"]]
+        texts = [step.query, *[""] * (len(of_step) - 1)]
+        rows += [[printable(text)[:MAX_STEP], *row] for text, row in zip(texts, of_step, strict=True)]
+    return table(["Step", *_HEAD], rows, colour=colour_wanted())
+
+
+def _row(hit: "ToolHit") -> list[str]:
+    scores = (_share(hit.score), _share(hit.confidence))
+    return [_name(hit), *scores, ", ".join(hit.skill_ids or ()), _short(hit.description)]
 
 
 def skills_table(skills: Sequence["SkillMatch"]) -> str:
@@ -74,7 +85,8 @@ def doubt_lines(answer: "ToolSearchAnswer") -> Iterator[str]:
 
     A likely hit needs no warning about unmatched words, such as a name.
     """
-    if answer.metadata.good_match and (answer.results[0].confidence or 0.0) >= LIKELY:
+    best = answer.results[0].confidence if answer.results else None
+    if answer.metadata.good_match and (best or 0.0) >= LIKELY:
         return
     guess = "no good match: the best of these is a guess" if answer.metadata.good_match is False else ""
     if doubts := [doubt for doubt in (guess, _unmatched(answer)) if doubt]:

@@ -12,7 +12,7 @@ from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, STRING, list_of, object_of
 from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
-from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, ScoreParts, WordMatch
+from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalStep, ScoreParts, WordMatch
 
 Json = dict[str, Any]
 
@@ -27,6 +27,9 @@ HIT = object_of(
     {**_NAMED, "confidence": NUMBER, "reason": STRING, "kind": STRING, "parts": ANY_OBJECT, **_SCHEMAS},
     *(*_NAMED, "confidence", "reason"),
 )
+STEP = object_of(
+    {"query": STRING, "good_match": BOOLEAN, "results": list_of(HIT)}, "query", "good_match", "results"
+)
 ANSWER = object_of(
     {
         "query": STRING,
@@ -40,6 +43,7 @@ ANSWER = object_of(
         "hint": STRING,
         "rules": list_of(STRING),
         "near_misses": list_of(HIT),
+        "steps": list_of(STEP),
     },
     *("query", "results", "totalResults", "threshold", "semantic", "good_match"),
 )
@@ -59,10 +63,18 @@ def tool_shown(item: Item, *, schemas: bool) -> Json:
 
 
 def answer_shown(answer: LocalAnswer, *, explain: bool, schemas: bool) -> Json:
-    """Return `results` and `metadata`. The route adds `query_id` and what only it knows about the request."""
+    """Return `results`, `steps` and `metadata`. The route adds `query_id` and what it alone knows."""
     used = answer.search_type_used
     return {
         "results": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in answer.hits],
+        "steps": [
+            {
+                "query": step.query,
+                "good_match": step.good_match,
+                "results": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in step.hits],
+            }
+            for step in answer.steps
+        ],
         "metadata": {
             "query": answer.query,
             "search_type": used.value,
@@ -118,6 +130,15 @@ def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool 
         data["hint"] = answer.hint
     if explain and answer.rules:
         data["rules"] = list(answer.rules)
+    if answer.steps:
+        data["steps"] = [
+            {
+                "query": step.query,
+                "good_match": step.good_match,
+                "results": [_hit_to_json(hit, explain=explain, schemas=schemas) for hit in step.hits],
+            }
+            for step in answer.steps
+        ]
     if answer.near_misses:
         data["near_misses"] = [_hit_to_json(hit, explain=explain, schemas=schemas) for hit in answer.near_misses]
     return data
@@ -135,6 +156,7 @@ def answer_from_json(data: Mapping[str, Any]) -> LocalAnswer:
         good_match=data.get("good_match", True),
         unmatched=tuple(data.get("unmatched_words", ())),
         rules=tuple(data.get("rules", ())),
+        steps=tuple(map(_step_from_json, data.get("steps", ()))),
         model=data.get("model"),
     )
 
@@ -221,6 +243,10 @@ def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
     if explain:
         data["parts"] = asdict(hit.parts)
     return data | item_to_json(hit.item, schemas=True) if schemas else data
+
+
+def _step_from_json(data: Mapping[str, Any]) -> LocalStep:
+    return LocalStep(data["query"], tuple(map(_hit_from_json, data["results"])), data["good_match"])
 
 
 def _hit_from_json(data: Mapping[str, Any]) -> LocalHit:

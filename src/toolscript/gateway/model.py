@@ -87,14 +87,27 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class LocalStep:
+    """One step of a request for several things, and the hits for it alone, best first.
+
+    `good_match` says that something fits the step, and is among its hits.
+    """
+
+    query: str
+    hits: tuple[LocalHit, ...]
+    good_match: bool
+
+
+@dataclass(frozen=True)
 class LocalAnswer:
     """`total` counts the items that reach the threshold; `near_misses` are the best items when none reaches it.
 
     `semantic` is False when only the sparse retriever answered; else `model` names the model that ranked. `hint`
     advises on that, or on an empty answer.
     `good_match` says that something fits, and is among the hits; `fit` is the logit of that, None where confidence
-    decides. `unmatched` are the query words that none of the top candidates has. `rules` say what a person's rules
-    did to the results. `milliseconds` is the time per stage, measured in the searching process, which also knows
+    decides. `steps` has an answer for each step of a request for several things, and is empty for a single one.
+    `unmatched` are the query words that none of the top candidates has. `rules` say what a person's rules did to
+    the results. `milliseconds` is the time per stage, measured in the searching process, which also knows
     the search type that was to run, the version of its index (None without a model) and of its weights (None where
     none apply).
     """
@@ -109,6 +122,7 @@ class LocalAnswer:
     good_match: bool = True
     unmatched: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    steps: tuple[LocalStep, ...] = ()
     model: str | None = None
     milliseconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     fit: float | None = field(default=None, compare=False)
@@ -119,6 +133,14 @@ class LocalAnswer:
     @property
     def search_type_used(self) -> SearchType:
         return self.search_type if self.semantic else SearchType.KEYWORD
+
+    @property
+    def all_hits(self) -> tuple[LocalHit, ...]:
+        """The hits of the steps in their order, then all others; each item once."""
+        hits: dict[str, LocalHit] = {}
+        for hit in (*(hit for step in self.steps for hit in step.hits), *self.hits):
+            hits.setdefault(hit.item.key, hit)
+        return tuple(hits.values())
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.core.version import __version__
 from toolscript.core.web.cursors import CURSOR_PATTERN
 from toolscript.core.web.request_context import API_PREFIX
-from toolscript.gateway.json import ANSWER, HIT, ITEM
+from toolscript.gateway.json import ANSWER, HIT, ITEM, STEP
 
 Json = dict[str, Any]
 
@@ -247,9 +247,19 @@ def _tool_schemas(limit: int, threshold: float) -> Json:
             "What a search found, and how.",
             query_id=_text("Id of this search, also in the log.", format="uuid"),
             results=_list("ToolHit", "The items, best first."),
+            steps=_list(
+                "ToolSearchStep",
+                "The items for each step of a request for several things; empty for a single one.",
+            ),
             metadata=_described(_named("ToolSearchMetadata"), "How the search was done."),
         ),
         "ToolHit": _hit(),
+        "ToolSearchStep": _object(
+            "One step of a request for several things.",
+            query=_text("The part of the query that is the step."),
+            good_match=_described(BOOLEAN, "Whether something fits the step; never true without results."),
+            results=_list("ToolHit", "The items for the step, best first, at most three."),
+        ),
         "ToolSearchMetadata": _search_metadata(),
         "Explanation": _explanation(),
         "CallRequest": _body(
@@ -417,7 +427,9 @@ def _alias_page() -> Json:
 def _alias_answer() -> Json:
     hit = _with_descriptions(HIT, "An item that a search found.")
     hits = {name: _described(list_of(hit), "Best first.") for name in ("results", "near_misses")}
-    return _with_descriptions(ANSWER, "What a search found.", hits)
+    step = _with_descriptions(STEP, "One step of a request for several things.", hits)
+    steps = {"steps": _described(list_of(step), "Only for a request for several things.")}
+    return _with_descriptions(ANSWER, "What a search found.", hits | steps)
 
 
 def _alias_result() -> Json:

@@ -17,7 +17,15 @@ from toolscript.core.retrieval.model import Candidates, IndexCard, Matrix, Model
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.retrieval.request import Request, parse_query
-from toolscript.core.retrieval.rerank import RERANK_DEPTH, FeaturesById, RankedCandidates, rank, unmatched_words
+from toolscript.core.retrieval.rerank import (
+    RERANK_DEPTH,
+    STEP_DEPTH,
+    STEP_HITS,
+    FeaturesById,
+    RankedCandidates,
+    rank,
+    unmatched_words,
+)
 from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.core.retrieval.timings import Stages
 from toolscript.core.retrieval.verdict import CosineScale
@@ -25,7 +33,15 @@ from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.gateway.capabilities import Capabilities, General, Inferred
 from toolscript.gateway.index import EXACT_BUT_FOR_CASE, LocalIndex, Rows, Scores, corrections, name_likeness
 from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, word_shares
-from toolscript.gateway.model import HOW_TO_GET_SERVERS, LocalAnswer, LocalHit, LocalQuery, Placement, ScoreParts
+from toolscript.gateway.model import (
+    HOW_TO_GET_SERVERS,
+    LocalAnswer,
+    LocalHit,
+    LocalQuery,
+    LocalStep,
+    Placement,
+    ScoreParts,
+)
 from toolscript.gateway.reasons import matched_words, reason
 
 NEAR_MISSES = 3
@@ -44,17 +60,32 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _Scored:
-    """Scores of every candidate, and the resulting order."""
+class _Scope:
+    """What a query searches, and how: the `allowed` items of an index."""
 
+    query: LocalQuery
+    index: LocalIndex
+    allowed: Rows
+    weights: RankingWeights
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """Scores of every candidate for a request, the resulting order, and the same for each of its steps."""
+
+    request: Request
     ranking: RankedCandidates
     confidence: Scores
     likeness: Scores
     inferred: dict[int, Inferred]
     promoted: Mapping[int, Rule]
     order: Rows
-    vectors: list[Vector] | None
     good_match: bool
+    vectors: list[Vector] | None = None
+    steps: "tuple[_Scored, ...]" = ()
+
+    def passing(self, threshold: float) -> Rows:
+        return self.order[self.confidence[self.order] >= threshold]
 
 
 class LocalSearch:
@@ -104,15 +135,13 @@ class LocalSearch:
     async def _search_ranked(self, query: LocalQuery, weights: RankingWeights) -> LocalAnswer:
         index, stages = self.index, Stages()
         curated, scored = await self._rank(query, index, weights, stages)
-        request = curated.request
-        passing = scored.order[scored.confidence[scored.order] >= query.threshold]
-        hits = [_hit(index, scored, position, request) for position in passing[: query.limit]]
-        misses = (
-            [] if hits else [_hit(index, scored, position, request) for position in scored.order[:NEAR_MISSES]]
-        )
+        passing = scored.passing(query.threshold)
+        hits = [_hit(index, scored, position) for position in passing[: query.limit]]
+        misses = [] if hits else [_hit(index, scored, position) for position in scored.order[:NEAR_MISSES]]
         semantic = scored.ranking.semantic
         features = [index.features(row) for row in scored.ranking.ids[:RERANK_DEPTH].tolist()]
-        unmatched = unmatched_words(request, features)
+        unmatched = unmatched_words(curated.request, features)
+        steps = tuple(_step(query, index, step) for step in scored.steps)
         stages.end("ranking")
         return LocalAnswer(
             query=query.text,
@@ -126,6 +155,7 @@ class LocalSearch:
             fit=scored.ranking.fit,
             unmatched=unmatched,
             rules=curated.notes,
+            steps=steps,
             milliseconds={**stages.spent, "total": stages.total()},
         )
 
@@ -133,15 +163,14 @@ class LocalSearch:
         """Return the place of an item of the index in the ranking of a query."""
         index = self.index
         curated, scored = await self._rank(query, index, self._weights, Stages())
-        request = curated.request
         places = np.flatnonzero(scored.ranking.ids[scored.order] == row)
         place = int(places[0]) + 1 if len(places) else None
         if place is None:
             never = _rules_by_row(curated.excluded, index, query.kind).get(row)
-            hit = _hit_not_retrieved(index, scored, row, request, never)
+            hit = _hit_not_retrieved(index, scored, row, never)
         else:
-            hit = _hit(index, scored, int(scored.order[place - 1]), request)
-        return Placement(hit, place, len(scored.order), unmatched_words(request, [index.features(row)]))
+            hit = _hit(index, scored, int(scored.order[place - 1]))
+        return Placement(hit, place, len(scored.order), unmatched_words(scored.request, [index.features(row)]))
 
     async def _rank(
         self, query: LocalQuery, index: LocalIndex, weights: RankingWeights, stages: Stages
@@ -237,23 +266,41 @@ class LocalSearch:
         weights: RankingWeights,
         stages: Stages,
     ) -> _Scored:
-        request, allowed = curated.request, _allowed(query, curated, index)
-        promoted_rows = _rules_by_row(curated.promoted, index, query.kind)
-        likeness_of_all = np.zeros(len(index))
-        likeness_of_all[allowed] = name_likeness(query.text, index, allowed)
+        scope = _Scope(query, index, _allowed(query, curated, index), weights)
+        likeness = np.zeros(len(index))
+        likeness[scope.allowed] = name_likeness(query.text, index, scope.allowed)
         stages.end("ranking")
-        term_lists = [part.terms for part in request.parts]
-        candidate_lists = index.candidates(vectors, term_lists, allowed, CANDIDATES_PER_RETRIEVER)
+        term_lists = [part.terms for part in curated.request.parts]
+        candidate_lists = index.candidates(vectors, term_lists, scope.allowed, CANDIDATES_PER_RETRIEVER)
         stages.end("engine")
-        general = self._general(request, index, allowed)
+        # Names are compared with the whole request: a step that is nothing but a name is no step.
+        no_likeness = np.zeros(len(index))
+        steps = tuple(
+            self._score_candidates(scope, step, [candidates], no_likeness, STEP_DEPTH)
+            for step, candidates in zip(curated.steps, candidate_lists[1:], strict=True)
+        )
+        scored = self._score_candidates(scope, curated, candidate_lists, likeness, RERANK_DEPTH)
+        return replace(scored, vectors=vectors, steps=steps)
+
+    def _score_candidates(
+        self,
+        scope: _Scope,
+        curated: CuratedRequest,
+        candidate_lists: list[Candidates],
+        likeness_of_all: Scores,
+        depth: int,
+    ) -> _Scored:
+        request, index, weights = curated.request, scope.index, scope.weights
+        promoted_rows = _rules_by_row(curated.promoted, index, scope.query.kind)
+        general = self._general(request, index, scope.allowed)
         extra_rows = [
             *np.flatnonzero(likeness_of_all).tolist(),
             *(row for rows, _ in general for row in rows.tolist()),
             *promoted_rows,
         ]
         fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, weights, extra_rows)
-        features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
-        ranking = rank(request, fused, features, weights, self.scale)
+        features = {row: index.features(row) for row in fused.ids[:depth].tolist()}
+        ranking = rank(request, fused, features, weights, self.scale, depth)
         likeness = likeness_of_all[ranking.ids]
         by_evidence = np.where(_were_retrieved(ranking, candidate_lists), ranking.confidence, 0.0)
         confidence = np.maximum(by_evidence, _confidence_of_names(likeness))
@@ -267,7 +314,7 @@ class LocalSearch:
         certain = [*np.flatnonzero(likeness).tolist(), *inferred, *promoted]
         best = confidence[certain].max(initial=0.0)
         fits = ranking.good_match or bool(best >= weights.calibration.good_match_threshold)
-        return _Scored(ranking, confidence, likeness, inferred, promoted, order, vectors, fits)
+        return _Scored(request, ranking, confidence, likeness, inferred, promoted, order, fits)
 
     def _general(self, request: Request, index: LocalIndex, allowed: Rows) -> list[tuple[Rows, Inferred]]:
         """Return the general tools that can do the task, by kind."""
@@ -346,8 +393,14 @@ def _confidence_of_names(likeness: Scores) -> Scores:
     return np.where(likeness >= EXACT_BUT_FOR_CASE, EXACT_NAME * likeness, np.where(likeness > 0, near, 0.0))
 
 
-def _hit(index: LocalIndex, scored: _Scored, position: int, request: Request) -> LocalHit:
-    ranking, row = scored.ranking, int(scored.ranking.ids[position])
+def _step(query: LocalQuery, index: LocalIndex, scored: _Scored) -> LocalStep:
+    passing = scored.passing(query.threshold)[: min(query.limit, STEP_HITS)]
+    hits = tuple(_hit(index, scored, position) for position in passing)
+    return LocalStep(scored.request.text, hits, scored.good_match and bool(hits))
+
+
+def _hit(index: LocalIndex, scored: _Scored, position: int) -> LocalHit:
+    request, ranking, row = scored.request, scored.ranking, int(scored.ranking.ids[position])
     inferred = scored.inferred.get(int(position))
     similarity = float(ranking.similarity[position])
     parts = ScoreParts(
@@ -364,12 +417,10 @@ def _hit(index: LocalIndex, scored: _Scored, position: int, request: Request) ->
     return LocalHit(index.items[row], confidence, why, parts, score)
 
 
-def _hit_not_retrieved(
-    index: LocalIndex, scored: _Scored, row: int, request: Request, never: Rule | None
-) -> LocalHit:
+def _hit_not_retrieved(index: LocalIndex, scored: _Scored, row: int, never: Rule | None) -> LocalHit:
     """Return an item that is no candidate, with what little it has in common with the request."""
     cosines = index.similarities(np.array(scored.vectors)) if scored.vectors else None
     semantic = None if cosines is None else round(max(0.0, float(cosines[0][row])), 4)
-    parts = ScoreParts(semantic=semantic, matched=matched_words(index.stems(row), request))
-    why = reason(parts, never, request, "") if never else NOT_RETRIEVED
+    parts = ScoreParts(semantic=semantic, matched=matched_words(index.stems(row), scored.request))
+    why = reason(parts, never, scored.request, "") if never else NOT_RETRIEVED
     return LocalHit(index.items[row], 0.0, why, parts)

@@ -52,16 +52,27 @@ class IndexHit(Generic[ToolT]):
 
 
 @dataclass(frozen=True)
+class IndexStep(Generic[ToolT]):
+    """One step of a request for several things, the hits for it alone, and whether something fits it."""
+
+    query: str
+    hits: tuple[IndexHit[ToolT], ...]
+    good_match: bool
+
+
+@dataclass(frozen=True)
 class IndexAnswer(Generic[ToolT]):
     """`good_match` says whether something fits, and is among the hits: False means that the hits are guesses.
 
-    `total` counts the tools that reach the threshold; `near_misses` are the best ones when none does. `unmatched`
-    are the query words that none of the best tools has. `semantic` is False when sparse retrieval answered alone.
+    `steps` has the hits for each step of a request for several things, and is empty for a single one. `total`
+    counts the tools that reach the threshold; `near_misses` are the best ones when none does. `unmatched` are the
+    query words that none of the best tools has. `semantic` is False when sparse retrieval answered alone.
     `hint` says what to do about an empty or a degraded answer. `milliseconds` is the time of each stage.
     """
 
     query: str
     hits: tuple[IndexHit[ToolT], ...]
+    steps: tuple[IndexStep[ToolT], ...]
     good_match: bool
     total: int
     threshold: float
@@ -126,6 +137,7 @@ def answer_of(answer: LocalAnswer, entries: Mapping[str, Entry[ToolT]]) -> Index
     return IndexAnswer(
         query=answer.query,
         hits=_hits_of(answer.hits, entries),
+        steps=tuple(IndexStep(step.query, _hits_of(step.hits, entries), step.good_match) for step in answer.steps),
         good_match=answer.good_match,
         total=answer.total,
         threshold=answer.threshold,

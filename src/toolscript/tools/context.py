@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from toolscript.core.retrieval.curation import Curation, Rule, Tool
+from toolscript.core.retrieval.curation import NO_CURATION, CuratedRequest, Curation, Rule, Tool
 from toolscript.core.retrieval.deadline import Attempt, Deadline, IsOverloaded, never_overloaded
 from toolscript.core.retrieval.ports import Spans
 from toolscript.core.retrieval.query import SearchType
@@ -23,13 +23,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SearchContext:
-    """`promoted` and `excluded` are items by id, with the rule of a person; `rules` say what all rules did."""
+    """`promoted` and `excluded` are items by id, with the rule of a person; `rules` say what all rules did.
+
+    `steps` are the sub-queries of a request for several things.
+    """
 
     query: ToolQuery
     request: Request
     attempt: Attempt
     stages: Stages
     spans: Spans = NO_SPANS
+    steps: tuple[CuratedRequest, ...] = ()
     promoted: Mapping[Tool, Rule] = field(default_factory=dict)
     excluded: Mapping[Tool, Rule] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
@@ -42,6 +46,7 @@ class SearchContext:
         return replace(
             self,
             request=curated.request,
+            steps=curated.steps,
             promoted=curated.promoted,
             excluded=curated.excluded,
             rules=curated.notes,
@@ -59,7 +64,7 @@ class SearchContext:
         attempt = Attempt(Deadline(deadline_seconds), is_overloaded=is_overloaded)
         request = parse_query(query.text)
         stages.end("ranking")
-        return cls(query, request, attempt, stages, spans)
+        return cls(query, request, attempt, stages, spans, NO_CURATION.apply(request).steps)
 
 
 @contextmanager

@@ -19,19 +19,31 @@ class HydrationStage:
         self._catalog = catalog
 
     async def hits(
-        self, context: SearchContext, best: Sequence[ScoredItem], revisions: Revisions, *, schemas: bool
-    ) -> list[ToolHit]:
-        if not best:
-            return []
-        ids = [scored.id for scored in best]
+        self,
+        context: SearchContext,
+        groups: Sequence[Sequence[ScoredItem]],
+        revisions: Revisions,
+        *,
+        schemas: bool,
+    ) -> list[tuple[ToolHit, ...]]:
+        """Return the hits of each group. An item may be in several, with another score in each."""
+        ids = list(dict.fromkeys(scored.id for group in groups for scored in group))
+        if not ids:
+            return [() for _ in groups]
         with context.spans.span("search.enrich"):
             read, loaded = await asyncio.gather(
                 self._cache.read_or_cached(context.attempt, {id_: revisions[id_] for id_ in ids}),
                 self._schemas(context, ids if schemas else ()),
             )
         # An item that was removed a moment ago has no payload any more.
-        scored_items = [scored for scored in best if scored.id in read]
-        return [_hit(scored, read[scored.id], loaded.get(scored.id, Schemas())) for scored in scored_items]
+        return [
+            tuple(
+                _hit(scored, read[scored.id], loaded.get(scored.id, Schemas()))
+                for scored in group
+                if scored.id in read
+            )
+            for group in groups
+        ]
 
     async def _schemas(self, context: SearchContext, ids: Sequence[int]) -> Mapping[int, Schemas]:
         nothing: Mapping[int, Schemas] = {}

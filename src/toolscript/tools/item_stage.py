@@ -23,7 +23,14 @@ from toolscript.core.retrieval.model import (
 from toolscript.core.retrieval.ports import IndexReader
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import Request
-from toolscript.core.retrieval.rerank import RERANK_DEPTH, FeaturesById, RankedCandidates, rank, unmatched_words
+from toolscript.core.retrieval.rerank import (
+    RERANK_DEPTH,
+    STEP_DEPTH,
+    FeaturesById,
+    RankedCandidates,
+    rank,
+    unmatched_words,
+)
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.tools.context import SearchContext
@@ -70,6 +77,11 @@ class ItemCandidates:
             return None
         return self.direct[0].ids.union(*(candidates.ids for candidates in self.direct)) or None
 
+    def of_step(self, number: int, promoted: Container[Tool]) -> "ItemCandidates":
+        """Return the candidates of one sub-query, with the items that are promoted for it."""
+        direct, routed = (lists and lists[number + 1 : number + 2] for lists in (self.direct, self.routed))
+        return ItemCandidates(direct, routed, tuple(id_ for id_ in self.promoted if id_ in promoted))
+
     @property
     def whole(self) -> Candidates:
         """The candidates of the whole query, from the widest search that ran."""
@@ -110,8 +122,17 @@ class ScoredItem(NamedTuple):
 
 
 @dataclass(frozen=True)
+class RankedStep:
+    """The best scored items for one step of a request for several things, and whether any fits."""
+
+    query: str
+    items: Sequence[ScoredItem]
+    good_match: bool
+
+
+@dataclass(frozen=True)
 class RankedItems:
-    """The scored items, best first, and the ranked candidates that they come from.
+    """The scored items, best first, the ranked candidates that they come from, and the same for each step.
 
     `good_match` is None, and `ranking` too, when a single retriever was requested, which gives no verdict.
     """
@@ -120,6 +141,7 @@ class RankedItems:
     good_match: bool | None = None
     unmatched: tuple[str, ...] = ()
     ranking: RankedCandidates | None = None
+    steps: tuple[RankedStep, ...] = ()
 
 
 class ItemStage:
@@ -172,20 +194,39 @@ class ItemStage:
 
     async def _fuse_and_rerank(self, context: SearchContext, candidates: ItemCandidates) -> RankedItems:
         fused = self._fuse(candidates)
+        of_steps = [candidates.of_step(number, step.promoted) for number, step in enumerate(context.steps)]
+        fused_steps = list(map(self._fuse, of_steps))
         context.stages.end("ranking")
         revisions = candidates.revisions
-        to_rerank = {id_: revisions[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist()}
+        of_features = chain(fused.ids[:RERANK_DEPTH], *(step.ids[:STEP_DEPTH] for step in fused_steps))
+        to_rerank = {int(id_): revisions[int(id_)] for id_ in of_features}
         payloads = await self._cache.read_or_cached(context.attempt, to_rerank)
         context.stages.end("engine")
         features = {id_: payload.features for id_, payload in payloads.items()}
-        ranking = rank(context.request, fused, features, self._weights, self._scale)
+        items, ranking = self._rerank(context.request, candidates, fused, features, RERANK_DEPTH)
+        steps = []
+        for step, of_step, fused_step in zip(context.steps, of_steps, fused_steps, strict=True):
+            step_items, ranked_step = self._rerank(step.request, of_step, fused_step, features, STEP_DEPTH)
+            steps.append(RankedStep(step.request.text, step_items, ranked_step.good_match))
+        first = {id_: features[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist() if id_ in features}
+        return RankedItems(items, ranking.good_match, _unmatched(context.request, first), ranking, tuple(steps))
+
+    def _rerank(
+        self,
+        request: Request,
+        candidates: ItemCandidates,
+        fused: FusedScores,
+        features: FeaturesById,
+        depth: int,
+    ) -> tuple[Sequence[ScoredItem], RankedCandidates]:
+        """Return the items with their scores, and the ranking that they come from; promoted ones are first."""
+        ranking = rank(request, fused, features, self._weights, self._scale, depth)
         scores = scores_of(ranking, candidates.whole, candidates.directly)
         rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
         items = list(map(ScoredItem._make, rows))
-        unmatched = _unmatched(context.request, features)
-        if candidates.promoted:
-            items, ranking = _promoted_first(items, candidates.promoted), ranking.promoted(candidates.promoted)
-        return RankedItems(items, ranking.good_match, unmatched, ranking)
+        if not candidates.promoted:
+            return items, ranking
+        return _promoted_first(items, candidates.promoted), ranking.promoted(candidates.promoted)
 
     def _fuse(self, candidates: ItemCandidates) -> FusedScores:
         """Keep the order of the search among all items; items found only by skills come after them."""

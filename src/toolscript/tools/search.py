@@ -14,6 +14,7 @@ from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
 from toolscript.core.retrieval.ports import Embedder, IndexReader, IndexViews, Spans
 from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.rerank import STEP_HITS
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
@@ -25,11 +26,12 @@ from toolscript.tools.item_stage import (
     ItemCandidates,
     ItemStage,
     RankedItems,
+    RankedStep,
     RetrievalResult,
     ScoredItem,
     where_of,
 )
-from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer
+from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer, ToolStep
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
 from toolscript.tools.payload_cache import CACHE_SIZE, PayloadCache
 from toolscript.tools.ports import Catalog, CurationRules
@@ -262,12 +264,13 @@ class SearchWithin:
         best: Sequence[ScoredItem],
     ) -> ToolAnswer:
         query, scored_items = context.query, best or ranked.items[:NEAR_MISSES]
-        with_schemas = query.include_schemas and bool(best)
-        hits = await self._details.hits(
-            context, scored_items, retrieval.candidates.revisions, schemas=with_schemas
+        of_steps = [_best_of_step(step, query) for step in ranked.steps]
+        with_schemas = query.include_schemas and bool(best or any(of_steps))
+        hits, *step_hits = await self._details.hits(
+            context, [scored_items, *of_steps], retrieval.candidates.revisions, schemas=with_schemas
         )
         context.stages.end("schemas")
-        outcome = Outcome(context, vectors, retrieval, ranked, tuple(hits) if best else ())
+        outcome = Outcome(context, vectors, retrieval, ranked, hits if best else ())
         log_tools(query, outcome.hits)
         absence = await self._why_not.of(outcome) if query.about else None
         whole = retrieval.candidates.whole
@@ -279,10 +282,14 @@ class SearchWithin:
             timings=_timings(context.stages),
             degraded=context.attempt.parts_failed,
             index=self._index.card.fingerprint,
-            near_misses=() if best else tuple(hits),
+            near_misses=() if best else hits,
             good_match=ranked.good_match and bool(best),
             fit=None if ranked.ranking is None else ranked.ranking.fit,
             unmatched=ranked.unmatched,
+            steps=tuple(
+                ToolStep(step.query, found, step.good_match and bool(found))
+                for step, found in zip(ranked.steps, step_hits, strict=True)
+            ),
             strategy_used=retrieval.strategy,
             skills=retrieval.skills,
             skill_ids_used=retrieval.skill_ids_used,
@@ -291,6 +298,11 @@ class SearchWithin:
             weights_version=self._parts.weights_version if query.search_type is SearchType.HYBRID else None,
             rules=context.rules if query.explain else None,
         )
+
+
+def _best_of_step(step: RankedStep, query: ToolQuery) -> list[ScoredItem]:
+    first = step.items[: min(query.limit, STEP_HITS)]
+    return [scored for scored in first if reaches(scored.score, query.threshold)]
 
 
 def _timings(stages: Stages) -> Timings:

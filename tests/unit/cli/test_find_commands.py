@@ -12,7 +12,7 @@ from toolscript.cli.gateway_tables import show_answer
 from toolscript.core.errors import NotReady
 from toolscript.core.items import ItemKind
 from toolscript.core.mcp_client.model import CallResult
-from toolscript.gateway.model import LocalAnswer, LocalHit
+from toolscript.gateway.model import LocalAnswer, LocalHit, LocalStep
 
 pytestmark = pytest.mark.requirement("TS-002")
 
@@ -264,3 +264,21 @@ def test_a_valid_port_is_accepted(toolscript: CommandLine) -> None:
     for port in (0, 65535):
         assert toolscript("gateway", "start", "--port", str(port)).code == 0
     assert [flags["gateway_port"] for flags in toolscript.commands.started] == [0, 65535]
+
+
+def test_a_request_for_several_things_is_a_table_by_step(capsys: pytest.CaptureFixture[str]) -> None:
+    read, write = (LocalHit(item, 0.9, "fits") for item in ITEMS[:2])
+    steps = (
+        LocalStep(f"read a {ESCAPES}file", (read, write), good_match=True),
+        LocalStep("bake some bread", (), good_match=False),
+    )
+    answer = LocalAnswer("read a file and bake some bread", (read,), 1, 0.3, semantic=True, steps=steps)
+    show_answer(answer, explain=False)
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["Step", "Tool", "Confidence", "Reason"]
+    assert rows[0].startswith("read a [2J file ")
+    assert [row.split()[-3:] for row in rows] == [
+        ["files__read_file", "0.90", "fits"],
+        ["files__write_file", "0.90", "fits"],
+        ["-", "nothing", "fits"],
+    ]

@@ -109,7 +109,7 @@ async def test_an_answer_is_frozen_and_readable(ask: Ask) -> None:
         assert answer == await ask(url, "tools.search", "x")
     with pytest.raises(AttributeError):
         answer.query_id = "2"
-    assert repr(answer).startswith("ToolSearchAnswer(query_id='1', results=[], metadata=ToolSearchMetadata(")
+    assert repr(answer).startswith("ToolSearchAnswer(query_id='1', results=[], steps=[], metadata=")
 
 
 @pytest.mark.parametrize(

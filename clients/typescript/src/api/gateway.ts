@@ -129,6 +129,8 @@ export interface ToolSearchAnswer {
   query_id: string;
   /** The items, best first. */
   results: ToolHit[];
+  /** The items for each step of a request for several things; empty for a single one. */
+  steps: ToolSearchStep[];
   /** How the search was done. */
   metadata: ToolSearchMetadata;
 }
@@ -185,6 +187,16 @@ export interface ToolSearchRequest {
   explain?: boolean;
   /** Whether to return schemas and annotations. Default: false. */
   include_schemas?: boolean;
+}
+
+/** One step of a request for several things. */
+export interface ToolSearchStep {
+  /** The part of the query that is the step. */
+  query: string;
+  /** Whether something fits the step; never true without results. */
+  good_match: boolean;
+  /** The items for the step, best first, at most three. */
+  results: ToolHit[];
 }
 
 export interface ListToolsQuery {

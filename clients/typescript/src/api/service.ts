@@ -1123,6 +1123,8 @@ export interface ToolSearchAnswer {
   query_id: string;
   /** The items, best first. */
   results: ToolMatch[];
+  /** The items for each step of a request for several things; empty for a single one. */
+  steps: ToolSearchStep[];
   /** How the search was done. */
   metadata: ToolSearchMetadata;
 }
@@ -1215,6 +1217,16 @@ export interface ToolSearchRequest {
    * `default`.
    */
   namespaces?: string[];
+}
+
+/** One step of a request for several things. */
+export interface ToolSearchStep {
+  /** The part of the query that is the step. */
+  query: string;
+  /** Whether something fits the step; never true without results. */
+  good_match: boolean;
+  /** The items for the step, best first, at most three. */
+  results: ToolMatch[];
 }
 
 export interface ToolShown {

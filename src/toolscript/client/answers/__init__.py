@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         ToolHit,
         ToolSearchAnswer,
         ToolSearchMetadata,
+        ToolSearchStep,
         WhyNot,
     )
 _FILES = {
@@ -109,6 +110,7 @@ _FILES = {
     "ToolOfSkill": "registry",
     "ToolSearchAnswer": "tools",
     "ToolSearchMetadata": "tools",
+    "ToolSearchStep": "tools",
     "ToolSource": "registry",
     "WhyNot": "tools",
 }
@@ -159,6 +161,7 @@ __all__ = [
     "ToolOfSkill",
     "ToolSearchAnswer",
     "ToolSearchMetadata",
+    "ToolSearchStep",
     "ToolSource",
     "WhyNot",
 ]

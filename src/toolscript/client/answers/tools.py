@@ -68,6 +68,17 @@ class ToolHit(Record):
     """Why it was found, in words. Only from a gateway."""
 
 
+class ToolSearchStep(Record):
+    """One step of a request for several things."""
+
+    query: str
+    """The part of the query that is the step."""
+    good_match: bool
+    """Whether something fits the step; never true without results."""
+    results: list[ToolHit]
+    """The items for the step, best first, at most three."""
+
+
 class SkillMatch(Record):
     id: str
     """Id of the skill."""
@@ -191,6 +202,8 @@ class ToolSearchAnswer(Record):
     """Id of this search, also in the log."""
     results: list[ToolHit]
     """The items, best first."""
+    steps: list[ToolSearchStep]
+    """The items for each step of a request for several things; empty for a single one."""
     metadata: ToolSearchMetadata
     """How the search was done."""
 

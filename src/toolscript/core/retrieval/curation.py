@@ -118,12 +118,16 @@ def too_many_rules() -> InvalidRequest:
 
 @dataclass(frozen=True)
 class CuratedRequest:
-    """A request with its synonyms, and the rules that apply to it. A tool is not both promoted and excluded."""
+    """A request with its synonyms, and the rules that apply to it. A tool is not both promoted and excluded.
+
+    `steps` are its sub-queries, each with the rules that apply to it alone.
+    """
 
     request: Request
     promoted: Mapping[Tool, Rule]
     excluded: Mapping[Tool, Rule]
     synonyms: tuple[Rule, ...] = ()
+    steps: "tuple[CuratedRequest, ...]" = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -170,8 +174,9 @@ class Curation:
         return stem in self._stems
 
     def apply(self, request: Request) -> CuratedRequest:
+        steps = tuple(map(self.apply, request.steps))
         if not self.rules:
-            return CuratedRequest(request, {}, {})
+            return CuratedRequest(request, {}, {}, steps=steps)
         stems = request.whole.stems
         synonyms = _matching(self._synonyms, stems)
         widened = stems.union(*(entry.meaning.stems for entry in synonyms))
@@ -182,6 +187,7 @@ class Curation:
             {rule.tool: rule for rule in about_tools if rule.tool and rule.tool not in excluded},
             excluded,
             tuple(dict.fromkeys(entry.rule for entry in synonyms)),
+            steps,
         )
 
 

@@ -33,6 +33,9 @@ _VALUES = re.compile(
     | \b(?=[^\W\d]{0,60}\d)\w{9,}\b""",
     re.VERBOSE,
 )
+# Characters that no text has: each stands for a literal.
+_FIRST_MARK = 0xE000
+_MARKS = re.compile("[\ue000-\uf8ff]")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _SPACE = re.compile(r"\s+")
 
@@ -274,6 +277,28 @@ class Request:
     @property
     def single_subqueries(self) -> tuple[SubQuery, ...]:
         return self.subqueries or (self.whole,)
+
+    @property
+    def steps(self) -> "tuple[Request, ...]":
+        """The sub-queries, each as a request of its own; none if this is a request for a single thing."""
+        return tuple(
+            Request(text, step.text, step, (), step.stems, self.corrections)
+            for text, step in zip(self._steps_as_written(), self.subqueries, strict=True)
+        )
+
+    def _steps_as_written(self) -> list[str]:
+        """Return the sub-queries with their literals. While the text is split, a mark stands for each of these."""
+        literals: list[str] = []
+
+        def marked(match: re.Match[str]) -> str:
+            literals.append(match[0])
+            return chr(_FIRST_MARK + len(literals) - 1)
+
+        has_literals = self.plain != self.text and not _MARKS.search(self.text)
+        split = subqueries_in(_SPACE.sub(" ", _VALUES.sub(marked, self.text))) if has_literals else []
+        steps = [_MARKS.sub(lambda match: literals[ord(match[0]) - _FIRST_MARK], step) for step in split]
+        # In rare texts a literal changes where the text is split.
+        return steps if len(steps) == len(self.subqueries) else [step.text for step in self.subqueries]
 
     @cached_property
     def words(self) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from toolscript.core.retrieval.weights import EVIDENCE, MAX_LEAD, RankingWeights
 FEATURE_FIELDS = ("server", "name", "stems")
 
 RERANK_DEPTH = 50
+# For one step of a request for several things: how many candidates are reranked, and how many returned at most.
+STEP_DEPTH, STEP_HITS = 10, 3
 # A catalog of up to 10^SMALL items is small: a matching word proves little there.
 SMALL = 2.5
 
@@ -212,13 +214,14 @@ def rank(
     features: FeaturesById,
     weights: RankingWeights,
     scale: CosineScale | None = None,
+    depth: int = RERANK_DEPTH,
 ) -> RankedCandidates:
-    """Rerank the first RERANK_DEPTH candidates by their features; all others stay behind them.
+    """Rerank the first `depth` candidates by their features; all others stay behind them.
 
     Without the `scale` of the model's cosines, the verdict is that of the confidence.
     """
     reranker = FeatureReranker(request, fused.whole)
-    fits = [reranker.fit(features.get(id_, NO_FEATURES)) for id_ in fused.ids[:RERANK_DEPTH].tolist()]
+    fits = [reranker.fit(features.get(id_, NO_FEATURES)) for id_ in fused.ids[:depth].tolist()]
     added = reranker.worth(fits, {part: getattr(weights, part) for part in FIT_PARTS})
     score = _add_to_top(fused.score, added.sum(axis=1))
     is_rest = np.arange(len(score)) >= len(fits)
@@ -227,7 +230,8 @@ def rank(
     evidence = _evidence(request, fused, score, fits)[order]
     confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
     is_judged = scale is not None and scale.is_trusted and fused.is_semantic
-    logit = fit(_fit_evidence(request, fused, fits, features), scale) if scale and is_judged else None
+    judged = [features[id_] for id_ in fused.ids[:depth].tolist() if id_ in features]
+    logit = fit(_fit_evidence(request, fused, fits, judged), scale) if scale and is_judged else None
     good_match = (
         confidence.max(initial=0.0) >= weights.calibration.good_match_threshold if logit is None else logit > 0
     )
@@ -246,10 +250,10 @@ def rank(
 
 
 def _fit_evidence(
-    request: Request, fused: FusedScores, fits: Sequence[Fit], features: FeaturesById
+    request: Request, fused: FusedScores, fits: Sequence[Fit], features: Sequence[Features]
 ) -> FitEvidence:
     """Return the evidence that anything fits, from the candidates that are reranked."""
-    unmatched = unmatched_words(request, features.values())
+    unmatched = unmatched_words(request, features)
     return FitEvidence(
         # A candidate without a dense score is farther than all that have one.
         similarity=np.nan_to_num(fused.best_similarity[: len(fits)], nan=fused.neighbours.min(initial=0.0)),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, list_of, object_of, whole_number
+from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, STRING, closed, list_of, object_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.gateway.json import ANSWER, HIT, ITEM
 from toolscript.gateway.model import DEFAULT_THRESHOLD
@@ -64,11 +64,15 @@ def _shown(
 
 
 _FOUND = list_of(_shown(HIT, SHOWN_HIT))
+_STEPS = list_of(
+    object_of({"query": STRING, "good_match": BOOLEAN, "tools": list_of(STRING)}, "query", "good_match", "tools")
+)
 _SEARCH_TOOLS: JsonObject = {
     "name": SEARCH,
     "title": "Search tools",
     "description": (
-        "Find tools by what they do. Start here: say one task in plain words, such as 'create a GitHub issue'. "
+        "Find tools by what they do. Start here: say the task in plain words, such as 'create a GitHub issue'. "
+        "For a task of several steps, `steps` names the tools of each. "
         "Returns the best tools as server__tool names, each with a confidence from 0 to 1. "
         "With no good match, say it in other words or do without; the same words give the same answer. "
         "Then call_tool; before it describe_tool when the arguments are not clear, "
@@ -94,7 +98,9 @@ _SEARCH_TOOLS: JsonObject = {
         },
         "query",
     ),
-    "outputSchema": _shown(ANSWER, SHOWN_ANSWER, ["hint"], results=_FOUND, near_misses=_FOUND, types=STRING),
+    "outputSchema": _shown(
+        ANSWER, SHOWN_ANSWER, ["hint"], results=_FOUND, near_misses=_FOUND, steps=_STEPS, types=STRING
+    ),
     "annotations": READ_ONLY,
 }
 _DESCRIBE_TOOL: JsonObject = {

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp.server.caching import CacheHint
@@ -34,7 +34,7 @@ from toolscript.gateway.mcp.definitions import (
     SHOWN_ITEM,
 )
 from toolscript.gateway.mcp.large_results import READ, LargeResults
-from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalQuery
+from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalQuery, LocalStep
 
 NEAREST = 3
 
@@ -110,12 +110,17 @@ class Unknown:
 
 
 def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallResult:
-    data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(answer, schemas=with_schemas)})
+    # Each tool is described once, also one of several steps.
+    every = replace(answer, hits=answer.all_hits)
+    data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(every, schemas=with_schemas)})
     hits, misses = (list(map(_hit, data.get(name, ()))) for name in ("results", "near_misses"))
     data["results"] = hits
     if answer.good_match:
         data.pop("unmatched_words", None)
     lines = [*_verdict(answer), *map(_line, hits)]
+    if answer.steps:
+        data["steps"] = [_step(step) for step in answer.steps]
+        lines += ["Steps:", *map(_step_line, data["steps"])]
     if misses:
         data["near_misses"] = misses
         lines += ["Near misses:", *(_line({**miss, "reason": ""}) for miss in misses)]
@@ -127,6 +132,16 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
         data["types"] = types
         lines.append(types)
     return result("\n".join(lines), data)
+
+
+def _step(step: LocalStep) -> dict[str, Any]:
+    names = [tool_id(hit.item.server, hit.item.name) for hit in step.hits]
+    return {"query": step.query, "good_match": step.good_match, "tools": names}
+
+
+def _step_line(step: Mapping[str, Any]) -> str:
+    guess = "" if step["good_match"] or not step["tools"] else " (no good match)"
+    return f"- {one_line(step['query'])}: {', '.join(step['tools']) or 'nothing fits'}{guess}"
 
 
 def _verdict(answer: LocalAnswer) -> list[str]:
@@ -202,7 +217,7 @@ class MetaTools:
 
         async def answer() -> CallResult:
             answer = await self._gateway.search(search_arguments.query)
-            hits = answer.hits or answer.near_misses
+            hits = answer.all_hits or answer.near_misses
             types = ""
             if search_arguments.detail == "types" and hits:
                 ids = tuple(tool_id(hit.item.server, hit.item.name) for hit in hits)

@@ -26,7 +26,7 @@ from toolscript.tools.mcp.definitions import (
     SkillSummary,
     ToolSummary,
 )
-from toolscript.tools.model.answer import ToolAnswer, ToolHit
+from toolscript.tools.model.answer import ToolAnswer, ToolHit, ToolStep
 from toolscript.tools.model.query import USUAL, ToolQuery
 from toolscript.tools.ports import ListsSkills, ReadsItems, SearchesTools
 from toolscript.tools.schemas.search import ToolMatch
@@ -34,21 +34,35 @@ from toolscript.tools.schemas.skills import SkillShown
 
 
 def search_result(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
-    hits = [_hit(hit, with_schemas) for hit in answer.hits]
+    # Each tool is described once, also one of several steps.
+    hits = [_hit(hit, with_schemas) for hit in answer.all_hits]
     misses = [_hit(hit, with_schemas) for hit in answer.near_misses]
     data = {
         "good_match": answer.good_match,
         "results": hits,
         "near_misses": misses,
+        "steps": [_step(step) for step in answer.steps],
         "unmatched_words": list(answer.unmatched),
         "degraded": list(answer.degraded),
     }
     lines = [*_verdict(answer), *map(_line, hits)]
+    if answer.steps:
+        lines += ["Steps:", *map(_step_line, answer.steps)]
     if misses:
         lines += ["Near misses:", *map(_line, misses)]
     if answer.degraded:
         lines.append(f"Not all of the search worked: {', '.join(answer.degraded)}.")
     return result("\n".join(lines), data)
+
+
+def _step(step: ToolStep) -> dict[str, object]:
+    return {"query": step.query, "good_match": step.good_match, "ids": [hit.id for hit in step.hits]}
+
+
+def _step_line(step: ToolStep) -> str:
+    names = [f"{_name(hit)} (id {hit.id})" for hit in step.hits]
+    guess = "" if step.good_match or not names else " (no good match)"
+    return f"- {one_line(step.query)}: {', '.join(names) or 'nothing fits'}{guess}"
 
 
 def describe_result(items: Sequence[StoredItem], unknown: Sequence[int]) -> CallResult:
@@ -69,7 +83,7 @@ def skills_result(skills: Sequence[SkillEntry], following: str | None) -> CallRe
 
 def _verdict(answer: ToolAnswer) -> list[str]:
     """Return the first line, only if the client should be careful."""
-    if not answer.hits:
+    if not answer.all_hits:
         return ["Nothing reaches the threshold."]
     if answer.good_match is not False:
         return []
@@ -84,11 +98,15 @@ def _hit(hit: ToolHit, with_schema: bool) -> dict[str, object]:
     return {
         **entry,
         "id": hit.id,
-        "tool": tool_id(hit.server, hit.name) if hit.server else hit.name,
+        "tool": _name(hit),
         "description": one_line(hit.description),
         "score": round(hit.score, 4),
         "confidence": None if hit.confidence is None else round(hit.confidence, 2),
     }
+
+
+def _name(hit: ToolHit) -> str:
+    return tool_id(hit.server, hit.name) if hit.server else hit.name
 
 
 def _line(hit: JsonObject) -> str:

@@ -108,12 +108,22 @@ class Timings:
 
 
 @dataclass(frozen=True)
+class ToolStep:
+    """One step of a request for several things, the hits for it alone, and whether something fits it."""
+
+    query: str
+    hits: tuple[ToolHit, ...]
+    good_match: bool
+
+
+@dataclass(frozen=True)
 class ToolAnswer:
     """`degraded` names every part that failed; it is empty when none did.
 
     `near_misses` are the best items below the threshold, when none reaches it. `good_match` says whether
     something fits, and is among the hits, None when a single retriever was requested; `fit` is the logit of that.
-    `unmatched` are the words that no candidate has.
+    `unmatched` are the words that no candidate has. `steps` has an answer for each step of a request for several
+    things, and is empty for a single one.
     `strategy_used` is the strategy that actually ran; `skill_ids_used` are the skills whose items were searched,
     None for all items. About `unskilled_count` items are in no skill, and only a search of all items can find
     them; None when the index did not answer. `index` is the fingerprint of the index version that answered, and
@@ -132,6 +142,7 @@ class ToolAnswer:
     good_match: bool | None = None
     fit: float | None = None
     unmatched: tuple[str, ...] = ()
+    steps: tuple[ToolStep, ...] = ()
     strategy_used: Strategy = Strategy.DIRECT
     skills: tuple[MatchedSkill, ...] = ()
     skill_ids_used: tuple[str, ...] | None = None
@@ -139,6 +150,14 @@ class ToolAnswer:
     absence: WhyNotAnswer | None = None
     weights_version: str | None = None
     rules: tuple[str, ...] | None = None
+
+    @property
+    def all_hits(self) -> tuple[ToolHit, ...]:
+        """The hits of the steps in their order, then all others; each item once."""
+        hits: dict[int, ToolHit] = {}
+        for hit in (*(hit for step in self.steps for hit in step.hits), *self.hits):
+            hits.setdefault(hit.id, hit)
+        return tuple(hits.values())
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from toolscript.tools.model.answer import (
     SkillAnswer,
     ToolAnswer,
     ToolHit,
+    ToolStep,
     WhyNotAnswer,
 )
 from toolscript.tools.model.query import (
@@ -328,15 +329,34 @@ class ToolSearchMetadata(SearchMetadata):
         )
 
 
+class ToolSearchStep(BaseModel):
+    """One step of a request for several things."""
+
+    query: str = Field(description="The part of the query that is the step.")
+    good_match: bool = Field(description="Whether something fits the step; never true without results.")
+    results: list[ToolMatch] = Field(description="The items for the step, best first, at most three.")
+
+    @classmethod
+    def of(cls, step: ToolStep) -> Self:
+        return model_of(cls, step, results=[ToolMatch.of(hit) for hit in step.hits])
+
+
 class ToolSearchAnswer(BaseModel):
     query_id: str = Field(description="Id of this search, also in the log.", json_schema_extra={"format": "uuid"})
     results: list[ToolMatch] = Field(description="The items, best first.")
+    steps: list[ToolSearchStep] = Field(
+        description="The items for each step of a request for several things; empty for a single one."
+    )
     metadata: ToolSearchMetadata = Field(description="How the search was done.")
 
     @classmethod
     def of(cls, answer: ToolAnswer, query_id: str) -> Self:
-        results = [ToolMatch.of(hit) for hit in answer.hits]
-        return cls.model_construct(query_id=query_id, results=results, metadata=ToolSearchMetadata.of(answer))
+        return cls.model_construct(
+            query_id=query_id,
+            results=[ToolMatch.of(hit) for hit in answer.hits],
+            steps=[ToolSearchStep.of(step) for step in answer.steps],
+            metadata=ToolSearchMetadata.of(answer),
+        )
 
 
 class SkillSearchAnswer(BaseModel):

@@ -8,6 +8,7 @@ from toolscript.core.retrieval.request import (
     LEAD_IN,
     MAX_SUBQUERIES,
     PREPOSITIONS,
+    parse_query,
     subject_of,
     subqueries_in,
     words_in_order,
@@ -117,3 +118,30 @@ def test_a_hostile_request_takes_linear_time(fragment: str) -> None:
 @pytest.mark.parametrize("fragment", ["i to ", "i have to ", "we'd like to ", "i also would like to ", "to be "])
 def test_lead_in_words_are_not_tried_in_every_combination(fragment: str) -> None:
     assert seconds_for(subqueries_in, "find a car and " + fragment * 20 + "zzz") < MAX_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        (
+            'add a comment "read it, then delete it" to issue 31 and set its state to closed',
+            ['add a comment "read it, then delete it" to issue 31', "set its state to closed"],
+        ),
+        (
+            "find my old letter and rename it to cover-2026.docx",
+            ["find my old letter", "rename it to cover-2026.docx"],
+        ),
+        (
+            "make a folder ~/Downloads/big and open http://localhost:3000/a,b in the browser",
+            ["make a folder ~/Downloads/big", "open http://localhost:3000/a,b in the browser"],
+        ),
+    ],
+)
+def test_steps_have_their_literals_as_they_were_written(text: str, steps: list[str]) -> None:
+    request = parse_query(text)
+    assert [step.text for step in request.steps] == steps
+    assert [step.whole for step in request.steps] == list(request.subqueries)
+
+
+def test_a_text_with_private_characters_is_split_all_the_same() -> None:
+    assert len(parse_query("open the page \ue000 http://a.b and take a \ue001 screenshot of it").steps) == 2

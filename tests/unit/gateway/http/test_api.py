@@ -51,7 +51,8 @@ async def pages(app: Starlette, path: str) -> list[list[dict[str, Any]]]:
 
 async def test_a_search_has_an_id_results_and_metadata(app: Starlette) -> None:
     reply = await post(app, SEARCH, query="read a file", limit=1, threshold=0.2)
-    assert (reply.status, [*reply.json]) == (200, ["query_id", "results", "metadata"])
+    assert (reply.status, [*reply.json]) == (200, ["query_id", "results", "steps", "metadata"])
+    assert reply.json["steps"] == []
     assert str(uuid.UUID(reply.json["query_id"])) == reply.json["query_id"]
     (hit,), metadata = reply.json["results"], reply.json["metadata"]
     assert hit.pop("confidence") > 0.2

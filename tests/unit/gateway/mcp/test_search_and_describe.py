@@ -1,6 +1,7 @@
 """Definitions of the three tools, and results of search_tools and describe_tool."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
@@ -13,6 +14,7 @@ from tests.unit.gateway.mcp.gateway_double import ITEMS, GatewayDouble
 from toolscript.core.errors import NotReady
 from toolscript.core.mcp.answers import MAX_DESCRIPTION, one_line
 from toolscript.core.mcp.endpoint import HOUR_MS
+from toolscript.gateway.model import LocalAnswer, LocalQuery, LocalStep
 
 
 @pytest.mark.parametrize(("mode", "protocol"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])
@@ -287,3 +289,35 @@ async def test_a_name_without_a_server_works_if_only_one_server_has_it() -> None
     unknown = await call(gateway, "call_tool", {"tool": "nothing_like_it"})
     assert unknown.is_error
     assert "nothing_like_it" in text_of(unknown)
+
+
+async def test_the_tools_of_each_step_are_named_and_described_once() -> None:
+    class ByStep(GatewayDouble):
+        async def search(self, query: LocalQuery) -> LocalAnswer:
+            answer = await super().search(query)
+            steps = [
+                await super(ByStep, self).search(replace(query, text=text)) for text in query.text.split(" and ")
+            ]
+            return replace(
+                answer, steps=tuple(LocalStep(step.query, step.hits[:1], step.good_match) for step in steps)
+            )
+
+    arguments = {"query": "read file and create issue and bake bread", "limit": 1, "threshold": 0.3}
+    result = await call(ByStep(), "search_tools", arguments)
+    data = result.structured_content
+    assert data is not None
+    assert [hit["tool"] for hit in data["results"]] == ["files__read_file", "github__create_issue"]
+    assert data["steps"] == [
+        {"query": "read file", "good_match": True, "tools": ["files__read_file"]},
+        {"query": "create issue", "good_match": True, "tools": ["github__create_issue"]},
+        {"query": "bake bread", "good_match": False, "tools": []},
+    ]
+    lines = text_of(result).splitlines()
+    assert lines[lines.index("Steps:") + 1 :][:3] == [
+        "- read file: files__read_file",
+        "- create issue: github__create_issue",
+        "- bake bread: nothing fits",
+    ]
+    async with connected(GatewayDouble()) as client:
+        schema = (await client.list_tools()).tools[0].output_schema
+    jsonschema.validate(data, closed(schema))

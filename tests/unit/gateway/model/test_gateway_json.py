@@ -27,7 +27,7 @@ from toolscript.gateway.json import (
     states_from_json,
     states_to_json,
 )
-from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, ScoreParts, WordMatch
+from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalStep, ScoreParts, WordMatch
 
 pytestmark = [pytest.mark.requirement("TS-008", "TS-010"), pytest.mark.slow]
 
@@ -80,6 +80,7 @@ Answers = st.builds(
     semantic=st.booleans(),
     hint=Words,
     near_misses=Hits,
+    steps=st.lists(st.builds(LocalStep, Words, Hits, st.booleans()), max_size=2).map(tuple),
     good_match=st.booleans(),
     unmatched=st.lists(Words, max_size=3).map(tuple),
     milliseconds=st.dictionaries(Words, Share, max_size=2),

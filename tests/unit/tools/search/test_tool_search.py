@@ -231,3 +231,34 @@ async def test_a_query_of_symbols_is_answered_like_any_other(text: str) -> None:
     answer = await Scene().search(query(text))
     assert answer.degraded == ()
     assert answer.search_type_used == "hybrid"
+
+
+async def test_each_step_of_a_request_has_its_own_hits() -> None:
+    scene = Scene()
+    answer = await scene.search(query(TWO_SUB_QUERIES, limit=1))
+    assert [(step.query, [hit.name for hit in step.hits]) for step in answer.steps] == [
+        ("read the contents of a file", ["read_file"]),
+        ("send a letter to somebody", ["send_mail"]),
+    ]
+    assert len(answer.hits) == 1
+    assert [hit.name for hit in answer.all_hits] == ["read_file", "send_mail"]
+    assert answer.all_hits[0].schemas == Schemas(SCHEMA)
+    assert isinstance(scene.catalog, WatchedCatalog)
+    assert len(scene.catalog.schema_reads) == 1
+    assert (await Scene().search(query("read the contents of a file"))).steps == ()
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+async def test_steps_are_ranked_with_every_strategy(strategy: Strategy) -> None:
+    answer = await Scene().search(query(TWO_SUB_QUERIES, strategy=strategy, skill_threshold=0.0))
+    assert [step.hits[0].name for step in answer.steps] == ["read_file", "send_mail"]
+
+
+async def test_a_step_returns_nothing_below_the_threshold() -> None:
+    answer = await Scene().search(query(TWO_SUB_QUERIES, threshold=1.0))
+    assert [(step.hits, step.good_match) for step in answer.steps] == [((), False)] * 2
+
+
+async def test_a_single_retriever_takes_a_request_as_one() -> None:
+    for search_type in (SearchType.SEMANTIC, SearchType.KEYWORD):
+        assert (await Scene().search(query(TWO_SUB_QUERIES, search_type=search_type))).steps == ()

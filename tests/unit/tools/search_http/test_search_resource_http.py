@@ -22,7 +22,7 @@ async def search(searching: Searching, path: str = TOOLS, **body: Any) -> Json:
 async def test_results_are_those_of_the_alias_under_the_names_of_the_api(searching: Searching) -> None:
     alias = await searching.search(QUERY, item_type="tool", tool_threshold=0.2, limit=3, explain=True)
     answer = await search(searching, kind="tool", threshold=0.2, limit=3, explain=True)
-    assert answer.keys() == {"query_id", "results", "metadata"}
+    assert answer.keys() == {"query_id", "results", "steps", "metadata"}
     renamed = [
         {"kind" if name == "type" else name: value for name, value in tool.items() if name != "id"}
         for tool in alias["tools"]
@@ -174,3 +174,14 @@ async def test_an_item_of_another_server_is_explained_by_its_server(searching: S
 async def test_names_of_servers_have_bounds(searching: Searching, servers: Any) -> None:
     refused = await searching.service.refused("POST", TOOLS, 422, {"query": QUERY, "servers": servers})
     assert "servers" in refused["message"]
+
+
+async def test_each_step_of_a_request_has_its_own_results(searching: Searching) -> None:
+    text = "create a pull request and read the contents of a file"
+    answer = await search(searching, query=text, strategy="direct", threshold=0.0, limit=2)
+    steps = answer["steps"]
+    assert [step["query"] for step in steps] == ["create a pull request", "read the contents of a file"]
+    assert all(1 <= len(step["results"]) <= 2 for step in steps)
+    assert steps[0]["results"][0]["id"] != steps[1]["results"][0]["id"]
+    assert steps[0]["results"][0].keys() == answer["results"][0].keys()
+    assert (await search(searching))["steps"] == []
