@@ -31,7 +31,7 @@ from toolscript.tools.item_stage import (
     ScoredItem,
     where_of,
 )
-from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer, ToolStep
+from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer, ToolHit, ToolStep
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
 from toolscript.tools.payload_cache import CACHE_SIZE, PayloadCache
 from toolscript.tools.ports import Catalog, CurationRules
@@ -286,10 +286,7 @@ class SearchWithin:
             good_match=ranked.good_match and bool(best),
             fit=None if ranked.ranking is None else ranked.ranking.fit,
             unmatched=ranked.unmatched,
-            steps=tuple(
-                ToolStep(step.query, found, step.good_match and bool(found))
-                for step, found in zip(ranked.steps, step_hits, strict=True)
-            ),
+            steps=tuple(map(_tool_step, ranked.steps, step_hits)),
             strategy_used=retrieval.strategy,
             skills=retrieval.skills,
             skill_ids_used=retrieval.skill_ids_used,
@@ -303,6 +300,10 @@ class SearchWithin:
 def _best_of_step(step: RankedStep, query: ToolQuery) -> list[ScoredItem]:
     first = step.items[: min(query.limit, STEP_HITS)]
     return [scored for scored in first if reaches(scored.score, query.threshold)]
+
+
+def _tool_step(step: RankedStep, hits: tuple[ToolHit, ...]) -> ToolStep:
+    return ToolStep(step.query, hits, step.good_match and bool(hits))
 
 
 def _timings(stages: Stages) -> Timings:
