@@ -8,6 +8,8 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from toolscript.core.web.routers import api_router
+
 
 @dataclass(frozen=True)
 class PartHealth:
@@ -45,7 +47,7 @@ CheckHealth = Callable[[], Awaitable[Health]]
 
 
 def health_routes(check_health: CheckHealth) -> APIRouter:
-    router = APIRouter(tags=["health"])
+    router = api_router(tag="health")
 
     @router.get("/livez", summary="Is the process alive?")
     async def livez() -> dict[str, str]:

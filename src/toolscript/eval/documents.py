@@ -22,6 +22,7 @@ from toolscript.core.values import OnProgress
 from toolscript.core.web.auth import BYPASS, BYPASS_TENANT, authenticator_of
 from toolscript.core.web.errors import install_error_handlers
 from toolscript.core.web.request_context import RequestContext
+from toolscript.core.web.routers import add_routers
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.resources import DOCUMENTS_PATH, SEARCH_PATH
 from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes
@@ -81,7 +82,7 @@ class DocumentsOverHttp:
 async def documents_over_http(routes: DocumentRoutes, tenant: Tenant) -> AsyncIterator[DocumentsOverHttp]:
     """Open the API as this tenant. The debug bypass has to be allowed."""
     app = FastAPI()
-    app.include_router(document_routes(routes))
+    add_routers(app, *document_routes(routes))
     install_error_handlers(app)
     app.add_middleware(RequestContext, larger=LARGER_REQUESTS)
     transport = httpx2.ASGITransport(app=app)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import Depends, FastAPI, params
 from fastapi.telemetry import TelemetryConfig
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -16,10 +16,11 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.core.version import __version__
 from toolscript.core.web.admission import Admission, Admitted
 from toolscript.core.web.auth import AdminAccess, Identify, admins_only
-from toolscript.core.web.errors import install_error_handlers
+from toolscript.core.web.errors import ERROR_CONTENT, error_schemas, install_error_handlers
 from toolscript.core.web.hosts import AllowedHosts
 from toolscript.core.web.paging import TemplatedRoute
 from toolscript.core.web.request_context import HEADER, RequestContext, SecurityHeaders
+from toolscript.core.web.routers import add_routers, operation_id
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes, search_health_routes
 from toolscript.documents.http.tenants import tenant_routes
@@ -41,7 +42,7 @@ _TEXT = {"type": "string"}
 _REQUEST_ID = {"description": "Id of the request, also in the log.", "required": True, "schema": _TEXT}
 _CHALLENGE = {"description": "How to authenticate.", "required": True, "schema": _TEXT}
 _RETRY_AFTER = {"description": "Seconds to wait.", "required": True, "schema": {"type": "integer"}}
-_ERROR = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}}}
+_ERROR = {"content": ERROR_CONTENT}
 _TOO_LARGE = {"description": "Content Too Large", **_ERROR}
 # Any operation that authenticates its client may answer these.
 _ALWAYS = {
@@ -114,7 +115,9 @@ class DescribedApi(FastAPI):
     def openapi(self) -> Json:
         if not self.openapi_schema:
             schema = super().openapi()
-            schema.setdefault("components", {})["securitySchemes"] = _SECURITY_SCHEMES
+            components = schema.setdefault("components", {})
+            components["securitySchemes"] = _SECURITY_SCHEMES
+            components.setdefault("schemas", {}).update(error_schemas())
             for path, operations in schema["paths"].items():
                 for method, operation in operations.items():
                     _complete_responses(operation)
@@ -178,13 +181,13 @@ def create_app(
     """
     app = _described_api(access, telemetry)
     catalog = CatalogAccess(access.admin, catalog_readers or searchers, is_public=catalog_readers is None)
-    app.include_router(tool_search_routes(search, catalog.searches(), search_type))
-    _include_management(app, (skills, changes, sync, curation), catalog)
-    _include_open(app, health_routes(check_health), search_health_routes(documents))
-    _include_open(app, document_routes(documents), knowledge_routes(knowledge))
-    app.include_router(tenant_routes(documents), dependencies=[Depends(admins_only(access.admin))])
+    add_routers(app, tool_search_routes(search, catalog.searches(), search_type))
+    _add_management(app, (skills, changes, sync, curation), catalog)
+    add_routers(app, health_routes(check_health), search_health_routes(documents))
+    add_routers(app, *document_routes(documents), knowledge_routes(knowledge))
+    add_routers(app, tenant_routes(documents, [Depends(admins_only(access.admin))]))
     if access.docs:
-        app.include_router(reference_routes(app.openapi))
+        add_routers(app, reference_routes(app.openapi))
     install_error_handlers(app)
     _add_middleware(app, access.hosts, admission)
     return app
@@ -198,7 +201,7 @@ def _described_api(access: ApiAccess, telemetry: TelemetryConfig | None) -> Desc
         description=DESCRIPTION,
         license_info={"name": "Apache 2.0", "identifier": "Apache-2.0"},
         openapi_tags=[{"name": name, "description": description} for name, description in TAGS.items()],
-        generate_unique_id_function=lambda route: route.name,
+        generate_unique_id_function=operation_id,
         redirect_slashes=False,
         openapi_url="/openapi.json" if access.docs else None,
         docs_url=None,
@@ -207,31 +210,28 @@ def _described_api(access: ApiAccess, telemetry: TelemetryConfig | None) -> Desc
     )
 
 
-def _include_management(
+def _add_management(
     app: FastAPI,
     managed: tuple[SkillManagement, ItemChanges, SyncRequests, CurationManagement | None],
     catalog: CatalogAccess,
 ) -> None:
     skills, changes, sync, curation = managed
-    for routes in (
-        tool_routes(sync),
-        tool_skill_routes(skills),
-        skill_routes(skills),
-        suggestion_routes(skills),
-        curation_routes(curation),
-        change_routes(changes),
-        source_routes(sync),
-        job_routes(sync),
-        audit_routes(skills),
-    ):
-        check = catalog.check(*ACCESS[str(routes.tags[0])])
-        app.include_router(routes, dependencies=[Depends(check)])
 
+    def checks(tag: str) -> list[params.Depends]:
+        return [Depends(catalog.check(*ACCESS[tag]))]
 
-def _include_open(app: FastAPI, *routers: APIRouter) -> None:
-    """Include routes that authenticate on their own, or are public."""
-    for router in routers:
-        app.include_router(router)
+    add_routers(
+        app,
+        tool_routes(sync, checks("tools")),
+        tool_skill_routes(skills, checks("tools")),
+        skill_routes(skills, checks("skills")),
+        suggestion_routes(skills, checks("suggestions")),
+        curation_routes(curation, checks("curation")),
+        change_routes(changes, checks("changes")),
+        source_routes(sync, checks("sources")),
+        job_routes(sync, checks("jobs")),
+        audit_routes(skills, checks("audit")),
+    )
 
 
 def _add_middleware(app: FastAPI, hosts: Collection[str] | None, admission: Admission | None) -> None:

@@ -26,6 +26,7 @@ from toolscript.core.retrieval.timings import NoSpans
 from toolscript.core.settings.service import Settings, share_metrics_in
 from toolscript.core.web.auth import AdminAccess
 from toolscript.core.web.logs import no_trace
+from toolscript.core.web.routers import add_routers
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import PutResult
 from toolscript.documents.model.query import DocumentQuery, LogDetail
@@ -79,7 +80,7 @@ class Observability:
     def install(self, app: FastAPI, admin: AdminAccess) -> None:
         """Add the routes and middleware. Call it last, so that the middleware is the outermost."""
         if self.metrics is not None:
-            app.include_router(metrics_routes(self.metrics.page, admin))
+            add_routers(app, metrics_routes(self.metrics.page, admin))
             app.add_middleware(MeasuredRequests, observe=self.metrics.request)
 
     def spans_of(self, product: str) -> Spans:

@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from toolscript.core.web.request_context import NOTHING_LOADED
+from toolscript.core.web.routers import api_router
 
 Json = dict[str, Any]
 
@@ -150,7 +151,7 @@ STYLE = Path(__file__).with_name("reference.css")
 
 
 def reference_routes(described: Callable[[], Json]) -> APIRouter:
-    router = APIRouter()
+    router = api_router()
     page = cache(lambda: reference_html(described()))
 
     @router.get(DOCS_PATH, include_in_schema=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
+from toolscript.core.web.routers import add_routers
 from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import Stores
 
@@ -57,7 +58,7 @@ async def serve_worker_metrics(
             yield
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    app.include_router(metrics_routes(metrics.page, admin_access(settings)))
+    add_routers(app, metrics_routes(metrics.page, admin_access(settings)))
     install_error_handlers(app)
     with bound(settings.worker_metrics_host, settings.worker_metrics_port) as listening:
         server = Quiet(uvicorn.Config(app, log_config=None, log_level="warning", lifespan="off"))

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolscript.core.web.auth import AdminAccess
+from toolscript.core.web.routers import api_router
 
 METRICS_PATH = "/metrics"
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
@@ -17,7 +18,7 @@ ObserveRequest = Callable[[str, str, int, float], None]
 
 def metrics_routes(page: Callable[[], bytes], admin: AdminAccess) -> APIRouter:
     """Return the metrics route, for administrators only: metrics reveal how much an installation is used."""
-    router = APIRouter()
+    router = api_router()
 
     # Not async: rendering the page takes a while, so it runs in a thread.
     @router.get(METRICS_PATH, include_in_schema=False)

@@ -5,6 +5,7 @@ from fastapi import APIRouter, Depends
 from toolscript.core.auth.model import Scope
 from toolscript.core.web.auth import BEARER, require_principal
 from toolscript.core.web.request_context import UNBOUNDED
+from toolscript.core.web.routers import api_router
 from toolscript.documents.http.aliases import (
     DOCUMENTS_ALIAS,
     SEARCH_ALIAS,
@@ -33,13 +34,14 @@ LARGER_REQUESTS = {
 }
 
 
-def document_routes(documents: DocumentRoutes | None) -> APIRouter:
+def document_routes(documents: DocumentRoutes | None) -> tuple[APIRouter, APIRouter]:
+    """Return the routes that read and those that write."""
     routes = documents or ABSENT
     reading, writing = (
-        APIRouter(
-            tags=["documents"],
+        api_router(
+            tag="documents",
+            checks=[Depends(BEARER)],
             route_class=require_principal(routes.principal, scope),
-            dependencies=[Depends(BEARER)],
         )
         for scope in (Scope.DOCUMENTS_READ, Scope.DOCUMENTS_WRITE)
     )
@@ -47,13 +49,10 @@ def document_routes(documents: DocumentRoutes | None) -> APIRouter:
         add(reading, routes)
     for add in (add_writing, add_writing_aliases):
         add(writing, routes)
-    both = APIRouter()
-    both.include_router(reading)
-    both.include_router(writing)
-    return both
+    return reading, writing
 
 
 def search_health_routes(documents: DocumentRoutes | None) -> APIRouter:
-    router = APIRouter(tags=["documents"])
+    router = api_router(tag="documents")
     add_health(router, documents or ABSENT)
     return router

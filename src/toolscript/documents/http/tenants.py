@@ -1,14 +1,17 @@
 """/api/v1/tenants: the tenants that have documents, for administrators."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path
+from fastapi.params import Depends
 
 from toolscript.core.web.cursors import decode_key
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit
 from toolscript.core.web.request_context import API_PREFIX
+from toolscript.core.web.routers import NO_CHECKS, api_router
 from toolscript.documents.http.dependencies import ABSENT, DocumentRoutes
 from toolscript.documents.schemas import TenantPage, TenantShown
 
@@ -20,10 +23,10 @@ TenantInPath = Annotated[
 ]
 
 
-def tenant_routes(documents: DocumentRoutes | None) -> APIRouter:
-    """Return the routes; the caller limits them to administrators."""
+def tenant_routes(documents: DocumentRoutes | None, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    """Return the routes; `checks` limit them to administrators."""
     routes = documents or ABSENT
-    router = APIRouter(tags=["tenants"])
+    router = api_router(tag="tenants", checks=checks)
 
     @router.get(TENANTS_PATH, responses=documented(401, 403, 422, 500, 503), summary="List tenants")
     async def list_tenants(cursor: Cursor = "", limit: Limit = USUAL) -> TenantPage:

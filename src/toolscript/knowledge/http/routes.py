@@ -16,6 +16,7 @@ from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import json_response
 from toolscript.core.web.paging import Cursor
 from toolscript.core.web.request_context import API_PREFIX, new_query_id
+from toolscript.core.web.routers import api_router
 from toolscript.knowledge.alias_schemas import (
     KnowledgeParameters,
     KnowledgePassageShown,
@@ -68,7 +69,7 @@ class KnowledgeRoutes:
 def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
     """Return the routes. Operation ids of the aliases are the names of the MCP tools, which do the same."""
     checked = require_identity(knowledge.identity, Scope.KNOWLEDGE_READ) if knowledge else APIRoute
-    router = APIRouter(tags=["knowledge"], route_class=checked)
+    router = api_router(tag="knowledge", route_class=checked)
     search = knowledge.search if knowledge else None
     default = knowledge.search_type if knowledge else SearchType.HYBRID
     _add_resources(router, search, default)

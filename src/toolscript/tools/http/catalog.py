@@ -1,8 +1,10 @@
 """/api/v1/tools, /api/v1/sources and /api/v1/changes: the contents of the catalog and their changes."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
+from fastapi.params import Depends
 
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.core.items import ItemKind
@@ -11,6 +13,7 @@ from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
 from toolscript.core.web.request_context import API_PREFIX
+from toolscript.core.web.routers import NO_CHECKS, api_router
 from toolscript.tools.http.access import Chosen, Narrowed, Seen
 from toolscript.tools.http.jobs import JOB_STARTED, MAX_SOURCE, SyncRequests, job_started
 from toolscript.tools.model.catalog import ChangeState, ItemFilter
@@ -35,8 +38,8 @@ SourceName = Annotated[
 ]
 
 
-def source_routes(sync: SyncRequests) -> APIRouter:
-    router = APIRouter(prefix=f"{API_PREFIX}/sources", tags=["sources"])
+def source_routes(sync: SyncRequests, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    router = api_router(f"{API_PREFIX}/sources", "sources", checks)
     _read_sources(router, sync)
     _delete_source(router, sync)
     return router
@@ -75,8 +78,8 @@ def _delete_source(router: APIRouter, sync: SyncRequests) -> None:
         return job_started(await sync.remove_source(source, namespace), response)
 
 
-def tool_routes(sync: SyncRequests) -> APIRouter:
-    router = APIRouter(prefix=f"{API_PREFIX}/tools", tags=["tools"])
+def tool_routes(sync: SyncRequests, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    router = api_router(f"{API_PREFIX}/tools", "tools", checks)
     _list_tools(router, sync)
     _one_tool(router, sync)
     return router
@@ -121,8 +124,8 @@ def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
         await sync.contents.within(seen).remove(tool_id)
 
 
-def change_routes(changes: ItemChanges) -> APIRouter:
-    router = APIRouter(prefix=f"{API_PREFIX}/changes", tags=["changes"])
+def change_routes(changes: ItemChanges, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    router = api_router(f"{API_PREFIX}/changes", "changes", checks)
     _read_changes(router, changes)
     _decide(router, changes)
     return router

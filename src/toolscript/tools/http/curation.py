@@ -1,14 +1,17 @@
 """/api/v1/curation: the rules of people about tool search."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from fastapi.params import Depends
 
 from toolscript.core.errors import SetupError
 from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
 from toolscript.core.web.request_context import API_PREFIX
+from toolscript.core.web.routers import NO_CHECKS, api_router
 from toolscript.tools.curation import CurationManagement
 from toolscript.tools.http.access import Chosen, Narrowed, Seen
 from toolscript.tools.schemas.curation import NewRule, RuleChanges, RulePage, RuleShown
@@ -19,8 +22,8 @@ Reviewer = Annotated[Person, Query()]
 _LOCATION = {"description": "The rule.", "required": True, "schema": {"type": "string"}}
 
 
-def curation_routes(curation: CurationManagement | None) -> APIRouter:
-    router = APIRouter(prefix=CURATION_PATH, tags=["curation"])
+def curation_routes(curation: CurationManagement | None, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    router = api_router(CURATION_PATH, "curation", checks)
     _read(router, curation)
     _write(router, curation)
     return router

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.params import Depends
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from toolscript.core.errors import Forbidden, InvalidRequest
@@ -18,6 +19,7 @@ from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
 from toolscript.core.web.request_context import API_PREFIX
+from toolscript.core.web.routers import NO_CHECKS, api_router
 from toolscript.tools.http.access import Narrowed, Seen
 from toolscript.tools.model.catalog import SyncJob
 from toolscript.tools.ports import CatalogContents, SyncJobs
@@ -100,8 +102,8 @@ _EXAMPLES = {
 _BODY = {"requestBody": {"content": {"application/json": {"schema": {"anyOf": _SCHEMAS}, "examples": _EXAMPLES}}}}
 
 
-def job_routes(sync: SyncRequests) -> APIRouter:
-    router = APIRouter(prefix=JOBS_PATH, tags=["jobs"])
+def job_routes(sync: SyncRequests, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    router = api_router(JOBS_PATH, "jobs", checks)
 
     @router.post(
         "",

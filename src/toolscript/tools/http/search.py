@@ -13,6 +13,7 @@ from toolscript.core.retrieval.query import MAX_LIMIT, SearchType, resolve_searc
 from toolscript.core.web.errors import documented
 from toolscript.core.web.fields import QUERY_TEXT, json_response
 from toolscript.core.web.request_context import API_PREFIX, new_query_id
+from toolscript.core.web.routers import api_router
 from toolscript.tools.http.access import Seen
 from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
 from toolscript.tools.model.query import MAX_SKILLS, USUAL, SkillQuery, Strategy, ToolQuery
@@ -68,7 +69,7 @@ def tool_search_routes(
     search: SearchesCatalog, checked: type[APIRoute], default: SearchType = SearchType.HYBRID
 ) -> APIRouter:
     """`checked` routes authenticate and rate-limit; `default` is the search type of requests without one."""
-    router, service = APIRouter(prefix=API_PREFIX, route_class=checked), SearchService(search, default)
+    router, service = api_router(API_PREFIX, route_class=checked), SearchService(search, default)
     _resources(router, service)
     _search_alias(router, service)
     _skill_alias(router, service)

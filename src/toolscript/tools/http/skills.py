@@ -1,14 +1,17 @@
 """/api/v1/skills, /api/v1/suggestions and /api/v1/audit; and the skills of a tool."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
+from fastapi.params import Depends
 
 from toolscript.core.taxonomy import SuggestionState
 from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
 from toolscript.core.web.request_context import API_PREFIX
+from toolscript.core.web.routers import NO_CHECKS, api_router
 from toolscript.tools.http.access import Narrowed, Seen
 from toolscript.tools.model.skill_json import skill_from_json
 from toolscript.tools.schemas.skills import (
@@ -42,15 +45,15 @@ SKILLS_PATH = f"{API_PREFIX}/skills"
 _LOCATION = {"description": "The skill.", "required": True, "schema": {"type": "string"}}
 
 
-def skill_routes(skills: SkillManagement) -> APIRouter:
-    router = APIRouter(prefix=SKILLS_PATH, tags=["skills"])
+def skill_routes(skills: SkillManagement, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    router = api_router(SKILLS_PATH, "skills", checks)
     _read_skills(router, skills)
     _write(router, skills)
     return router
 
 
-def audit_routes(skills: SkillManagement) -> APIRouter:
-    router = APIRouter(prefix=f"{API_PREFIX}/audit", tags=["audit"])
+def audit_routes(skills: SkillManagement, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    router = api_router(f"{API_PREFIX}/audit", "audit", checks)
 
     @router.get("", responses=documented(401, 403, 422, 503), summary="List people's decisions, the latest first")
     async def list_audit(seen: Narrowed, cursor: Cursor = "", limit: Limit = USUAL) -> AuditPage:
@@ -120,8 +123,8 @@ def _written(written: Written) -> SkillWritten:
     return SkillWritten.of(written.entry, routing=str(written.routing))
 
 
-def suggestion_routes(skills: SkillManagement) -> APIRouter:
-    router = APIRouter(prefix=f"{API_PREFIX}/suggestions", tags=["suggestions"])
+def suggestion_routes(skills: SkillManagement, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    router = api_router(f"{API_PREFIX}/suggestions", "suggestions", checks)
     _read_suggestions(router, skills)
     _decide(router, skills)
     return router
@@ -179,8 +182,8 @@ def _decide(router: APIRouter, skills: SkillManagement) -> None:
         return SuggestionShown.of(merged)
 
 
-def tool_skill_routes(skills: SkillManagement) -> APIRouter:
-    router = APIRouter(prefix=f"{API_PREFIX}/tools/{{tool_id}}/skills", tags=["tools"])
+def tool_skill_routes(skills: SkillManagement, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
+    router = api_router(f"{API_PREFIX}/tools/{{tool_id}}/skills", "tools", checks)
     refusals = documented(401, 403, 404, 422, 503)
 
     @router.get("", responses=refusals, summary="The skills of a tool")
