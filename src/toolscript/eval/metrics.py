@@ -1,7 +1,7 @@
 """Metrics of answers: ranking, confidence, calibration and cost, with bootstrap intervals."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,9 +91,14 @@ def _distinct(keys: Sequence[str]) -> list[str]:
 def of_mean(values: Sequence[float] | Numbers, seed: int) -> Measure:
     """Return the mean of one number per query."""
     numbers = np.asarray(values, dtype=np.float64)
-    chance = np.random.default_rng(seed)
-    means = np.concatenate([_means(numbers, count, chance) for count in _portions(len(numbers))])
+    means = np.concatenate([drawn.mean(axis=1) for drawn in _resamples(numbers, seed)])
     return _measure(float(numbers.mean()), means, len(numbers))
+
+
+def of_percentile(numbers: Numbers, percent: int, seed: int) -> Measure:
+    """Return a percentile of one number per query."""
+    percentiles = [np.percentile(drawn, percent, axis=1) for drawn in _resamples(numbers, seed)]
+    return _measure(float(np.percentile(numbers, percent)), np.concatenate(percentiles), len(numbers))
 
 
 def of_statistic(rows: Numbers, statistic: Statistic, seed: int) -> Measure:
@@ -113,9 +118,11 @@ def _portions(length: int) -> list[int]:
     return [min(at_once, RESAMPLES - done) for done in range(0, RESAMPLES, at_once)]
 
 
-def _means(numbers: Numbers, count: int, chance: np.random.Generator) -> Numbers:
-    drawn = chance.integers(len(numbers), size=(count, len(numbers)))
-    return np.asarray(numbers[drawn].mean(axis=1))
+def _resamples(numbers: Numbers, seed: int) -> Iterator[Numbers]:
+    """Yield resamples as rows, as many at once as memory allows."""
+    chance = np.random.default_rng(seed)
+    for count in _portions(len(numbers)):
+        yield numbers[chance.integers(len(numbers), size=(count, len(numbers)))]
 
 
 def _measure(value: float, resampled: Numbers, queries: int) -> Measure:
@@ -173,7 +180,7 @@ def cost_measures(answered: Sequence[JudgedAnswer], seed: int) -> dict[str, Meas
     for stage in stages:
         spent = np.array([judged.answer.stages[stage] for judged in answered if stage in judged.answer.stages])
         for percent in (50, 95):
-            measures[f"p{percent}_ms:{stage}"] = of_statistic(spent, _percentile(percent), seed)
+            measures[f"p{percent}_ms:{stage}"] = of_percentile(spent, percent, seed)
     tokens = [judged.answer.tokens for judged in answered if judged.answer.tokens is not None]
     return measures | ({"tokens": of_mean(tokens, seed)} if tokens else {})
 
@@ -198,10 +205,6 @@ def routing_measures(answered: Sequence[JudgedAnswer], seed: int) -> dict[str, M
 def _gold_lost(answered: JudgedAnswer, route: Route) -> tuple[int, int]:
     """Return the number of relevant items that were not searched, and of all relevant items."""
     return sum(not route.reaches(key) for key in answered.query.relevant), len(answered.query.relevant)
-
-
-def _percentile(percent: int) -> Callable[[Numbers], float]:
-    return lambda spent: float(np.percentile(spent, percent))
 
 
 def has_confidence(answered: Sequence[JudgedAnswer]) -> bool:

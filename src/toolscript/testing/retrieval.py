@@ -2,10 +2,12 @@
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -183,12 +185,16 @@ def _holds(point: Point, condition: Condition) -> bool:
     return any(value in condition.any_of for value in values)
 
 
+CACHED_TEXTS = 4_096
+
+
 class HashEmbedder:
     """Each stem is a fixed direction; a text is the sum of its stems. Counts the embedded texts."""
 
     def __init__(self, name: str = "hash", dimensions: int = 64) -> None:
         self._card = ModelCard(name=name, revision="1", dimensions=dimensions)
         self._directions: dict[int, Vector] = {}
+        self._cached = lru_cache(maxsize=CACHED_TEXTS)(self._sum)
         self.queries_embedded = 0
         self.texts_embedded = 0
 
@@ -206,10 +212,16 @@ class HashEmbedder:
         return np.stack(vectors) if vectors else np.empty((0, self._card.dimensions), np.float32)
 
     def _embed(self, text: str) -> Vector:
-        total = sum(
-            (self._direction(terms_of_word(word)[0]) for word in words_of(text)), self._direction(0) * 0.01
-        )
-        return np.asarray(total / np.linalg.norm(total), dtype=np.float32)
+        return self._cached(text)
+
+    def _sum(self, text: str) -> Vector:
+        counts = Counter(terms_of_word(word)[0] for word in words_of(text))
+        total = self._direction(0) * 0.01
+        for term, count in counts.items():
+            total = total + count * self._direction(term)
+        vector = np.asarray(total / np.linalg.norm(total), dtype=np.float32)
+        vector.flags.writeable = False
+        return vector
 
     def _direction(self, term: int) -> Vector:
         if term not in self._directions:
