@@ -47,7 +47,7 @@ async def test_our_own_set_is_ranked_as_by_the_gateway(model_folder: str, tmp_pa
     await assert_equal(golden, model_folder, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["azure_mcp", "desk"])
+@pytest.mark.parametrize("name", [pytest.param("azure_mcp", marks=pytest.mark.nightly), "desk"])
 async def test_a_slice_of_a_public_set_is_ranked_as_by_the_gateway(
     name: str, model_folder: str, tmp_path: Path
 ) -> None:

@@ -81,23 +81,23 @@ def test_a_rule_with_a_mistake_is_logged_and_the_others_count(living: tuple[Mach
     curate(machine, [{"kind": "promote", "words": "of the", "tool": "a__b"}, promote])
     until_first(gateway, "hub__create_issue")
     assert "rule 1 of curation has no effect" in gateway.log.read_text("utf-8")
-    findings = machine.json("doctor", code=2)["findings"]
+    findings = machine.here().json("doctor", code=2)["findings"]
     assert any("rule 1 of curation has no effect" in finding["message"] for finding in findings)
 
 
 def test_the_commands_add_list_and_remove_rules_of_a_running_gateway(living: tuple[Machine, Gateway]) -> None:
     machine, gateway = living
     curate(machine, [])
-    added = machine.json("curation", "promote", "hub__create_issue", "ticket crash")["added"]
-    machine.run("curation", "synonym", "PR", "pull request", "--mutual")
-    machine.run("curation", "never", "booking__buy_ticket", "crash")
+    added = machine.here().json("curation", "promote", "hub__create_issue", "ticket crash")["added"]
+    machine.here().run("curation", "synonym", "PR", "pull request", "--mutual")
+    machine.here().run("curation", "never", "booking__buy_ticket", "crash")
     until_first(gateway, "hub__create_issue")
-    listed = machine.json("curation", "list")["rules"]
+    listed = machine.here().json("curation", "list")["rules"]
     assert listed[0] == {"number": 1, **added}
     assert [rule["kind"] for rule in listed] == ["promote", "synonym", "never"]
-    explained = machine.run("search", TICKET, "--explain")
+    explained = machine.here().run("search", TICKET, "--explain")
     assert "rule: booking__buy_ticket is never for `crash`" in explained.stderr
     for _ in listed:
-        machine.run("curation", "remove", "1")
+        machine.here().run("curation", "remove", "1")
     until_first(gateway, "booking__buy_ticket")
     assert json.loads(machine.config.read_text("utf-8"))["curation"] == []

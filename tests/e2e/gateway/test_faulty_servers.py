@@ -70,7 +70,7 @@ def test_a_server_that_dies_at_its_start_is_named_in_every_answer_with_the_reaso
     machine, gateway = troubled
     assert _status(gateway, "dies") == "failed"
     assert "not searched: dies (" in gateway.search("read a file")["hint"]
-    output = machine.run("search", "read a file").stderr
+    output = machine.here().run("search", "read a file").stderr
     assert "not searched: dies (" in output
     assert gateway.health()["status"] == "degraded"
 
@@ -79,7 +79,7 @@ def test_a_server_that_hangs_too_long_has_failed_and_says_after_how_long(machine
     slow = mcp_server("faulty", "hangs_at_start", startupTimeout=0.5)
     catalog = write_catalog(machine.folder / "good.jsonl", [GOOD])
     machine.configure({**catalog_servers(catalog, ["good"]), "hangs": slow})
-    done = machine.run("search", "read the contents of a file")
+    done = machine.here().run("search", "read the contents of a file")
     assert "good__read_file" in done.stdout
     assert "not searched: hangs (it was not ready within 0.5 seconds" in done.stderr
 
@@ -121,7 +121,7 @@ def test_of_two_tools_with_one_name_the_first_counts_and_the_other_is_reported(
     assert next(item for item in listed if item["toolName"] == "good")["description"] != "the second of its name"
     assert "also good" in {item["toolName"] for item in listed}
     assert "left out" in _error(gateway, "twice")
-    assert "left out" in machine.run("gateway", "status").stdout
+    assert "left out" in machine.here().run("gateway", "status").stdout
 
 
 @pytest.mark.requirement("TS-009")

@@ -29,7 +29,7 @@ def test_a_server_s_name_gives_all_its_tools_as_get_types_does(served: tuple[Mac
     machine, gateway = served
     answered = module(gateway, "database")
     assert called_by(answered) == OF_DATABASE
-    assert answered == machine.run("get-types", "database").stdout
+    assert answered == machine.here().run("get-types", "database").stdout
 
 
 @scenario("Filter by specific tool")
@@ -38,7 +38,7 @@ def test_a_tool_s_name_gives_this_tool_alone_as_get_types_does(served: tuple[Mac
     answered = module(gateway, "plain__echo")
     assert called_by(answered) == {"plain__echo"}
     assert "export interface PlainEchoParams" in answered
-    assert answered == machine.run("get-types", "plain__echo").stdout
+    assert answered == machine.here().run("get-types", "plain__echo").stdout
 
 
 @scenario("Filter multiple servers and tools")
@@ -46,7 +46,7 @@ def test_servers_and_tools_can_be_requested_together(served: tuple[Machine, Gate
     machine, gateway = served
     answered = module(gateway, "database,plain__echo,desktop-commander__read_file")
     assert called_by(answered) == OF_DATABASE | {"plain__echo", "desktop-commander__read_file"}
-    message = machine.run("get-types", "database", "plain__echo", "desktop-commander__read_file").stdout
+    message = machine.here().run("get-types", "database", "plain__echo", "desktop-commander__read_file").stdout
     assert answered == message
 
 
@@ -68,7 +68,7 @@ def test_a_search_can_show_types_after_a_table_of_what_was_found(served: tuple[M
     result = gateway.search("read file")["results"]
     rows = [f"| {one['toolId']} | {one['confidence']:.2f} | {one['reason']} |" for one in result]
     expected = ",".join(one["toolId"] for one in result)
-    document = machine.run("search", "read file", "--output", "types").stdout
+    document = machine.here().run("search", "read file", "--output", "types").stdout
     head, _, rest = document.partition("```typescript\n")
     code, _, usage = rest.partition("```\n")
     assert head.split("\n") == [

@@ -10,6 +10,12 @@ from tests.e2e.gateway.machines import Machine, mcp_server
 pytestmark = pytest.mark.requirement("TS-011")
 
 
+@pytest.fixture
+def machine(machine: Machine) -> Machine:
+    """Return a machine whose commands run in this process: their output is what matters here."""
+    return machine.here()
+
+
 def test_a_tool_excluded_by_the_config_is_distinguished_from_a_missing_one(machine: Machine) -> None:
     machine.configure({"plain": {**mcp_server("plain"), "excludeTools": ["ad*"]}})
     output = machine.run("call", "plain__add", code=2).stderr

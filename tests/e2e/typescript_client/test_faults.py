@@ -108,6 +108,7 @@ def test_a_put_goes_on_when_the_service_comes_back(service: tuple[Service, dict[
     assert put == {"counts": {"created": MANY, "updated": 0, "unchanged": 0, "refused": 0}, "ids": MANY}
 
 
+@pytest.mark.nightly
 def test_a_put_that_lost_its_service_says_what_is_stored_and_can_be_repeated(
     service: tuple[Service, dict[str, str]], project: Path
 ) -> None:
