@@ -128,6 +128,7 @@ def local(installation: Installation, model: str) -> Iterator[tuple[Service, Iss
         yield running
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("DOC-006", "SK-003")
 def test_a_change_of_model_fails_no_request_loses_no_write_and_can_be_taken_back(
     installation: Installation, model_folder: str, other_model: str

@@ -25,7 +25,7 @@ from toolscript.core.settings.service import Settings
 pytestmark = pytest.mark.requirement("API-003")
 
 SEED = 20261118
-EXAMPLES, MANY_EXAMPLES = 12, 1_000
+EXAMPLES, MANY_EXAMPLES = 8, 1_000
 KNOWN = {
     "source_id": SOURCE_ID,
     "chunk_id": CHUNK_ID,
