@@ -272,6 +272,8 @@ class LocalSearch:
         stages.end("ranking")
         term_lists = [part.terms for part in curated.request.parts]
         candidate_lists = index.candidates(vectors, term_lists, scope.allowed, CANDIDATES_PER_RETRIEVER)
+        if self.scale:
+            candidate_lists = self.scale.with_baselines(candidate_lists, vectors)
         stages.end("engine")
         # Names are compared with the whole request: a step that is nothing but a name is no step.
         no_likeness = np.zeros(len(index))

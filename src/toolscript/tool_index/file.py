@@ -15,6 +15,7 @@ from typing import Any
 
 from toolscript.core.atomic_files import read_json, write_json_atomically
 from toolscript.core.embedding.items import vector_hash
+from toolscript.core.embedding.scale import scale_from_json
 from toolscript.core.errors import InvalidRequest, ModelMismatch, NotFound, SetupError
 from toolscript.core.item_text import ITEM_TEXT_VERSION
 from toolscript.core.items import JsonObject
@@ -103,7 +104,7 @@ def read_index(path: Path, model: ModelCard | None) -> SavedIndex:
             vectors={} if model is None else _vectors_from_json(tools, model),
             definitions=definitions,
             functions=[tool["name"] for tool in tools if tool["definition"] is None],
-            scale=CosineScale(**content["scale"]) if content.get("scale") else None,
+            scale=scale_from_json(content["scale"]) if content.get("scale") else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(path) from error

@@ -172,7 +172,11 @@ class ItemStage:
         ]
         with context.spans.span("search.retrieve", limit=limit):
             candidate_lists = await context.attempt.or_else(Part.INDEX, self._index.search_all(asks), None)
-        if candidate_lists is None or not context.excluded:
+        if candidate_lists is None:
+            return None
+        if self._scale and vectors:
+            candidate_lists = self._scale.with_baselines(candidate_lists, vectors)
+        if not context.excluded:
             return candidate_lists
         return [_without(candidates, context.excluded) for candidates in candidate_lists]
 

@@ -7,7 +7,9 @@ the level and the spread of unrelated texts, and whether the model finds the rig
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +24,9 @@ from toolscript.core.retrieval.verdict import CosineScale
 
 # With a smaller share of requests whose own tool is the nearest, a model cannot judge what fits.
 MIN_RIGHT = 0.6
-VERSION = 1
+VERSION = 2
 # Sums of word vectors rise with every common word: the built-in model needs more to be convinced.
-OFFSETS = {BUILTIN: -0.6}
+OFFSETS = {BUILTIN: -0.9}
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +179,8 @@ async def measure_scale(embedder: Embedder) -> CosineScale:
     """Embed the probes, and return what their cosines tell of the model."""
     requests = np.array(await asyncio.gather(*(embedder.embed_query(request) for request, *_ in PROBES)))
     items = [Item(f"{server}__{name}", ItemKind.TOOL, server, name, text) for _, server, name, text in PROBES]
-    cosines = requests @ (await embed_items(embedder, items)).T
+    tools = await embed_items(embedder, items)
+    cosines = requests @ tools.T
     unrelated = cosines[~np.eye(len(PROBES), dtype=bool)]
     right = float((cosines.argmax(axis=1) == np.arange(len(PROBES))).mean())
     return CosineScale(
@@ -185,6 +188,7 @@ async def measure_scale(embedder: Embedder) -> CosineScale:
         float(unrelated.std()),
         is_trusted=right >= MIN_RIGHT,
         offset=OFFSETS.get(embedder.model.name, 0.0),
+        centre=tuple(np.round(tools.mean(axis=0), 5).tolist()),
     )
 
 
@@ -210,16 +214,20 @@ async def scale_of(embedder: Embedder, file: Path | None) -> CosineScale | None:
     return scale
 
 
+def scale_from_json(data: Mapping[str, Any]) -> CosineScale:
+    return CosineScale(**{**data, "centre": tuple(map(float, data["centre"]))})
+
+
 def _read(file: Path) -> dict[str, CosineScale]:
     try:
         data = read_json(file)
-        return {str(key): CosineScale(**scale) for key, scale in data.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        return {str(key): scale_from_json(scale) for key, scale in data.items()}
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return {}
 
 
 def _write(file: Path, scales: Mapping[str, CosineScale]) -> None:
     try:
-        write_json_atomically(file, {key: vars(scale) for key, scale in scales.items()})
+        write_json_atomically(file, {key: asdict(scale) for key, scale in scales.items()})
     except OSError as error:
         logger.warning("cannot write %s", file.name, extra={"reason": error.strerror})

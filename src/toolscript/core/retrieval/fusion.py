@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from toolscript.core.retrieval.model import Candidate, Candidates
 from toolscript.core.retrieval.query import Fusion
 from toolscript.core.retrieval.results import DocumentKey, Exactness, FoundChunk, FoundChunks, Total
-from toolscript.core.retrieval.verdict import MAX_NEIGHBOURS
+from toolscript.core.retrieval.verdict import BASELINE, MAX_NEIGHBOURS
 from toolscript.core.retrieval.weights import RankingWeights
 
 # Only the best so many chunks of a retriever decide the fusion, however many more are requested: the first page
@@ -42,7 +42,8 @@ FusionResult = tuple[Scores, Scores, Callable[[Scores], Scores]]
 @dataclass(frozen=True)
 class FusedScores:
     """A row per candidate, best first. `similarity` is the cosine to the whole request, `best_similarity` to it or
-    one of its sub-queries; NaN without a dense score. `neighbours` are the best cosines of any item, best first.
+    one of its sub-queries, less its baseline; NaN without a dense score. `neighbours` are the best of the latter of
+    any item, best first.
 
     `score` is the fused score: the sum of `meaning` (dense), `words` (sparse) and `subquery` (best sub-query).
     `whole` are the candidates of the whole request.
@@ -100,7 +101,8 @@ def fuse_scores(
     score = meaning + words + subquery
     order = np.lexsort((ids, -score))
     similarities = np.array([_similarity(candidates, rows) for candidates in candidate_lists])
-    best = np.fmax.reduce(similarities)
+    baselines = np.array([[candidates.baseline] for candidates in candidate_lists])
+    best = np.fmax.reduce(similarities - BASELINE * baselines)
     return FusedScores(
         ids=ids[order],
         score=score[order],

@@ -155,7 +155,8 @@ class Candidates:
 
     `points` and `unskilled` estimate how many points there are, and how many are in no skill. `shares` maps common
     terms to the share of points that contain them. `unlisted` are cosines of sparse candidates that are not among
-    the dense ones, where the index knows them.
+    the dense ones, where the index knows them. `baseline` is how much nearer the request is to tools of any kind
+    than most requests are.
     """
 
     dense: Sequence[Candidate] | None = None
@@ -164,6 +165,7 @@ class Candidates:
     shares: Mapping[int, float] = field(default_factory=dict)
     unskilled: int = 0
     unlisted: Mapping[int, float] = field(default_factory=dict)
+    baseline: float = 0.0
 
     @cached_property
     def ids(self) -> frozenset[int]:

@@ -23,6 +23,8 @@ FEATURE_FIELDS = ("server", "name", "stems")
 RERANK_DEPTH = 50
 # For one step of a request for several things: how many candidates are reranked, and how many returned at most.
 STEP_DEPTH, STEP_HITS = 10, 3
+# With this confidence the first candidate is right, whatever else speaks against it.
+CERTAIN = 0.85
 # A catalog of up to 10^SMALL items is small: a matching word proves little there.
 SMALL = 2.5
 
@@ -227,14 +229,12 @@ def rank(
     is_rest = np.arange(len(score)) >= len(fits)
     order = np.lexsort((fused.ids, -score, is_rest))
     every_fit = [*fits, *[Fit()] * (len(score) - len(fits))]
-    evidence = _evidence(request, fused, score, fits)[order]
+    trusted = scale if scale and scale.is_trusted and fused.is_semantic else None
+    evidence = _evidence(request, fused, score, fits, trusted)[order]
     confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
-    is_judged = scale is not None and scale.is_trusted and fused.is_semantic
     judged = [features[id_] for id_ in fused.ids[:depth].tolist() if id_ in features]
-    logit = fit(_fit_evidence(request, fused, fits, judged), scale) if scale and is_judged else None
-    good_match = (
-        confidence.max(initial=0.0) >= weights.calibration.good_match_threshold if logit is None else logit > 0
-    )
+    logit = fit(_fit_evidence(request, fused, fits, judged), trusted) if trusted else None
+    good_match = _is_good(logit, float(confidence.max(initial=0.0)), weights)
     return RankedCandidates(
         ids=fused.ids[order],
         score=score[order],
@@ -243,10 +243,17 @@ def rank(
         fits=[every_fit[row] for row in order.tolist()],
         contributions=_contributions(fused, added)[order],
         evidence=evidence,
-        good_match=bool(good_match),
+        good_match=good_match,
         semantic=fused.is_semantic,
         fit=logit,
     )
+
+
+def _is_good(logit: float | None, best: float, weights: RankingWeights) -> bool:
+    """Return the verdict by the logit that anything fits and the best confidence, or by this alone."""
+    if logit is None:
+        return best >= weights.calibration.good_match_threshold
+    return logit > 0 or best >= CERTAIN
 
 
 def _fit_evidence(
@@ -295,13 +302,16 @@ def _contributions(fused: FusedScores, added: NDArray[np.float64]) -> NDArray[np
     return np.hstack([retrievers, np.vstack([added, rest])])
 
 
-def _evidence(request: Request, fused: FusedScores, score: Scores, fits: Sequence[Fit]) -> NDArray[np.float64]:
+def _evidence(
+    request: Request, fused: FusedScores, score: Scores, fits: Sequence[Fit], scale: CosineScale | None
+) -> NDArray[np.float64]:
     """Return the evidence for each candidate; those beyond the rerank depth have no features."""
     rows = np.zeros((len(score), len(EVIDENCE)))
     columns = {name: rows[:, index] for index, name in enumerate(EVIDENCE)}
     columns["one"][:] = 1.0
     columns["subqueries"][:] = len(request.subqueries)
-    columns["similarity"][:] = np.nan_to_num(fused.similarity)
+    similarity = scale.as_fitted(fused.similarity) if scale else fused.similarity
+    columns["similarity"][:] = np.nan_to_num(similarity)
     # In a catalog of one item there is nobody to be ahead of.
     columns["lead"][:] = _leads(score) if fused.whole.points > 1 else 0.0
     for name in ("word_match", "name", "subject"):

@@ -5,16 +5,22 @@ one is likely to be the right one, and yet the request is served.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from toolscript.core.retrieval.model import Candidates, Vector
 
 # A request that the catalog serves is near to several items. A small catalog has few.
 MAX_NEIGHBOURS, ITEMS_PER_NEIGHBOUR = 10, 20
 # The best of many unrelated items is nearer than the best of few, from 10^SMALL items on. No larger catalog than
 # 10^LARGE was measured.
 SMALL, LARGE = 2.3, 4.5
+# The share of a request's baseline that says nothing of whether anything fits.
+BASELINE = 0.75
 # So many standard deviations above the mean of unrelated texts, texts are related.
 RELATED = 6
 
@@ -23,24 +29,56 @@ RELATED = 6
 class CosineScale:
     """The mean and the standard deviation of the cosines of unrelated texts with a model.
 
-    Not trusted: it hardly finds what is related. `offset` is added to the logit that anything fits.
+    Not trusted: it hardly finds what is related. `offset` is added to the logit that anything fits. `centre` is
+    the mean vector of unrelated tools; empty if not known.
     """
 
     unrelated: float
     spread: float
     is_trusted: bool = True
     offset: float = 0.0
+    centre: tuple[float, ...] = field(default=(), repr=False)
+
+    def baseline(self, request: Vector) -> float:
+        """Return how much nearer a request is to tools of any kind than most are: this says nothing of a tool."""
+        if len(self.centre) != len(request):
+            return 0.0
+        return float(request @ self._centre) - self.unrelated
+
+    def with_baselines(
+        self, candidates: Sequence[Candidates], vectors: Sequence[Vector] | None
+    ) -> list[Candidates]:
+        """Return the candidates of each part of a request with the baseline of its vector."""
+        if not vectors:
+            return list(candidates)
+        return [
+            replace(of_part, baseline=self.baseline(vector))
+            for of_part, vector in zip(candidates, vectors, strict=True)
+        ]
+
+    @cached_property
+    def _centre(self) -> Vector:
+        return np.array(self.centre, dtype=np.float32)
 
     def relative(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return cosines on a scale that is the same for all models: 0 is unrelated, about 1 is related."""
         return (cosines - self.unrelated) / max(RELATED * self.spread, 1e-6)
+
+    def as_fitted(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return cosines as the model would give them that the confidence was fitted with."""
+        return FITTED.unrelated + RELATED * FITTED.spread * self.relative(cosines)
+
+
+# all-MiniLM-L6-v2, with which all weights were fitted.
+FITTED = CosineScale(0.0663, 0.0824)
 
 
 @dataclass(frozen=True)
 class FitEvidence:
     """The evidence that anything fits. Per candidate: `similarity`, the best cosine with the request or one of its
     sub-queries, and the features `word_match`, `subject` and `action`. `neighbours` are the best cosines of any
-    item, best first; `matched` is the share of the words that some candidate has; `items` is the catalog's size.
+    item, best first. Both are less BASELINE of the request's baseline. `matched` is the share of the words that
+    some candidate has; `items` is the catalog's size.
     """
 
     similarity: NDArray[np.float64]
@@ -56,7 +94,7 @@ class FitEvidence:
 class FitWeights:
     """Weights of a logistic regression, fitted to requests that are served and to hundreds that nothing serves."""
 
-    one: float = -3.65
+    one: float = -3.55
     similarity: float = 3.38
     neighbours: float = 2.82
     word_match: float = 0.78

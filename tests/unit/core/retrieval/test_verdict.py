@@ -8,7 +8,7 @@ import pytest
 from toolscript.core.embedding.scale import PROBES, measure_scale, scale_of
 from toolscript.core.embedding.static_table import StaticEmbedder
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.retrieval.verdict import CosineScale, FitEvidence, fit
+from toolscript.core.retrieval.verdict import FITTED, CosineScale, FitEvidence, fit
 from toolscript.testing import HashEmbedder
 
 SCALE = CosineScale(0.1, 0.1)
@@ -78,3 +78,20 @@ async def test_a_model_is_measured_once(tmp_path_factory: pytest.TempPathFactory
     assert embedder.texts_embedded == embedded
     file.write_text('{"damaged": 1}')
     assert await scale_of(embedder, file) == first
+
+
+async def test_a_request_near_to_tools_of_any_kind_has_a_higher_baseline() -> None:
+    embedder = StaticEmbedder()
+    scale = await measure_scale(embedder)
+    any_kind = await embedder.embed_query("a tool that returns a list of the items that it finds")
+    something = await embedder.embed_query("photosynthesis")
+    assert scale.baseline(any_kind) > scale.baseline(something)
+    assert CosineScale(0.1, 0.1).baseline(any_kind) == 0.0
+
+
+def test_cosines_of_another_model_are_read_as_those_of_the_fitted_one() -> None:
+    cosines = np.array([0.1, 0.5])
+    assert FITTED.as_fitted(cosines) == pytest.approx(cosines)
+    other = CosineScale(0.75, FITTED.spread / 4)
+    moved = 0.75 + (cosines - FITTED.unrelated) / 4
+    assert other.as_fitted(moved) == pytest.approx(cosines)
