@@ -44,10 +44,9 @@ def text_fit(
     if not cosines:
         return -math.inf
     # A text without a dense score is farther than all that have one.
-    farthest = min(cosines.values())
-    keys = cosines.keys() | words.keys()
-    nearness = scale.relative(np.array([cosines.get(key, farthest) for key in keys]))
-    shares = np.array([words.get(key, 0.0) for key in keys]) / max(max_sparse_score, 1e-9)
+    nearest, farthest = max(cosines.values()), min(cosines.values())
+    nearness = scale.relative(np.array([nearest, *(cosines.get(key, farthest) for key in words)]))
+    shares = np.array([0.0, *words.values()]) / max(max_sparse_score, 1e-9)
     unrelated = ALONE + PER_TENFOLD * min(LARGE, math.log10(max(1.0, chunks)))
     # The offset is one of the logit of tools, where a relative cosine has this weight.
     return float((nearness + shares).max()) + scale.offset / FIT_WEIGHTS.similarity - unrelated
