@@ -380,6 +380,8 @@ def _show_pages(pages: "Iterator[DocumentSearchAnswer]", *, as_json: bool) -> bo
             sys.stdout.write(json_text(page.to_json()) + "\n")
         elif page.results:
             sys.stdout.write(results_text(page.results) + "\n")
+        if number == 0 and page.results and page.metadata.good_match is False:
+            say("no good match: the best of these is a guess")
         for line in counted_lines(page.metadata) if number == 0 else ():
             say(line)
         has_results = has_results or bool(page.results)

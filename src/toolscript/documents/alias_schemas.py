@@ -11,6 +11,7 @@ from toolscript.documents.model.answer import DocumentHit
 from toolscript.documents.model.document import PutOutcome, PutResult, StoredDocument
 from toolscript.documents.model.query import MAX_TOP_K, DocumentQuery
 from toolscript.documents.schemas import (
+    SCORE_HELP,
     Answered,
     DocumentChunkShown,
     PutCounts,
@@ -40,7 +41,7 @@ class SearchAliasRequest(SearchOptions):
 
 class SearchAliasHit(BaseModel):
     doc_id: str = Field(description="Id of the document.")
-    score: float = Field(description="Higher is better; its scale depends on the search type.")
+    score: float = Field(description=SCORE_HELP)
     metadata: dict[str, Any] = Field(description="Metadata of the document, as far as requested and allowed.")
     snippet: str | None = Field(description="The part of the text that matched best; null if not requested.")
     snippet_start: int | None = Field(description="Offset of the snippet in the text.")

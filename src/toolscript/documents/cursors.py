@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolscript.core.auth.model import Tenant
@@ -24,18 +24,24 @@ VALID_SECONDS = 24 * 3600
 _HEAD = struct.Struct(">BIBQ8s")
 _PLACE = struct.Struct(">12sHH")
 _SIGNATURE = 16
-_BY_KEY, _BY_RANK = 1, 2
+# A cursor of a ranking carries its verdict in its kind: a process that does not know it reads it as a ranking.
+_BY_KEY, _BY_RANK, _GOOD_MATCH, _NO_GOOD_MATCH = 1, 2, 3, 4
+_RANKINGS: Mapping[bool | None, int] = {None: _BY_RANK, True: _GOOD_MATCH, False: _NO_GOOD_MATCH}
+_VERDICTS = {kind: verdict for verdict, kind in _RANKINGS.items()}
 _FINEST = 65_535
 _EXACTNESS = list(Exactness)
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """`after` is the last key when paging by key, `rest` the rest of a ranking; `total` is from the first page."""
+    """`after` is the last key when paging by key, `rest` the rest of a ranking; `total` and `good_match` are from
+    the first page.
+    """
 
     total: Total
     after: DocumentKey = ""
     rest: Sequence[RankedDocument] = ()
+    good_match: bool | None = None
 
 
 class Cursors:
@@ -43,7 +49,7 @@ class Cursors:
         self._secret = secret
 
     def write(self, tenant: Tenant, query: DocumentQuery, cursor: Cursor) -> str:
-        kind = _BY_KEY if cursor.after else _BY_RANK
+        kind = _BY_KEY if cursor.after else _RANKINGS[cursor.good_match]
         until, total = int(time.time()) + VALID_SECONDS, cursor.total
         head = _HEAD.pack(kind, until, _EXACTNESS.index(total.exactness), total.value, query.fingerprint)
         body = bytes.fromhex(cursor.after) if cursor.after else b"".join(map(_place, cursor.rest))
@@ -63,7 +69,8 @@ class Cursors:
         rest, total = body[_HEAD.size :], Total(value, _EXACTNESS[exactness])
         if kind == _BY_KEY:
             return Cursor(total, after=rest.hex())
-        return Cursor(total, rest=[_ranked(*entry) for entry in _PLACE.iter_unpack(rest)])
+        ranking = [_ranked(*entry) for entry in _PLACE.iter_unpack(rest)]
+        return Cursor(total, rest=ranking, good_match=_VERDICTS.get(kind))
 
     def _signature(self, tenant: Tenant, body: bytes) -> bytes:
         named = tenant.name.encode() + b"\0" + body

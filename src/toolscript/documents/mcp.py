@@ -25,6 +25,7 @@ DEFAULT_LIMIT = 5
 MAX_RESULTS = 20
 # A model reads more than a person who skims a list.
 SNIPPET_CHARS = 600
+GUESS = "No good match: no document seems to be about this, the first is a guess."
 
 _CONDITIONS: JsonObject = {
     "type": "array",
@@ -109,10 +110,11 @@ def _filters(value: object) -> Filters:
 def _text(answer: DocumentSearchResponse) -> str:
     if not answer.results:
         return "No document matches. Try other words, or fewer filters."
+    doubts = [GUESS] if answer.metadata.good_match is False else []
     results = [_result(number, result) for number, result in enumerate(answer.results, 1)]
     degraded = answer.metadata.degraded
     failures = [f"Not all of the search worked: {', '.join(degraded)}."] if degraded else []
-    return "\n\n".join([*results, *failures])
+    return "\n\n".join([*doubts, *results, *failures])
 
 
 def _result(number: int, result: DocumentResult) -> str:

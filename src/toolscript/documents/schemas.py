@@ -186,9 +186,15 @@ Span = Annotated[
 ]
 
 
+SCORE_HELP = (
+    "From 0 to 1, higher is better, and comparable within one answer only: fused scores are relative to the other "
+    "results, so that the best of unrelated documents has a high one, too."
+)
+
+
 class DocumentResult(BaseModel):
     id: str = Field(description="Id of the document.")
-    score: float = Field(description="Higher is better; its scale depends on the search type.")
+    score: float = Field(description=SCORE_HELP)
     metadata: dict[str, Any] = Field(description="Metadata of the document, as far as requested and allowed.")
     snippet: str | None = Field(description="The part of the text that matched best; null if not requested.")
     snippet_start: int | None = Field(description="Offset of the snippet in the text.")
@@ -233,6 +239,11 @@ class DocumentSearchMetadata(BaseModel):
     reranked_by: str | None = Field(description="Name of the reranker; null: not reranked.")
     index_version: str | None = Field(description="Name of the index version that answered.")
     weights_version: str | None = Field(description="Always null: documents have no ranking weights.")
+    good_match: bool | None = Field(
+        description="Whether any document fits the query, the same on every page; never true without results; "
+        "false: results are guesses. Null without a query, and where it cannot be told: if `search_type` is "
+        "`semantic` or `keyword`, and without embeddings."
+    )
 
     @classmethod
     def of(cls, answered: Answered) -> Self:
@@ -248,6 +259,7 @@ class DocumentSearchMetadata(BaseModel):
             reranked_by=answer.reranked_by or None,
             index_version=answer.index_version or None,
             weights_version=None,
+            good_match=answer.good_match,
         )
 
 

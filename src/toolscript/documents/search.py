@@ -7,17 +7,19 @@ A request without a text lists every document that passes its filters. A cursor 
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from toolscript.core.auth.model import Principal
 from toolscript.core.chunking import MAX_WORD
 from toolscript.core.errors import IndexUnavailable, Unavailable
 from toolscript.core.retrieval.deadline import Attempt, Deadline
-from toolscript.core.retrieval.fusion import RankedDocument, ranked
+from toolscript.core.retrieval.fusion import RankedDocument, RankedLists, ranked
 from toolscript.core.retrieval.ports import Embedder, Reranker, Spans
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.retrieval.results import Exactness, Total
+from toolscript.core.retrieval.text_verdict import any_text_fits
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.documents.cursors import Cursor, Cursors
 from toolscript.documents.hydration import Hydration
 from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
@@ -46,6 +48,18 @@ class _Run:
         return self.query.cursor not in ("", FIRST_PAGE)
 
 
+@dataclass(frozen=True)
+class _Ranking:
+    """Documents, best first, from the first of the page on. `total` is None if it is still to be counted; `judge`
+    tells from it whether anything fits.
+    """
+
+    order: Sequence[RankedDocument]
+    total: Total | None
+    judge: Callable[[Total], bool | None]
+    reranked_by: str = ""
+
+
 class DocumentSearch:
     def __init__(
         self,
@@ -56,13 +70,16 @@ class DocumentSearch:
         cursor_secret: bytes,
         rerankers: Mapping[Rerank, Reranker] | None = None,
         deadline_seconds: float = 10.0,
+        scale: CosineScale | None = None,
     ) -> None:
+        """`scale` is that of the model's cosines; without it no answer says whether anything fits."""
         self._index = index
         self._spans = spans
         self._retrieval = Retrieval(embedder, spans)
         self._reranking = Reranking(rerankers or {})
         self._cursors = Cursors(cursor_secret)
         self._deadline_seconds = deadline_seconds
+        self._scale = scale
 
     async def search(self, principal: Principal, query: DocumentQuery) -> DocumentAnswer:
         require_within(principal.plan, query)
@@ -82,7 +99,8 @@ class DocumentSearch:
         if run.is_continued:
             cursor = self._cursors.read(run.principal.tenant, run.query)
             analyzed = await self._understood(run, embed=False)
-            return await self._page(run, analyzed, cursor.rest, cursor.total)
+            ranking = _Ranking(cursor.rest, cursor.total, lambda _: cursor.good_match)
+            return await self._page(run, analyzed, ranking)
         analyzed = await self._understood(run, embed=run.query.search_type is not SearchType.KEYWORD)
         return await self._ranked(run, analyzed)
 
@@ -92,13 +110,16 @@ class DocumentSearch:
     async def _ranked(self, run: _Run, analyzed: AnalyzedQuery) -> DocumentAnswer:
         depth = MAX_RANKED if run.query.cursor else run.query.wanted
         ranked_lists = await self._retrieval.ranked_lists(run.documents, run.query, analyzed, depth)
+        max_sparse_score = math.fsum(analyzed.idfs.values()) * MAX_WORD
         with self._spans.span("search.fuse"):
-            max_sparse_score = math.fsum(analyzed.idfs.values()) * MAX_WORD
             fused = ranked(ranked_lists, run.query.fusion or Fusion.BEST, max_sparse_score)
         order, reranked_by = await self._reranked(run, fused)
-        return await self._page(
-            run, analyzed, order[run.query.offset : MAX_RANKED], ranked_lists.total, reranked_by
-        )
+
+        def judge(total: Total) -> bool | None:
+            return any_text_fits(ranked_lists, max_sparse_score, _chunks(ranked_lists, total), self._scale)
+
+        rest = order[run.query.offset : MAX_RANKED]
+        return await self._page(run, analyzed, _Ranking(rest, ranked_lists.total, judge, reranked_by))
 
     async def _reranked(self, run: _Run, fused: Sequence[RankedDocument]) -> tuple[Sequence[RankedDocument], str]:
         if run.query.rerank is Rerank.OFF:
@@ -106,20 +127,16 @@ class DocumentSearch:
         with self._spans.span("search.rerank"):
             return await self._reranking.reranked(run.attempt, run.documents, run.query, fused)
 
-    async def _page(
-        self,
-        run: _Run,
-        analyzed: AnalyzedQuery,
-        order: Sequence[RankedDocument],
-        total: Total | None,
-        reranked_by: str = "",
-    ) -> DocumentAnswer:
+    async def _page(self, run: _Run, analyzed: AnalyzedQuery, ranking: _Ranking) -> DocumentAnswer:
+        order = ranking.order
         with self._spans.span("search.enrich"):
             (hits, rest), counted = await asyncio.gather(
-                run.hydration(analyzed).first(order), _total(run, total, len(order), analyzed.documents)
+                run.hydration(analyzed).first(order), _total(run, ranking.total, len(order), analyzed.documents)
             )
-        cursor = Cursor(counted, rest=rest) if run.query.cursor and rest else None
-        return self._response(run, hits, counted, cursor, reranked_by)
+        good_match = ranking.judge(counted)
+        cursor = Cursor(counted, rest=rest, good_match=good_match) if run.query.cursor and rest else None
+        answer = self._response(run, hits, counted, cursor)
+        return replace(answer, reranked_by=ranking.reranked_by, good_match=good_match and bool(hits))
 
     async def _by_key(self, run: _Run) -> DocumentAnswer:
         """Page through all documents that pass the filters, ordered by key: updates never change that order."""
@@ -140,10 +157,16 @@ class DocumentSearch:
             return await run.hydration().of_headers(headers)
 
     def _response(
-        self, run: _Run, hits: Sequence[DocumentHit], total: Total, cursor: Cursor | None, reranked_by: str = ""
+        self, run: _Run, hits: Sequence[DocumentHit], total: Total, cursor: Cursor | None
     ) -> DocumentAnswer:
         next_cursor = self._cursors.write(run.principal.tenant, run.query, cursor) if cursor else ""
-        return DocumentAnswer(hits, total, next_cursor, run.attempt.parts_failed, reranked_by, self._index.name)
+        failed = run.attempt.parts_failed
+        return DocumentAnswer(hits, total, next_cursor, failed, index_version=self._index.name)
+
+
+def _chunks(ranked_lists: RankedLists, total: Total) -> float:
+    """Return about how many chunks the documents that pass the filters have."""
+    return total.value * ranked_lists.dense.chunks_per_document if ranked_lists.dense else 0.0
 
 
 async def _total(run: _Run, known: Total | None, minimum: int = 0, large: int | None = None) -> Total:

@@ -18,6 +18,7 @@ from toolscript.knowledge.model.query import (
 )
 from toolscript.knowledge.schemas import (
     BOTH_HELP,
+    GOOD_MATCH_HELP,
     QUERY_HELP,
     SOURCE_HELP,
     TOPICS_HELP,
@@ -136,6 +137,22 @@ class KnowledgeResponse(BaseModel):
     def of(cls, answer: KnowledgeAnswer) -> Self:
         hits = [KnowledgeResult.of(hit) for hit in answer.hits]
         return cls.model_construct(results=hits, metadata=KnowledgeMetadata.of(answer))
+
+
+class KnowledgeToolMetadata(KnowledgeMetadata):
+    good_match: bool | None = Field(description=GOOD_MATCH_HELP)
+
+
+class KnowledgeToolResponse(BaseModel):
+    """The response over MCP: that of the alias, with the verdict."""
+
+    results: list[KnowledgeResult] = Field(description="Best first.")
+    metadata: KnowledgeToolMetadata = Field(description="About the search.")
+
+    @classmethod
+    def of(cls, answer: KnowledgeAnswer) -> Self:
+        hits = [KnowledgeResult.of(hit) for hit in answer.hits]
+        return cls.model_construct(results=hits, metadata=KnowledgeToolMetadata.of(answer))
 
 
 class SourceShown(BaseModel):

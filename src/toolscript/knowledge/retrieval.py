@@ -44,12 +44,14 @@ WORDS_TRUST = 0.6
 class RetrievalResult:
     """The ranked lists of the retrievers, not fused yet.
 
-    `max_sparse_score` is the highest possible sparse score; `by` is the search type that ran.
+    `max_sparse_score` is the highest possible sparse score; `by` is the search type that ran; `searched` is about
+    how many chunks and extractions pass the filters.
     """
 
     ranked_lists: RankedLists
     max_sparse_score: float
     by: SearchType
+    searched: float
 
 
 class Retrieval:
@@ -79,11 +81,13 @@ class Retrieval:
         )
         with self._spans.span("search.retrieve", limit=limit):
             answers = zip(await asyncio.gather(*searches), collections, strict=True)
-        retrieved = [(answer, id_of) for answer, (_, _, id_of) in answers if answer is not None]
-        if collections and not retrieved:
+        answered = [(answer, where, id_of) for answer, (_, where, id_of) in answers if answer is not None]
+        if collections and not answered:
             raise IndexUnavailable("the index does not answer", hint="try again; `/readyz` says what is wrong")
         max_sparse_score = math.fsum(weights.values()) * MAX_WORD
-        return RetrievalResult(_merged(retrieved, limit), max_sparse_score, _ran(vector, terms))
+        ranked_lists = _merged([(candidates, id_of) for candidates, _, id_of in answered], limit)
+        searched = math.fsum(_searched(candidates, where, limit) for candidates, where, _ in answered)
+        return RetrievalResult(ranked_lists, max_sparse_score, _ran(vector, terms), searched)
 
     def _collections(self, query: KnowledgeQuery) -> list[tuple[Index, Where, IdOf]]:
         shared = _where(source_id=query.source_ids, topics=query.topics)
@@ -113,6 +117,19 @@ def _candidates(query: KnowledgeQuery) -> int:
     if query.is_literal and query.both:
         return query.limit
     return max(CANDIDATES, CANDIDATES_PER_RESULT * query.limit)
+
+
+def _searched(candidates: Candidates, where: Where, limit: int) -> float:
+    """Return about how many points of a collection pass the filter.
+
+    How many more pass than were returned is not known; the geometric mean of the bounds is never far off in powers
+    of ten, which are what counts.
+    """
+    listed = len(candidates.dense or ())
+    if listed < limit:
+        return listed
+    points = max(candidates.points, listed)
+    return math.sqrt(listed * points) if where else points
 
 
 def _merged(retrieved: Sequence[tuple[Candidates, IdOf]], limit: int) -> RankedLists:

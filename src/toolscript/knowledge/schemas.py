@@ -30,6 +30,11 @@ TOPICS_HELP = "Only results with any of these topics."
 SOURCE_HELP = "Only results from any of these sources."
 BOTH_HELP = "Whether a chunk and an extraction of it may both be returned; null: only with `semantic`."
 
+GOOD_MATCH_HELP = (
+    "Whether anything in the library fits the query; never true without results; false: results are guesses. Null "
+    "where it cannot be told: if `search_type` is `semantic` or `keyword`, and without embeddings."
+)
+
 Value = Annotated[str, Field(min_length=1, max_length=MAX_VALUE)]
 Values = Annotated[list[Value], Field(max_length=MAX_VALUES)]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
@@ -138,6 +143,7 @@ class LibrarySearchMetadata(BaseModel):
     degraded: list[str] = Field(description="The parts that failed; empty if the search is complete.")
     index_version: str = Field(description="Version of the index that answered.")
     weights_version: str | None = Field(description="Always null: the library is ranked without fitted weights.")
+    good_match: bool | None = Field(description=GOOD_MATCH_HELP)
 
     @classmethod
     def of(cls, query: KnowledgeQuery, answer: KnowledgeAnswer) -> Self:

@@ -19,7 +19,9 @@ from toolscript.core.errors import (
 )
 from toolscript.core.retrieval.deadline import Attempt, Deadline
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
+from toolscript.core.retrieval.text_verdict import any_text_fits
 from toolscript.core.retrieval.timings import NO_SPANS
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.knowledge.hydration import SourceCache, first_hits
 from toolscript.knowledge.model.library import Source
 from toolscript.knowledge.model.query import (
@@ -57,8 +59,12 @@ class KnowledgeSearch:
         deadline_seconds: float = 10.0,
         spans: Spans = NO_SPANS,
         log_queries: bool = False,
+        scale: CosineScale | None = None,
     ) -> None:
-        """`log_queries`: whether the log contains the query texts."""
+        """`log_queries`: whether the log contains the query texts. `scale` is that of the model's cosines; without
+        it no answer says whether anything fits.
+        """
+        self._scale = scale
         self._spans = spans
         self._log_queries = log_queries
         self._embedder = embedder
@@ -93,8 +99,14 @@ class KnowledgeSearch:
         ranked_hits = order if query.both else collapse_by_chunk(order)
         with self._spans.span("search.enrich"):
             hits = await _from_library(first_hits(self._library, self._sources, ranked_hits, query.limit))
+        good_match = any_text_fits(result.ranked_lists, result.max_sparse_score, result.searched, self._scale)
         return KnowledgeAnswer(
-            query.text, hits, result.by, degraded=attempt.parts_failed, index_version=retrieval.fingerprint
+            query.text,
+            hits,
+            result.by,
+            degraded=attempt.parts_failed,
+            index_version=retrieval.fingerprint,
+            good_match=good_match and bool(hits),
         )
 
     async def _open(self) -> Retrieval:

@@ -21,6 +21,7 @@ from toolscript.core.embedding.download_failures import model_folder
 from toolscript.core.embedding.scale import scale_of
 from toolscript.core.errors import SetupError
 from toolscript.core.retrieval.ports import Embedder
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.settings.service import Settings
 from toolscript.core.web.hosts import is_loopback_host
 from toolscript.core.web.logs import configure_logs
@@ -231,8 +232,8 @@ async def open_demo(
             embedder,
             opened,
             tool_search(settings, embedder, opened, stores, NOT_OBSERVED, admission, scale),
-            await _documents(settings, common, embedder, tenancy, contents),
-            knowledge_search(settings, library.indexes, embedder, library.reader, NOT_OBSERVED),
+            await _documents(settings, common, embedder, tenancy, contents, scale),
+            knowledge_search(settings, library.indexes, embedder, library.reader, NOT_OBSERVED, scale),
         )
         async with open_api(settings, common, behind, tenancy, NOT_OBSERVED, admission) as app:
             app.add_route("/", tour.page)
@@ -265,7 +266,12 @@ async def _tenancy(settings: Settings, access: DemoAccess) -> AsyncIterator[Tena
 
 
 async def _documents(
-    settings: Settings, common: SharedResources, embedder: Embedder, tenancy: Tenancy, contents: DemoContents
+    settings: Settings,
+    common: SharedResources,
+    embedder: Embedder,
+    tenancy: Tenancy,
+    contents: DemoContents,
+    scale: CosineScale | None,
 ) -> DocumentRoutes:
     index = MemoryDocuments(DocumentCard(embedder.model))
     search = DocumentSearch(
@@ -274,6 +280,7 @@ async def _documents(
         spans=NOT_OBSERVED.spans_of("documents"),
         cursor_secret=common.cursor_secret,
         deadline_seconds=settings.deadline_seconds,
+        scale=scale,
     )
     service = DocumentService(embedder, index, tenancy.tenants)
     await service.put(Principal(TENANT), contents.documents)

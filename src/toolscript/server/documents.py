@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from toolscript.core.auth.model import Principal
+from toolscript.core.embedding.scale import ModelScales
 from toolscript.core.errors import CatalogUnavailable, IndexReplaced, ToolscriptError, Unavailable
 from toolscript.core.health import CheckHealth, Health, PartHealth
 from toolscript.core.retrieval.ports import Embedder, Reranker
@@ -214,6 +215,7 @@ async def open_routes(
     embedder: Embedder,
     observability: Observability,
     secret: bytes,
+    scales: ModelScales,
 ) -> AsyncIterator[DocumentRoutes | None]:
     """Open the document routes; None if no keys are configured, since then no request could be authenticated.
 
@@ -251,6 +253,7 @@ async def open_routes(
                     cursor_secret=secret,
                     rerankers=rerankers,
                     deadline_seconds=settings.deadline_seconds,
+                    scale=await scales.of(own),
                 )
                 service = DocumentService(own, index, tenancy.tenants, versions)
                 tenants = TenantList(index, version.places(), tenancy.tenants)

@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from toolscript.core.embedding.scale import ModelScales
 from toolscript.core.errors import SetupError
 from toolscript.core.qdrant.connection import Qdrant
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder, Index
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.settings.service import Settings
 from toolscript.core.web.auth import Identify, optional_authenticator_of
 from toolscript.knowledge.ingest.indexes import LibraryIndexes, require_live
@@ -40,6 +42,7 @@ async def open_knowledge(
     embedder: Embedder,
     observability: Observability = NOT_OBSERVED,
     cached: Callable[[Embedder], Embedder] = lambda embedder: embedder,
+    scales: ModelScales | None = None,
 ) -> AsyncIterator[KnowledgeSearch | None]:
     """Open the search; None if no library is configured. Each search checks again whether it is still empty."""
     if not settings.mongo_url.get_secret_value():
@@ -51,7 +54,8 @@ async def open_knowledge(
         searching_embedder(origin, settings, embedder, PRODUCT) as own,
         open_reader(settings) as library,
     ):
-        yield knowledge_search(settings, indexes, cached(own), library, observability)
+        scale = await (scales or ModelScales()).of(own)
+        yield knowledge_search(settings, indexes, cached(own), library, observability, scale)
 
 
 def knowledge_search(
@@ -60,6 +64,7 @@ def knowledge_search(
     embedder: Embedder,
     library: LibraryReader,
     observability: Observability,
+    scale: CosineScale | None = None,
 ) -> KnowledgeSearch:
     return KnowledgeSearch(
         embedder,
@@ -68,6 +73,7 @@ def knowledge_search(
         deadline_seconds=settings.deadline_seconds,
         spans=observability.spans_of(PRODUCT),
         log_queries=settings.log_queries,
+        scale=scale,
     )
 
 

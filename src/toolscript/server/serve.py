@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from toolscript.core.embedding.cache import CachedEmbedder
-from toolscript.core.embedding.scale import scale_of
+from toolscript.core.embedding.scale import ModelScales
 from toolscript.core.errors import Unavailable
 from toolscript.core.retrieval.model import IndexCard, ModelCard
 from toolscript.core.retrieval.ports import Embedder
@@ -141,13 +141,15 @@ async def open_app(settings: Settings, common: SharedResources | None = None) ->
         open_tenancy(settings, stores.pool) as tenancy,
         admission_of(settings, observability).adapting() as admission,
     ):
-        cached = _cache_of(observability)
+        cached, scales = _cache_of(observability), ModelScales()
         opened = await _open_indexes(settings, stores, of_tools, observability)
-        scale = await scale_of(of_tools, None)
+        scale = await scales.of(of_tools)
         tools = tool_search(settings, cached(of_tools), opened, stores, observability, admission, scale)
         async with (
-            open_routes(settings, stores, tenancy, embedder, observability, common.cursor_secret) as documents,
-            open_knowledge(settings, stores.qdrant, embedder, observability, cached) as library,
+            open_routes(
+                settings, stores, tenancy, embedder, observability, common.cursor_secret, scales
+            ) as documents,
+            open_knowledge(settings, stores.qdrant, embedder, observability, cached, scales) as library,
             observability.watching(stores, opened.items),
         ):
             behind = Backends(stores, of_tools, opened, tools, documents, library)

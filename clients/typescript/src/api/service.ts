@@ -228,7 +228,10 @@ export interface DocumentPut {
 export interface DocumentResult {
   /** Id of the document. */
   id: string;
-  /** Higher is better; its scale depends on the search type. */
+  /**
+   * From 0 to 1, higher is better, and comparable within one answer only: fused scores are relative to the other
+   * results, so that the best of unrelated documents has a high one, too.
+   */
   score: number;
   /** Metadata of the document, as far as requested and allowed. */
   metadata: Record<string, unknown>;
@@ -266,6 +269,12 @@ export interface DocumentSearchMetadata {
   index_version: string | null;
   /** Always null: documents have no ranking weights. */
   weights_version: string | null;
+  /**
+   * Whether any document fits the query, the same on every page; never true without results; false: results are
+   * guesses. Null without a query, and where it cannot be told: if `search_type` is `semantic` or `keyword`, and
+   * without embeddings.
+   */
+  good_match: boolean | null;
 }
 
 export interface DocumentSearchRequest {
@@ -499,6 +508,11 @@ export interface LibrarySearchMetadata {
   index_version: string;
   /** Always null: the library is ranked without fitted weights. */
   weights_version: string | null;
+  /**
+   * Whether anything in the library fits the query; never true without results; false: results are guesses. Null
+   * where it cannot be told: if `search_type` is `semantic` or `keyword`, and without embeddings.
+   */
+  good_match: boolean | null;
 }
 
 export interface LibrarySearchRequest {

@@ -12,7 +12,9 @@ class DocumentHit(Record):
     id: str
     """Id of the document."""
     score: float
-    """Higher is better; its scale depends on the search type."""
+    """From 0 to 1, higher is better, and comparable within one answer only: fused scores are relative to the
+    other results, so that the best of unrelated documents has a high one, too.
+    """
     metadata: dict[str, Any]
     """Metadata of the document, as far as requested and allowed."""
     snippet: str | None
@@ -50,6 +52,11 @@ class DocumentSearchMetadata(Record):
     """Name of the index version that answered."""
     weights_version: str | None
     """Always null: documents have no ranking weights."""
+    good_match: bool | None
+    """Whether any document fits the query, the same on every page; never true without results; false: results
+    are guesses. Null without a query, and where it cannot be told: if `search_type` is `semantic` or
+    `keyword`, and without embeddings.
+    """
 
 
 class DocumentSearchAnswer(Record):

@@ -80,6 +80,10 @@ class KnowledgeSearchMetadata(Record):
     """Version of the index that answered."""
     weights_version: str | None
     """Always null: the library is ranked without fitted weights."""
+    good_match: bool | None
+    """Whether anything in the library fits the query; never true without results; false: results are guesses.
+    Null where it cannot be told: if `search_type` is `semantic` or `keyword`, and without embeddings.
+    """
 
 
 class KnowledgeSearchAnswer(Record):

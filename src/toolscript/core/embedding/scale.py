@@ -18,7 +18,7 @@ from toolscript.core.embedding.items import embed_items
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import Item, ItemKind
-from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.model import IndexCard, ModelCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.verdict import CosineScale
 
@@ -216,6 +216,18 @@ async def scale_of(embedder: Embedder, file: Path | None) -> CosineScale | None:
 
 def scale_from_json(data: Mapping[str, Any]) -> CosineScale:
     return CosineScale(**{**data, "centre": tuple(map(float, data["centre"]))})
+
+
+class ModelScales:
+    """The scales of the models of a process: each is measured once, and again if that failed."""
+
+    def __init__(self) -> None:
+        self._known: dict[ModelCard, CosineScale] = {}
+
+    async def of(self, embedder: Embedder) -> CosineScale | None:
+        if embedder.model not in self._known and (scale := await scale_of(embedder, None)):
+            self._known[embedder.model] = scale
+        return self._known.get(embedder.model)
 
 
 def _read(file: Path) -> dict[str, CosineScale]:

@@ -42,8 +42,8 @@ FusionResult = tuple[Scores, Scores, Callable[[Scores], Scores]]
 @dataclass(frozen=True)
 class FusedScores:
     """A row per candidate, best first. `similarity` is the cosine to the whole request, `best_similarity` to it or
-    one of its sub-queries, less its baseline; NaN without a dense score. `neighbours` are the best of the latter of
-    any item, best first.
+    one of its sub-queries, less its baseline; NaN without a dense score. `neighbours` are the best of the latter
+    among all items, best first.
 
     `score` is the fused score: the sum of `meaning` (dense), `words` (sparse) and `subquery` (best sub-query).
     `whole` are the candidates of the whole request.
@@ -176,26 +176,38 @@ def _best_subquery(parts: Sequence[tuple[Scores, Scores]], whole: Scores) -> Sco
 class RankedList:
     """Documents by their best score, best first; `chunks` has the number of the chunk with that score.
 
-    The first `top` documents have one of the chunks that decide the fusion. `is_short`: there are fewer chunks
-    than may decide it.
+    The first `top` documents have one of the chunks that decide the fusion, which are `top_chunks`.
     `is_full`: there may be more results than the limit.
     """
 
     scores: dict[DocumentKey, float]
     chunks: dict[DocumentKey, int]
     top: int
-    is_short: bool
+    top_chunks: int
     is_full: bool
 
     @classmethod
     def without_chunks(cls, scores: dict[DocumentKey, float], limit: int) -> "RankedList":
         """Return the list of results that have no chunks; `scores` are sorted, best first."""
-        count = len(scores)
-        return cls(scores, {}, min(count, FUSION_DEPTH), count < FUSION_DEPTH, count >= limit)
+        top = min(len(scores), FUSION_DEPTH)
+        return cls(scores, {}, top, top, len(scores) >= limit)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there are fewer chunks than may decide the fusion."""
+        return self.top_chunks < FUSION_DEPTH
 
     @property
     def listed_keys(self) -> list[DocumentKey]:
         return list(islice(self.scores, self.top))
+
+    @property
+    def top_scores(self) -> dict[DocumentKey, float]:
+        return dict(islice(self.scores.items(), self.top))
+
+    @property
+    def chunks_per_document(self) -> float:
+        return self.top_chunks / max(1, self.top)
 
 
 @dataclass(frozen=True)
@@ -244,7 +256,7 @@ def _ranked_list(chunks: Sequence[FoundChunk] | None, limit: int) -> RankedList 
             scores[id_.key], numbers[id_.key] = score, id_.number
         if rank < FUSION_DEPTH:
             top = len(scores)
-    return RankedList(scores, numbers, top, len(chunks) < FUSION_DEPTH, len(chunks) >= limit)
+    return RankedList(scores, numbers, top, min(len(chunks), FUSION_DEPTH), len(chunks) >= limit)
 
 
 class RankedDocument(NamedTuple):

@@ -1,7 +1,8 @@
 """The verdict of a search: whether anything fits the request.
 
 That is another question than whether the first candidate is right, which is its confidence: in a list of twins no
-one is likely to be the right one, and yet the request is served.
+one is likely to be the right one, and yet the request is served. This is the verdict on tools; `text_verdict` has
+that on documents and on chunks of a library.
 """
 
 import math

@@ -34,7 +34,11 @@ class DocumentHit:
 
 @dataclass(frozen=True)
 class DocumentAnswer:
-    """`index_version` is the name of the index that was searched."""
+    """`index_version` is the name of the index that was searched.
+
+    `good_match` says whether any document fits the query, and is the same on every page of a ranking, but never
+    true without hits; None if it cannot be told, or without a query.
+    """
 
     hits: Sequence[DocumentHit]
     total: Total
@@ -42,3 +46,4 @@ class DocumentAnswer:
     degraded: tuple[str, ...] = ()
     reranked_by: str = ""
     index_version: str = ""
+    good_match: bool | None = None

@@ -4,7 +4,7 @@ from toolscript.core.items import JsonObject
 from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, closed, list_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType
 from toolscript.core.web.fields import output_schema
-from toolscript.knowledge.alias_schemas import KnowledgeResponse
+from toolscript.knowledge.alias_schemas import KnowledgeToolResponse
 from toolscript.knowledge.model.library import ID_PATTERN, ExtractionType
 from toolscript.knowledge.model.query import (
     CHUNK,
@@ -74,7 +74,7 @@ _SEARCH: JsonObject = {
         },
         "query",
     ),
-    "outputSchema": output_schema(KnowledgeResponse),
+    "outputSchema": output_schema(KnowledgeToolResponse),
     "annotations": READ_ONLY,
 }
 _PASSAGE: JsonObject = {

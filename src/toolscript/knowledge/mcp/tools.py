@@ -10,7 +10,7 @@ from toolscript.core.mcp.tools import ServiceTool
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.web.cursors import decode_key
-from toolscript.knowledge.alias_schemas import KnowledgeResponse
+from toolscript.knowledge.alias_schemas import KnowledgeToolResponse
 from toolscript.knowledge.mcp.definitions import (
     DEFAULT_LIMIT,
     DEFAULT_SOURCES,
@@ -39,6 +39,7 @@ from toolscript.knowledge.ports import LibrarySearch
 from toolscript.knowledge.schemas import LibraryChunk, LibrarySource, LibrarySourcePage, types_of
 
 NOTHING = "Nothing in the library fits. Say it in other words, or without filters; list_sources lists what it has."
+GUESS = "No good match: nothing in the library seems to be about this, the first is a guess."
 ARGUMENTS = (
     "query",
     "limit",
@@ -54,8 +55,9 @@ ARGUMENTS = (
 def knowledge_text(answer: KnowledgeAnswer) -> str:
     if not answer.hits:
         return _with_failures(NOTHING, answer.degraded)
+    doubts = [GUESS] if answer.good_match is False else []
     hits = [_hit(number, hit) for number, hit in enumerate(answer.hits, 1)]
-    return _with_failures("\n\n".join(hits), answer.degraded)
+    return _with_failures("\n\n".join([*doubts, *hits]), answer.degraded)
 
 
 def text_to_embed(answer: PassageAnswer) -> str:
@@ -107,7 +109,7 @@ def knowledge_tools(library: LibrarySearch, default: SearchType = SearchType.HYB
 
     async def search(_: Identity, arguments: JsonObject) -> CallResult:
         answer = await library.search(_query(arguments, default))
-        return model_result(knowledge_text(answer), KnowledgeResponse.of(answer))
+        return model_result(knowledge_text(answer), KnowledgeToolResponse.of(answer))
 
     async def passage(_: Identity, arguments: JsonObject) -> CallResult:
         answer = await library.passage(_passage(arguments))

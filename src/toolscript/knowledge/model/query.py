@@ -107,7 +107,8 @@ class KnowledgeHit:
 class KnowledgeAnswer:
     """`degraded` lists the parts that failed; `search_type` is the type that ran.
 
-    `index_version` is the fingerprint of both collections that answered.
+    `index_version` is the fingerprint of both collections that answered. `good_match` says whether anything fits
+    the query; never true without hits, None if it cannot be told.
     """
 
     query: str
@@ -116,6 +117,7 @@ class KnowledgeAnswer:
     took_ms: float = 0.0
     degraded: tuple[str, ...] = ()
     index_version: str = ""
+    good_match: bool | None = None
 
 
 @dataclass(frozen=True)

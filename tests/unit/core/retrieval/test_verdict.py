@@ -11,6 +11,8 @@ from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.verdict import FITTED, CosineScale, FitEvidence, fit
 from toolscript.testing import HashEmbedder
 
+pytestmark = pytest.mark.requirement("VE-001")
+
 SCALE = CosineScale(0.1, 0.1)
 NEAR = FitEvidence(
     similarity=np.array([0.7, 0.6]),

@@ -49,7 +49,7 @@ async def test_a_search_answers_with_query_id_results_and_metadata(every_api: Cl
     assert (answer["results"][0]["id"], answer["results"][0]["metadata"]) == ("doc-1", {"title": "Whales"})
     assert answer["metadata"].keys() == {
         *("search_type", "fusion", "took_ms", "total", "total_is", "next_cursor"),
-        *("degraded", "reranked_by", "index_version", "weights_version"),
+        *("degraded", "reranked_by", "index_version", "weights_version", "good_match"),
     }
     assert answer["metadata"]["index_version"] == every_parts.index.name
     assert answer["metadata"]["weights_version"] is None

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from toolscript.core.auth.model import Principal, Tenant
 from toolscript.core.retrieval.ports import Spans
 from toolscript.core.retrieval.timings import NoSpans
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import Document, PutResult
 from toolscript.documents.model.points import DocumentCard
@@ -25,13 +27,16 @@ class Corpus:
     """Service and search of one installation, for one principal."""
 
     index: DocumentIndex
-    embedder: HashEmbedder = field(default_factory=HashEmbedder)
+    embedder: Any = field(default_factory=HashEmbedder)
     principal: Principal = ACME
     spans: Spans = field(default_factory=NoSpans)
+    scale: CosineScale | None = None
 
     def __post_init__(self) -> None:
         self.service = DocumentService(self.embedder, self.index, MemoryTenants())
-        self.search = DocumentSearch(self.embedder, self.index, spans=self.spans, cursor_secret=b"secret")
+        self.search = DocumentSearch(
+            self.embedder, self.index, spans=self.spans, cursor_secret=b"secret", scale=self.scale
+        )
 
     async def put(self, *documents: Document) -> list[PutResult]:
         return await self.service.put(self.principal, documents)

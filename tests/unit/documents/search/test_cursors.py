@@ -19,6 +19,8 @@ QUERY = DocumentQuery("taxes", cursor=FIRST_PAGE)
 RANKED = Cursor(
     Total(12, Exactness.AT_LEAST), rest=[RankedDocument("0a" * 12, 0.5, 3), RankedDocument("0b" * 12, 0.25, 0)]
 )
+# The kind that every version reads.
+WITHOUT_VERDICT = 2
 BY_KEY = Cursor(Total(7), after="0c" * 12)
 
 
@@ -39,6 +41,20 @@ def test_a_cursor_round_trips(service: Cursors, cursor: Cursor) -> None:
         (entry.key, entry.passage) for entry in cursor.rest
     ]
     assert [entry.score for entry in read.rest] == pytest.approx([entry.score for entry in cursor.rest], abs=1e-4)
+
+
+@pytest.mark.parametrize("verdict", [True, False, None])
+def test_a_cursor_of_a_ranking_carries_the_verdict_of_the_first_page(
+    service: Cursors, verdict: bool | None
+) -> None:
+    read = service.read(ACME, continued(service, replace(RANKED, good_match=verdict)))
+    assert (read.good_match, len(read.rest)) == (verdict, 2)
+
+
+def test_a_cursor_without_a_verdict_is_as_before(service: Cursors) -> None:
+    """A cursor that another version issued is read while both are running."""
+    issued = base64.urlsafe_b64decode(continued(service).cursor + "==")
+    assert issued[0] == WITHOUT_VERDICT
 
 
 def test_the_page_size_may_change_between_pages(service: Cursors) -> None:

@@ -13,6 +13,8 @@ from toolscript.gateway.index import corrections
 from toolscript.gateway.model import LocalAnswer, LocalQuery
 from toolscript.gateway.search import LocalSearch
 
+pytestmark = pytest.mark.requirement("VE-001")
+
 THINKING = item("thinking", "sequentialthinking", "A detailed tool for dynamic and reflective problem-solving")
 LIGHT = item("browser", "emulate_media", "Emulates the colour scheme of a page: light or dark")
 TOOLS = tuple(tool for tool in ITEMS if tool not in (SUMMARY, LOG))

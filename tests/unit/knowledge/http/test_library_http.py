@@ -63,6 +63,7 @@ async def test_an_answer_has_an_id_results_with_their_sources_and_metadata(api: 
         "degraded": [],
         "index_version": CARD.fingerprint,
         "weights_version": None,
+        "good_match": None,
     }
 
 

@@ -8,6 +8,7 @@ from toolscript.core.chunking import terms_of_chunk
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.retrieval.model import IndexCard, Point
 from toolscript.core.retrieval.ports import Embedder, Index, Indexes
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.knowledge.model.library import (
     Chunk,
     Extraction,
@@ -34,15 +35,16 @@ class Shelf:
     chunks: Index
     extractions: Index
     library: MemoryLibrary = field(default_factory=MemoryLibrary)
-    embedder: HashEmbedder = field(default_factory=HashEmbedder)
+    embedder: Any = field(default_factory=HashEmbedder)
+    scale: CosineScale | None = None
 
     def __post_init__(self) -> None:
-        self.search = _search(self.embedder, self.chunks, self.extractions, self.library)
+        self.search = _search(self.embedder, self.chunks, self.extractions, self.library, self.scale)
 
     def breaks(self, part: str, method: str, error: ToolscriptError) -> None:
         """Make a method of one part fail from now on."""
         parts = {name: getattr(self, name) for name in ("embedder", "chunks", "extractions", "library")}
-        self.search = _search(**{**parts, part: _Broken(parts[part], method, error)})
+        self.search = _search(**{**parts, part: _Broken(parts[part], method, error)}, scale=self.scale)
 
     async def add(self, title: str, texts: list[str], topics: tuple[str, ...] = ()) -> list[Chunk]:
         """Add a source with these chunks."""
@@ -88,11 +90,17 @@ class Shelf:
         return Point(point_of(id_), 1, vector, terms_of_chunk("", text), fields)
 
 
-def _search(embedder: Embedder, chunks: Index, extractions: Index, library: LibraryReader) -> KnowledgeSearch:
+def _search(
+    embedder: Embedder,
+    chunks: Index,
+    extractions: Index,
+    library: LibraryReader,
+    scale: CosineScale | None = None,
+) -> KnowledgeSearch:
     async def open_indexes() -> tuple[Index, Index]:
         return chunks, extractions
 
-    return KnowledgeSearch(embedder, open_indexes, library)
+    return KnowledgeSearch(embedder, open_indexes, library, scale=scale)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from tests.unit.server.mcp.builders import ACCEPT, ME, OLD, Plain, World, result_of, token
 from toolscript.core.errors import IndexUnavailable, LibraryUnavailable
-from toolscript.knowledge.alias_schemas import KnowledgeResponse
+from toolscript.knowledge.alias_schemas import KnowledgeResponse, KnowledgeToolResponse
 from toolscript.knowledge.model.query import KnowledgeQuery, PassageQuery, SourcesQuery
 from toolscript.knowledge.schemas import LibraryChunk, LibrarySource, LibrarySourcePage
 
@@ -51,10 +51,10 @@ async def test_search_knowledge_answers_what_the_library_answers(
     async with world.client() as client:
         answer = await client.answer("search_knowledge", arguments)
         over_http = await client.http.post("/search_knowledge", json={"limit": 5, **arguments})
-    expected = without_time(json_of(KnowledgeResponse.of(await world.shelf.search.search(query))))
-    assert expected["results"]
-    assert without_time(answer["structuredContent"]) == expected
-    assert without_time(over_http.json()) == expected
+    expected = await world.shelf.search.search(query)
+    assert expected.hits
+    assert without_time(answer["structuredContent"]) == without_time(json_of(KnowledgeToolResponse.of(expected)))
+    assert without_time(over_http.json()) == without_time(json_of(KnowledgeResponse.of(expected)))
     assert answer["isError"] is False
 
 
