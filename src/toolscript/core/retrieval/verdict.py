@@ -5,6 +5,7 @@ one is likely to be the right one, and yet the request is served.
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,19 +18,33 @@ MAX_NEIGHBOURS, ITEMS_PER_NEIGHBOUR = 10, 20
 SMALL, LARGE = 2.3, 4.5
 # So many standard deviations above the mean of unrelated texts, texts are related.
 RELATED = 6
+# The languages other than English that are tried with every model.
+PROBED_LANGUAGES = ("de", "es", "ru", "zh")
 
 
 @dataclass(frozen=True)
 class CosineScale:
     """The mean and the standard deviation of the cosines of unrelated texts with a model.
 
-    Not trusted: it hardly finds what is related. `offset` is added to the logit that anything fits.
+    Not trusted: it hardly finds what is related. `offset` is added to the logit that anything fits. `languages`
+    are those of PROBED_LANGUAGES that the model knows; None: not tried.
     """
 
     unrelated: float
     spread: float
     is_trusted: bool = True
     offset: float = 0.0
+    languages: Collection[str] | None = None
+
+    def __post_init__(self) -> None:
+        # A scale that was stored as JSON has a list.
+        object.__setattr__(self, "languages", None if self.languages is None else tuple(self.languages))
+
+    def knows(self, language: str) -> bool:
+        """Return whether the model knows a language. It knows one that was not tried if it knows most others."""
+        if self.languages is None or language in self.languages:
+            return True
+        return language not in PROBED_LANGUAGES and 2 * len(self.languages) > len(PROBED_LANGUAGES)
 
     def relative(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return cosines on a scale that is the same for all models: 0 is unrelated, about 1 is related."""
