@@ -13,7 +13,7 @@ from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.curation import NO_CURATION, CuratedRequest, Rule, Tool
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
-from toolscript.core.retrieval.language import Language, foreign_language
+from toolscript.core.retrieval.language import Language, foreign_language, unknown_language_hint
 from toolscript.core.retrieval.model import Candidates, IndexCard, Matrix, ModelCard, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
@@ -336,12 +336,9 @@ class LocalSearch:
 
     def _language_hint(self, language: Language) -> str:
         """The built-in model that only stands in is soon replaced, or its own hint says how to get another."""
-        model = "the built-in model" if self.is_fallback or self.embedder is None else self.embedder.model.name
-        setting = "" if self.is_fallback else f", or set {MULTILINGUAL_SETTING}"
-        return (
-            f"the request seems to be in {language.name}, and {model} knows English only, so these results are"
-            f" guesses: say it in English{setting}"
-        )
+        if self.is_fallback or self.embedder is None:
+            return unknown_language_hint(language, "the built-in model")
+        return unknown_language_hint(language, self.embedder.model.name, f", or set {MULTILINGUAL_SETTING}")
 
 
 def _rules_by_row(rules: Mapping[Tool, Rule], index: LocalIndex, kind: ItemKind | None) -> dict[int, Rule]:

@@ -122,6 +122,14 @@ def foreign_language(text: str) -> Language | None:
     return (None if plain.isascii() else _by_script(plain, words)) or _by_trigrams(words)
 
 
+def unknown_language_hint(language: Language, model: str, remedy: str = "") -> str:
+    """Say that a model does not know the language of a request, and what to do."""
+    return (
+        f"the request seems to be in {language.name}, and {model} knows English only, so these results are"
+        f" guesses: say it in English{remedy}"
+    )
+
+
 def _by_script(text: str, words: Iterable[str]) -> Language | None:
     """Return the script of most letters; Latin letters count in words only."""
     counts = Counter(map(_script_of, _NOT_LATIN.findall(text)))

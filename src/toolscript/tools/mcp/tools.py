@@ -41,11 +41,14 @@ def search_result(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
         "results": hits,
         "near_misses": misses,
         "unmatched_words": list(answer.unmatched),
+        "hint": answer.hint,
         "degraded": list(answer.degraded),
     }
     lines = [*_verdict(answer), *map(_line, hits)]
     if misses:
         lines += ["Near misses:", *map(_line, misses)]
+    if answer.hint:
+        lines.append(f"Hint: {answer.hint}.")
     if answer.degraded:
         lines.append(f"Not all of the search worked: {', '.join(answer.degraded)}.")
     return result("\n".join(lines), data)
