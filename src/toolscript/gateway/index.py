@@ -385,12 +385,11 @@ def corrections(text: str, index: LocalIndex) -> dict[str, str]:
 
 def loan_words(text: str, index: LocalIndex) -> dict[str, str]:
     """Return words of another language, each with the catalog's word that it is like: `Kalender`, `calendar`."""
-    words = dict.fromkeys(words_of(strip_literals(text)))
-    unknown = [
-        word for word in words if len(word) >= MIN_CORRECTED and word.isalpha() and not _is_known(word, index)
-    ]
-    nearest = {word: index.trigrams.likely_loan(word) for word in unknown[:MAX_LOANS]}
-    return {word: loan for word, loan in nearest.items() if loan}
+    words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
+    unknown = [word for word in words if len(word) >= MIN_CORRECTED and not _is_known(word, index)]
+    foreign = [word for word in unknown if word.isalpha() and not is_english(word)][:MAX_LOANS]
+    loans = {word: index.trigrams.likely_loan(word) for word in foreign}
+    return {word: loan for word, loan in loans.items() if loan}
 
 
 def _is_known(word: str, index: LocalIndex) -> bool:
