@@ -25,8 +25,8 @@ Evidence = NDArray[np.int32]
 MAX_LETTERS = 400
 # Evidence in tenths of a natural logarithm: so much, from so many words that are not English.
 MIN_EVIDENCE, MIN_WORDS = 60, 2
-# To be certain: so many words with at least so much evidence each, or one with letters that English does not have.
-PROVING_WORDS, PROVES = 3, 20
+# To be certain: so many words with at least so much evidence each; fewer among letters that English does not have.
+PROVING_WORDS, PROVING_ACCENTED, PROVES = 3, 2, 20
 # An English word may be one of another language, too, but does not prove it; and one that looks English, such as
 # `Repository` in a German request, proves little, unless it is a stop word.
 MAX_OF_ENGLISH, MAX_AGAINST = 40, -60
@@ -151,16 +151,19 @@ def _script_of(letter: str) -> tuple[str, str, int]:
 
 
 def _by_trigrams(words: Sequence[str]) -> Language | None:
-    parts = [_read(part) for word in words for part in _JOINTS.split(word.lower())]
-    if sum(not part.is_english for part in parts) < MIN_WORDS:
+    parts = _JOINTS.sub(" ", " ".join(words)).split()
+    read = [_read(part.lower()) for part in parts]
+    if sum(not word.is_english for word in read) < MIN_WORDS:
         return None
-    proof = np.array([part.proof for part in parts])
+    proof = np.array([word.proof for word in read])
     total = proof.sum(axis=0)
     if total.max() < MIN_EVIDENCE:
         return None
-    proving = int((proof[:, total.argmax()] >= PROVES).sum())
-    is_certain = proving >= PROVING_WORDS or (proving > 0 and not "".join(words).isascii())
-    code = _table().languages[int(np.add.reduce([part.evidence for part in parts]).argmax())]
+    # An English request may have a name such as Björk.
+    may_prove = [part.lower() for part in parts if part.isascii() or part.islower() or part is parts[0]]
+    proving = sum(_read(part).proof[total.argmax()] >= PROVES for part in may_prove)
+    is_certain = bool(proving >= (PROVING_WORDS if "".join(may_prove).isascii() else PROVING_ACCENTED))
+    code = _table().languages[int(np.add.reduce([word.evidence for word in read]).argmax())]
     return Language(code, _NAMES[code], is_certain)
 
 

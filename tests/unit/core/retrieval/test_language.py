@@ -59,6 +59,8 @@ def test_a_request_in_another_language_is_recognised(text: str, code: str) -> No
         "runShellCommand lesenUndSchreiben",
         "open /home/müller/Übersicht/größe.txt",
         "book a flight from São Paulo to Düsseldorf with Señor García",
+        "I'd like to listen to all tracks by Käärijä",
+        "play songs by Björk, Sigur Rós and Mötley Crüe",
         "find a café near the Champs-Élysées",
         'translate "je ne sais pas pourquoi il est parti" into English',
         "what does 'das weiß ich leider auch nicht' mean",
