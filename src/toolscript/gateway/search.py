@@ -208,7 +208,6 @@ class LocalSearch:
         passing = order[scores.final[order] >= query.threshold]
         rows = passing[: query.limit] if len(passing) else order[:NEAR_MISSES]
         found, as_requested = len(passing) > 0, embedded is not None or not by_meaning
-        unknown = None if embedded is None else self._unknown_language(query.text)
         hits = tuple(literal_hit(index, scores, row, inferred.get(row), request) for row in rows.tolist())
         unmatched = unmatched_words(request, [index.features(row) for row in order[:RERANK_DEPTH].tolist()])
         stages.end("ranking")
@@ -218,7 +217,7 @@ class LocalSearch:
             total=len(passing),
             threshold=query.threshold,
             semantic=embedded is not None,
-            hint=self._hint(query, index, unknown, found=found, semantic=as_requested),
+            hint=self._hint(query, index, self._unknown(query, embedded), found=found, semantic=as_requested),
             near_misses=() if found else tuple(miss for miss in hits if miss.confidence > 0),
             good_match=found,
             unmatched=unmatched,
@@ -328,8 +327,9 @@ class LocalSearch:
             hints.append(f"ranked by the built-in model: {self.model_note}")
         return "; ".join(hints)
 
-    def _unknown_language(self, text: str) -> Language | None:
-        language = foreign_language(text)
+    def _unknown(self, query: LocalQuery, embedded: Matrix | None) -> Language | None:
+        """Return the language of an embedded query that the model does not know."""
+        language = None if embedded is None else foreign_language(query.text)
         if language is None or not language.is_certain or self.scale is None or self.scale.knows(language.code):
             return None
         return language

@@ -57,7 +57,7 @@ def test_a_request_in_another_language_is_recognised(text: str, code: str) -> No
         "42",
         "browser_take_screenshot",
         "runShellCommand lesenUndSchreiben",
-        "open /home/müller/Übersicht/größe.txt",
+        "open /daten/müller/Übersicht/größe.txt",
         "book a flight from São Paulo to Düsseldorf with Señor García",
         "I'd like to listen to all tracks by Käärijä",
         "play songs by Björk, Sigur Rós and Mötley Crüe",
