@@ -36,6 +36,7 @@ lint: ## format, lint, types, import direction, generated pages
 	MYPYPATH=scripts mypy scripts/engines scripts/engine_parts
 	mypy scripts/generate-docs
 	MYPYPATH=scripts:src mypy scripts/build-table scripts/table_parts
+	mypy scripts/build-languages
 	mypy scripts/measure-code
 	mypy scripts/record-first-run
 	lint-imports

@@ -91,6 +91,8 @@ def doubt_lines(answer: "ToolSearchAnswer") -> Iterator[str]:
     guess = "no good match: the best of these is a guess" if answer.metadata.good_match is False else ""
     if doubts := [doubt for doubt in (guess, _unmatched(answer)) if doubt]:
         yield "; ".join(doubts)
+    if answer.metadata.hint:
+        yield f"hint: {printable(answer.metadata.hint)}"
 
 
 def nothing_found_lines(answer: "ToolSearchAnswer", query: str) -> Iterator[str]:
@@ -106,7 +108,9 @@ def nothing_found_lines(answer: "ToolSearchAnswer", query: str) -> Iterator[str]
     # Without near misses, the words are not the cause.
     if metadata.near_misses and (unmatched := _unmatched(answer)):
         yield f"  {unmatched}"
-    if metadata.near_misses:
+    if metadata.hint:
+        yield f"hint: {printable(metadata.hint)}"
+    elif metadata.near_misses:
         yield "hint: `--preset recall` or a lower `--threshold` shows them"
     elif metadata.strategy == "hierarchical":
         yield "hint: `--strategy hybrid` searches the items of other skills too"

@@ -38,6 +38,10 @@ NEAREST_NAME = 86.0
 ALL_BUT_EXACT, EXACT_BUT_FOR_CASE = 0.99, 0.995
 MAX_NAMES = 8
 MAX_CORRECTED = 4
+# A word that shares this part of its trigrams with a word of the catalog is likely to be the same loan word; with
+# a smaller part, if it shares this part of its letters in their order: `Kalender`, `calendar`.
+LIKELY_LOAN, MAYBE_LOAN, LETTERS_OF_LOAN = 0.45, 0.3, 0.75
+MAX_LOANS = 8
 
 
 def stems_by_field(item: Item) -> StemsByField:
@@ -236,6 +240,12 @@ class LocalIndex:
         return self._words_near[length]
 
     @cached_property
+    def trigrams(self) -> "WordTrigrams":
+        """The words of all items by trigram, to find loan words; built when the first one is looked for."""
+        words = [word for of_length in self.words_by_length.values() for word in of_length]
+        return WordTrigrams([word for word in words if len(word) >= MIN_CORRECTED and word.isalpha()])
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(normalise_name(item.name) for item in self.items)
 
@@ -306,6 +316,40 @@ class LocalIndex:
         return self
 
 
+class WordTrigrams:
+    """Finds the most similar of many words by trigrams, those at its start and end among them."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        ids: dict[str, list[int]] = {}
+        trigrams = [_trigrams(word) for word in words]
+        for row, of_word in enumerate(trigrams):
+            for trigram in of_word:
+                ids.setdefault(trigram, []).append(row)
+        self._rows = {trigram: np.array(rows) for trigram, rows in ids.items()}
+        self._counts = np.array([len(of_word) for of_word in trigrams])
+
+    def likely_loan(self, word: str) -> str | None:
+        """Return the word with the highest share of common trigrams (Dice) that is likely to be the same word."""
+        trigrams = _trigrams(word)
+        rows = [self._rows[trigram] for trigram in trigrams if trigram in self._rows]
+        if not rows:
+            return None
+        common = np.bincount(np.concatenate(rows), minlength=len(self._words))
+        shares = 2 * common / (self._counts + len(trigrams))
+        best = int(shares.argmax())
+        if shares[best] >= LIKELY_LOAN:
+            return self._words[best]
+        maybe = [self._words[row] for row in np.flatnonzero(shares >= MAYBE_LOAN).tolist()]
+        alike = process.extractOne(word, maybe, scorer=OSA.normalized_similarity, score_cutoff=LETTERS_OF_LOAN)
+        return str(alike[0]) if alike else None
+
+
+def _trigrams(word: str) -> frozenset[str]:
+    spaced = f" {word} "
+    return frozenset(spaced[start : start + 3] for start in range(len(word)))
+
+
 def _best(scores: Scores | Vector, rows: Rows, limit: int, tie_order: Rows) -> list[Candidate]:
     """Return the rows with the highest scores; of equal ones the first in `tie_order`."""
     best = rows
@@ -337,6 +381,15 @@ def corrections(text: str, index: LocalIndex) -> dict[str, str]:
     """
     words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
     return _correct_words([word for word in words if not _is_known(word, index) and not is_english(word)], index)
+
+
+def loan_words(text: str, index: LocalIndex) -> dict[str, str]:
+    """Return words of another language, each with the catalog's word that it is like: `Kalender`, `calendar`."""
+    words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
+    unknown = [word for word in words if len(word) >= MIN_CORRECTED and not _is_known(word, index)]
+    foreign = [word for word in unknown if word.isalpha() and not is_english(word)][:MAX_LOANS]
+    loans = {word: index.trigrams.likely_loan(word) for word in foreign}
+    return {word: loan for word, loan in loans.items() if loan}
 
 
 def _is_known(word: str, index: LocalIndex) -> bool:

@@ -51,7 +51,7 @@ PATIENCE_SECONDS = 10.0
 # How long the first search of a gateway that has just started waits for the first server.
 FIRST_ANSWER_SECONDS = 10.0
 # Listed here because the library that lists all models takes two seconds to import.
-DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", BUILTIN, NO_MODEL)
+DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", "multilingual", BUILTIN, NO_MODEL)
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.curation import NO_CURATION, CuratedRequest, Rule, Tool
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
+from toolscript.core.retrieval.language import Language, foreign_language, unknown_language_hint
 from toolscript.core.retrieval.model import Candidates, IndexCard, Matrix, ModelCard, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
@@ -31,7 +32,15 @@ from toolscript.core.retrieval.timings import Stages
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.gateway.capabilities import Capabilities, General, Inferred
-from toolscript.gateway.index import EXACT_BUT_FOR_CASE, LocalIndex, Rows, Scores, corrections, name_likeness
+from toolscript.gateway.index import (
+    EXACT_BUT_FOR_CASE,
+    LocalIndex,
+    Rows,
+    Scores,
+    corrections,
+    loan_words,
+    name_likeness,
+)
 from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, word_shares
 from toolscript.gateway.model import (
     HOW_TO_GET_SERVERS,
@@ -54,6 +63,7 @@ PROMOTED = 1.0
 # the best confidence.
 LIKELY_ENOUGH, BEHIND_THE_BEST = 0.8, 0.9
 MAX_GENERAL = 2
+MULTILINGUAL_SETTING = "TOOLSCRIPT_SEARCH_MODEL=multilingual"
 NOT_RETRIEVED = f"Not among the first {CANDIDATES_PER_RETRIEVER} by meaning, nor by words"
 
 logger = logging.getLogger(__name__)
@@ -149,7 +159,14 @@ class LocalSearch:
             total=len(passing),
             threshold=query.threshold,
             semantic=semantic,
-            hint=self._hint(query, index, found=bool(hits), semantic=semantic, lower_helps=scored.good_match),
+            hint=self._hint(
+                query,
+                index,
+                scored.ranking.unknown_language,
+                found=bool(hits),
+                semantic=semantic,
+                lower_helps=scored.good_match,
+            ),
             near_misses=tuple(miss for miss in misses if miss.confidence > 0),
             good_match=scored.good_match and bool(hits),
             fit=scored.ranking.fit,
@@ -183,10 +200,18 @@ class LocalSearch:
 
     def _curated(self, text: str, index: LocalIndex) -> CuratedRequest:
         """Parse a request and apply the rules. A word that a rule has is not misspelt, even if no tool has it."""
-        curation, corrected = self.curation, corrections(text, index)
+        curation, corrected = self.curation, self._corrections(text, index)
         if curation.rules:
             corrected = {word: corrected[word] for word in corrected if not curation.knows(terms_of_word(word)[0])}
         return curation.apply(parse_query(text, corrected))
+
+    def _corrections(self, text: str, index: LocalIndex) -> dict[str, str]:
+        """Words of another language are not misspelt; those that a model does not know may be loan words."""
+        language = foreign_language(text)
+        if language is None:
+            return corrections(text, index)
+        knows = self.scale is not None and index.model_is_used and self.scale.knows(language.code)
+        return {} if knows else loan_words(text, index)
 
     async def _search_literally(self, query: LocalQuery, *, by_meaning: bool) -> LocalAnswer:
         """Apply the threshold to the weighted sum of two scores, ties by name. Hits show the score compared."""
@@ -221,7 +246,7 @@ class LocalSearch:
             total=len(passing),
             threshold=query.threshold,
             semantic=embedded is not None,
-            hint=self._hint(query, index, found=found, semantic=as_requested),
+            hint=self._hint(query, index, self._unknown(query, embedded), found=found, semantic=as_requested),
             near_misses=() if found else tuple(miss for miss in hits if miss.confidence > 0),
             good_match=found,
             unmatched=unmatched,
@@ -326,22 +351,43 @@ class LocalSearch:
         ]
 
     def _hint(
-        self, query: LocalQuery, index: LocalIndex, *, found: bool, semantic: bool, lower_helps: bool = True
+        self,
+        query: LocalQuery,
+        index: LocalIndex,
+        unknown: Language | None,
+        *,
+        found: bool,
+        semantic: bool,
+        lower_helps: bool = True,
     ) -> str:
-        """`lower_helps`: a lower threshold shows more than guesses."""
-        hints = []
+        """`unknown` is a language that the model does not know. `lower_helps`: a lower threshold shows more than
+        guesses."""
+        hints = [] if unknown is None else [self._language_hint(unknown)]
         if not len(index.rows(query.kind)):
             hints.append(
                 "no server offers anything yet: `toolscript list-servers` shows how they are doing, "
                 f"{HOW_TO_GET_SERVERS}"
             )
-        elif not found:
+        elif not found and unknown is None:
             hints.append("try other words, or a lower threshold" if lower_helps else "try other words")
         if self.model_note and not semantic:
             hints.append(f"keyword search only: {self.model_note}")
         elif self.model_note and self.is_fallback and self.type_of(query) is SearchType.HYBRID:
             hints.append(f"ranked by the built-in model: {self.model_note}")
         return "; ".join(hints)
+
+    def _unknown(self, query: LocalQuery, embedded: Matrix | None) -> Language | None:
+        """Return the language of an embedded query that the model does not know."""
+        language = None if embedded is None else foreign_language(query.text)
+        if language is None or not language.is_certain or self.scale is None or self.scale.knows(language.code):
+            return None
+        return language
+
+    def _language_hint(self, language: Language) -> str:
+        """The built-in model that only stands in is soon replaced, or its own hint says how to get another."""
+        if self.is_fallback or self.embedder is None:
+            return unknown_language_hint(language, "the built-in model")
+        return unknown_language_hint(language, self.embedder.model.name, f", or set {MULTILINGUAL_SETTING}")
 
 
 def _rules_by_row(rules: Mapping[Tool, Rule], index: LocalIndex, kind: ItemKind | None) -> dict[int, Rule]:

@@ -86,8 +86,8 @@ class GatewaySettings:
         "Xenova/bge-small-en-v1.5",
         str,
         "text",
-        "Name of an embedding model, or the folder of one in ONNX format; `builtin`: the one in the package, "
-        "`none`: keyword search alone.",
+        "Name of an embedding model, or the folder of one in ONNX format; `multilingual`: one that knows 50 "
+        "languages, `builtin`: the English one in the package, `none`: keyword search alone.",
     )
     search_alpha: float = _setting(
         0.7, _between(0, 1), "number from 0 to 1", "Weight of the semantic score; the keyword score has the rest."

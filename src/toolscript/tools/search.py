@@ -10,6 +10,7 @@ import numpy as np
 
 from toolscript.core.namespaces import ordered
 from toolscript.core.retrieval.deadline import IsOverloaded, Part, never_overloaded
+from toolscript.core.retrieval.language import unknown_language_hint
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
 from toolscript.core.retrieval.ports import Embedder, IndexReader, IndexViews, Spans
@@ -42,6 +43,7 @@ from toolscript.tools.why_not import Outcome, WhyNotExplainer
 NEAR_MISSES = 3
 # Namespaces, or sets of them, whose searches are kept besides that of the default one, and their cached payloads.
 MAX_OTHERS, OTHER_CACHE_SIZE = 32, 2_000
+MULTILINGUAL_REMEDY = ", or index with TOOLSCRIPT_EMBEDDING_MODEL=multilingual (`toolscript reindex`)"
 NO_SKILLS_MATCHED = "No skills matched, falling back to unfiltered search"
 
 Vectors = list[Vector] | None
@@ -294,7 +296,13 @@ class SearchWithin:
             absence=absence,
             weights_version=self._parts.weights_version if query.search_type is SearchType.HYBRID else None,
             rules=context.rules if query.explain else None,
+            hint=self._hint(ranked),
         )
+
+    def _hint(self, ranked: RankedItems) -> str | None:
+        language = None if ranked.ranking is None else ranked.ranking.unknown_language
+        model = self._parts.embedder.model.name
+        return None if language is None else unknown_language_hint(language, model, MULTILINGUAL_REMEDY)
 
 
 def _best_of_step(step: RankedStep, query: ToolQuery) -> list[ScoredItem]:

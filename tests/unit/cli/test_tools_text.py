@@ -177,3 +177,11 @@ def test_control_characters_of_a_service_do_not_reach_the_terminal() -> None:
     assert [text for text in texts if "[2J" not in text] == [
         "hint: `--preset recall` or a lower `--threshold` shows them"
     ]
+
+
+def test_a_hint_of_the_answer_is_shown_with_hits_and_without() -> None:
+    answer = replace(routed(), good_match=False, hint=f"say it in English{EVIL}")
+    expected = f"hint: say it in English{HARMLESS}"
+    hit = ToolHit(1, ItemKind.TOOL, "files", "read_file", "", 0.5, confidence=0.5)
+    assert [*doubt_lines(sent(replace(answer, hits=(hit,))))][-1] == expected
+    assert [*nothing_found_lines(sent(replace(answer, near_misses=(hit,))), "x")][-1] == expected

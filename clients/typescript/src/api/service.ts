@@ -1180,6 +1180,8 @@ export interface ToolSearchMetadata {
   unmatched_words: string[];
   /** The best items below the threshold, when none reaches it. */
   near_misses: ToolCandidate[];
+  /** What to try, such as where the model does not know the language; null where all is well. */
+  hint: string | null;
   /** The answer to `why_not`; null without it. */
   why_not: WhyNot | null;
   /** What the rules of the curation did to the results; null unless `explain` is true. */

@@ -167,6 +167,8 @@ class ToolSearchMetadata(Record):
     """Words of the query that none of the best candidates has."""
     near_misses: list[ToolHit]
     """The best items below the threshold, when none reaches it."""
+    hint: str | None
+    """What to try, such as where the model does not know the language; null where all is well."""
     rules: list[str] | None
     """What the rules of the curation did to the results; null unless `explain` is true."""
     strategy: Literal["hierarchical", "direct", "hybrid"] | None = None
@@ -193,8 +195,6 @@ class ToolSearchMetadata(Record):
     """Minimum confidence of a result. Only from a gateway."""
     model: str | None = None
     """The embedding model that ranked; null where keyword search answered alone. Only from a gateway."""
-    hint: str | None = None
-    """What to try, what was not searched, and why; null where all is well. Only from a gateway."""
 
 
 class ToolSearchAnswer(Record):

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from toolscript.core.errors import ModelNotFound
 
-# Names of the same weights in another library.
+# A short name, and names of the same weights in another library.
 MODEL_ALIASES = {
+    "multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    "Xenova/paraphrase-multilingual-MiniLM-L12-v2": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
     "Xenova/bge-small-en-v1.5": "BAAI/bge-small-en-v1.5",
     "Xenova/bge-base-en-v1.5": "BAAI/bge-base-en-v1.5",
     "Xenova/bge-large-en-v1.5": "BAAI/bge-large-en-v1.5",

@@ -15,7 +15,13 @@ from toolscript.core.embedding.engine import Device, Loaded, TokenCounter, diges
 from toolscript.core.errors import ModelNotFound
 from toolscript.core.retrieval.model import Matrix, ModelCard
 
-MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "model_quantized.onnx")
+MODEL_FILES = (
+    "model.onnx",
+    "onnx/model.onnx",
+    "model_optimized.onnx",
+    "model_quantized.onnx",
+    "onnx/model_quantized.onnx",
+)
 # The default of most sentence models, for a tokenizer without a maximum length.
 DEFAULT_LENGTH, MAX_LENGTH = 512, 8192
 

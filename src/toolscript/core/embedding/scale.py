@@ -1,7 +1,8 @@
 """What the cosines of a model mean: measured on texts that have nothing to do with any catalog.
 
 Models differ: unrelated texts have a cosine of .05 with one and of .75 with another. Requests for forty tools tell
-the level and the spread of unrelated texts, and whether the model finds the right tool for them at all.
+the level and the spread of unrelated texts, and whether the model finds the right tool for them at all. Some of
+the requests are tried in other languages, too, for the same English tools.
 """
 
 import asyncio
@@ -18,15 +19,27 @@ from toolscript.core.embedding.items import embed_items
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import Item, ItemKind
-from toolscript.core.retrieval.model import IndexCard, ModelCard
+from toolscript.core.retrieval.model import IndexCard, Matrix, ModelCard
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.retrieval.verdict import CosineScale
+from toolscript.core.retrieval.verdict import PROBED_LANGUAGES, CosineScale
 
 # With a smaller share of requests whose own tool is the nearest, a model cannot judge what fits.
 MIN_RIGHT = 0.6
 VERSION = 2
 # Sums of word vectors rise with every common word: the built-in model needs more to be convinced.
 OFFSETS = {BUILTIN: -0.9}
+# Parts of the names of models that are known to be multilingual; others are tried.
+MULTILINGUAL = (
+    "multilingual",
+    "bge-m3",
+    "distiluse",
+    "embeddinggemma",
+    "jina-embeddings-v3",
+    "labse",
+    "nomic-embed-text-v2",
+    "qwen3-embedding",
+    "text-embedding-3",
+)
 
 logger = logging.getLogger(__name__)
 
@@ -174,6 +187,42 @@ PROBES = (
     ),
 )
 
+# Requests of PROBES in other languages, by the name of the tool.
+FOREIGN_PROBES: Mapping[str, Mapping[str, str]] = {
+    "de": {
+        "set_brightness": "mach das Licht im Wohnzimmer etwas dunkler",
+        "search_by_ingredient": "was kann ich mit Kichererbsen kochen",
+        "list_unread": "zeig mir die ungelesenen Nachrichten",
+        "next_departures": "wann fährt der nächste Zug nach Lyon",
+        "check_spelling": "prüfe meine Hausaufgaben auf Rechtschreibfehler",
+        "set_temperature": "dreh die Heizung zwei Grad höher",
+    },
+    "es": {
+        "set_brightness": "baja un poco la luz de la sala de estar",
+        "search_by_ingredient": "qué puedo cocinar con garbanzos",
+        "list_unread": "enséñame los correos sin leer",
+        "next_departures": "cuándo sale el próximo tren a Lyon",
+        "check_spelling": "revisa las faltas de ortografía de mis deberes",
+        "set_temperature": "sube la calefacción dos grados",
+    },
+    "ru": {
+        "set_brightness": "сделай свет в гостиной потише",
+        "search_by_ingredient": "что можно приготовить из нута",
+        "list_unread": "покажи непрочитанные письма",
+        "next_departures": "когда уходит следующий поезд в Лион",
+        "check_spelling": "проверь моё домашнее задание на орфографические ошибки",
+        "set_temperature": "сделай отопление на два градуса теплее",
+    },
+    "zh": {
+        "set_brightness": "把客厅的灯调暗一点",
+        "search_by_ingredient": "用鹰嘴豆可以做什么菜",
+        "list_unread": "显示我的未读邮件",
+        "next_departures": "下一班去里昂的火车几点开",
+        "check_spelling": "检查我的作业有没有错别字",
+        "set_temperature": "把暖气调高两度",
+    },
+}
+
 
 async def measure_scale(embedder: Embedder) -> CosineScale:
     """Embed the probes, and return what their cosines tell of the model."""
@@ -189,7 +238,23 @@ async def measure_scale(embedder: Embedder) -> CosineScale:
         is_trusted=right >= MIN_RIGHT,
         offset=OFFSETS.get(embedder.model.name, 0.0),
         centre=tuple(np.round(tools.mean(axis=0), 5).tolist()),
+        languages=await _languages_of(embedder, tools),
     )
+
+
+async def _languages_of(embedder: Embedder, tools: Matrix) -> list[str]:
+    """Return the languages of PROBED_LANGUAGES in which the model finds the right one of these tools of PROBES."""
+    if any(part in embedder.model.name.casefold() for part in MULTILINGUAL):
+        return [*PROBED_LANGUAGES]
+    names = [name for _, _, name, _ in PROBES]
+    known = []
+    for language in PROBED_LANGUAGES:
+        probes = FOREIGN_PROBES[language]
+        requests = np.array(await asyncio.gather(*map(embedder.embed_query, probes.values())))
+        nearest = [names[row] for row in (requests @ tools.T).argmax(axis=1)]
+        right = sum(map(str.__eq__, nearest, probes))
+        known += [language] if right >= MIN_RIGHT * len(probes) else []
+    return known
 
 
 async def scale_of(embedder: Embedder, file: Path | None) -> CosineScale | None:

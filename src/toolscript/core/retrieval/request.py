@@ -82,8 +82,13 @@ MAX_TEXTS = 1 + MAX_SUBQUERIES
 NO_CORRECTIONS: Mapping[str, str] = {}
 
 
+def without_literals(text: str) -> str:
+    return _SPACE.sub(" ", _VALUES.sub(" ", text)).strip()
+
+
 def strip_literals(text: str) -> str:
-    plain = _SPACE.sub(" ", _VALUES.sub(" ", text)).strip()
+    """Remove the literals, unless they are the request."""
+    plain = without_literals(text)
     words = [word for word in _LETTERS.findall(plain.casefold()) if word not in STOP_WORDS]
     return plain if len(words) >= MIN_WORDS else text
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from toolscript.core.item_text import unpack_stems
 from toolscript.core.retrieval.fusion import RETRIEVER_PARTS, FusedScores, Ids, Scores
+from toolscript.core.retrieval.language import Language, foreign_language
 from toolscript.core.retrieval.model import Candidates, Fields
 from toolscript.core.retrieval.request import SYNONYM_WEIGHT, Request, actions_named, agreement, strip_phrases
 from toolscript.core.retrieval.terms import split_identifier, words_of
@@ -173,7 +174,8 @@ class RankedCandidates:
     """The candidates after fusion and rerank: a row each, best first. `similarity` is NaN without a dense score.
 
     `score` is the combined score, `contributions` what each part adds, `evidence` the input of the confidence.
-    `fit` is the logit that anything fits; None without a model whose cosines can be trusted.
+    `fit` is the logit that anything fits; None without a model whose cosines can be trusted. `unknown_language` is
+    that of a request that the model does not know: then nothing is a good match.
     """
 
     ids: Ids
@@ -186,6 +188,7 @@ class RankedCandidates:
     good_match: bool
     semantic: bool
     fit: float | None = None
+    unknown_language: Language | None = None
 
     def parts(self, row: int) -> dict[str, float]:
         """Return the contribution of each part to a candidate's score; those near zero are left out."""
@@ -207,6 +210,7 @@ class RankedCandidates:
             good_match=self.good_match or bool(is_promoted.any()),
             semantic=self.semantic,
             fit=self.fit,
+            unknown_language=self.unknown_language,
         )
 
 
@@ -222,6 +226,7 @@ def rank(
 
     Without the `scale` of the model's cosines, the verdict is that of the confidence.
     """
+    language = _unknown_language(request, features, scale) if scale and fused.is_semantic else None
     reranker = FeatureReranker(request, fused.whole)
     fits = [reranker.fit(features.get(id_, NO_FEATURES)) for id_ in fused.ids[:depth].tolist()]
     added = reranker.worth(fits, {part: getattr(weights, part) for part in FIT_PARTS})
@@ -243,9 +248,10 @@ def rank(
         fits=[every_fit[row] for row in order.tolist()],
         contributions=_contributions(fused, added)[order],
         evidence=evidence,
-        good_match=good_match,
+        good_match=good_match and language is None,
         semantic=fused.is_semantic,
-        fit=logit,
+        fit=logit if logit is None or language is None else min(logit, 0.0),
+        unknown_language=language,
     )
 
 
@@ -254,6 +260,15 @@ def _is_good(logit: float | None, best: float, weights: RankingWeights) -> bool:
     if logit is None:
         return best >= weights.calibration.good_match_threshold
     return logit > 0 or best >= CERTAIN
+
+
+def _unknown_language(request: Request, features: FeaturesById, scale: CosineScale) -> Language | None:
+    """Return the language of a request that the model does not know, unless the catalog has most of its words."""
+    language = foreign_language(request.text)
+    if language is None or not language.is_certain or scale.knows(language.code):
+        return None
+    unmatched = {*unmatched_words(request, features.values()), *request.corrections}
+    return language if 2 * len(unmatched) >= len(request.words) else None
 
 
 def _fit_evidence(

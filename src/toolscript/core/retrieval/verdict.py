@@ -6,7 +6,7 @@ that on documents and on chunks of a library.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,6 +24,8 @@ SMALL, LARGE = 2.3, 4.5
 BASELINE = 0.75
 # So many standard deviations above the mean of unrelated texts, texts are related.
 RELATED = 6
+# The languages other than English that are tried with every model.
+PROBED_LANGUAGES = ("de", "es", "ru", "zh")
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class CosineScale:
     """The mean and the standard deviation of the cosines of unrelated texts with a model.
 
     Not trusted: it hardly finds what is related. `offset` is added to the logit that anything fits. `centre` is
-    the mean vector of unrelated tools; empty if not known.
+    the mean vector of unrelated tools; empty if not known. `languages` are those of PROBED_LANGUAGES that the
+    model knows; None: not tried.
     """
 
     unrelated: float
@@ -39,6 +42,17 @@ class CosineScale:
     is_trusted: bool = True
     offset: float = 0.0
     centre: tuple[float, ...] = field(default=(), repr=False)
+    languages: Collection[str] | None = None
+
+    def __post_init__(self) -> None:
+        # A scale that was stored as JSON has a list.
+        object.__setattr__(self, "languages", None if self.languages is None else tuple(self.languages))
+
+    def knows(self, language: str) -> bool:
+        """Return whether the model knows a language. It knows one that was not tried if it knows most others."""
+        if self.languages is None or language in self.languages:
+            return True
+        return language not in PROBED_LANGUAGES and 2 * len(self.languages) > len(PROBED_LANGUAGES)
 
     def baseline(self, request: Vector) -> float:
         """Return how much nearer a request is to tools of any kind than most are: this says nothing of a tool."""
@@ -102,7 +116,7 @@ class FitWeights:
     subject: float = 1.14
     action: float = 0.34
     matched: float = 1.05
-    size: float = -1.1
+    size: float = -1.3
 
 
 FIT_WEIGHTS = FitWeights()

@@ -45,7 +45,7 @@ StepSummary = subset(
 SearchSummary = subset(
     "SearchSummary",
     ToolSearchMetadata,
-    ("good_match", "unmatched_words", "degraded"),
+    ("good_match", "unmatched_words", "hint", "degraded"),
     results=list_of_model(ToolSummary),
     near_misses=list_of_model(ToolSummary),
     steps=list_of_model(StepSummary),

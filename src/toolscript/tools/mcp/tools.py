@@ -43,6 +43,7 @@ def search_result(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
         "near_misses": misses,
         "steps": [_step(step) for step in answer.steps],
         "unmatched_words": list(answer.unmatched),
+        "hint": answer.hint,
         "degraded": list(answer.degraded),
     }
     lines = [*_verdict(answer), *map(_line, hits)]
@@ -50,6 +51,8 @@ def search_result(answer: ToolAnswer, *, with_schemas: bool) -> CallResult:
         lines += ["Steps:", *map(_step_line, answer.steps)]
     if misses:
         lines += ["Near misses:", *map(_line, misses)]
+    if answer.hint:
+        lines.append(f"Hint: {answer.hint}.")
     if answer.degraded:
         lines.append(f"Not all of the search worked: {', '.join(answer.degraded)}.")
     return result("\n".join(lines), data)

@@ -128,7 +128,8 @@ class ToolAnswer:
     None for all items. About `unskilled_count` items are in no skill, and only a search of all items can find
     them; None when the index did not answer. `index` is the fingerprint of the index version that answered, and
     `weights_version` that of the ranking weights, None when a single retriever was requested. `rules` say what the
-    rules of people did to the results, None unless an explanation was requested.
+    rules of people did to the results, None unless an explanation was requested. `hint` says what to do where the
+    model does not know the language of the query.
     """
 
     query: str
@@ -150,6 +151,7 @@ class ToolAnswer:
     absence: WhyNotAnswer | None = None
     weights_version: str | None = None
     rules: tuple[str, ...] | None = None
+    hint: str | None = None
 
     @property
     def all_hits(self) -> tuple[ToolHit, ...]:

@@ -304,6 +304,9 @@ class ToolSearchMetadata(SearchMetadata):
     near_misses: list[ToolCandidate] = Field(
         description="The best items below the threshold, when none reaches it."
     )
+    hint: str | None = Field(
+        description="What to try, such as where the model does not know the language; null where all is well."
+    )
     why_not: WhyNot | None = Field(description="The answer to `why_not`; null without it.")
     rules: list[str] | None = Field(
         description="What the rules of the curation did to the results; null unless `explain` is true."

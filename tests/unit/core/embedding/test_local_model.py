@@ -67,6 +67,22 @@ def test_the_folder_defines_the_pooling(weights: Path, tmp_path: Path) -> None:
     assert LocalEmbedder(str(folder), threads=1).model.pooling == "cls"
 
 
+async def test_a_folder_as_downloaded_with_the_quantized_weights_alone_is_accepted(
+    weights: Path, tmp_path: Path
+) -> None:
+    folder = linked(weights, tmp_path / "multilingual-e5-tiny")
+    (folder / "onnx").mkdir()
+    (folder / "model.onnx").rename(folder / "onnx" / "model_quantized.onnx")
+    embedder = LocalEmbedder(str(folder), threads=1)
+    assert (await embedder.embed_query("lies die Datei")).shape == (384,)
+    embedder.close()
+
+
+@pytest.mark.parametrize("name", ["multilingual", "Xenova/paraphrase-multilingual-MiniLM-L12-v2"])
+def test_the_multilingual_model_has_a_short_name(name: str) -> None:
+    assert known_name(name) == "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+
+
 @pytest.mark.states("S4-100")
 @pytest.mark.parametrize("name", ["absent-model", "/nowhere/at/all", "some/unknown-model"])
 def test_an_unknown_model_is_refused_with_the_known_ones(name: str) -> None:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toolscript.core.embedding.scale import PROBES, measure_scale, scale_of
+from toolscript.core.embedding.scale import FOREIGN_PROBES, PROBES, measure_scale, scale_of
 from toolscript.core.embedding.static_table import StaticEmbedder
-from toolscript.core.retrieval.model import Vector
-from toolscript.core.retrieval.verdict import FITTED, CosineScale, FitEvidence, fit
+from toolscript.core.retrieval.model import ModelCard, Vector
+from toolscript.core.retrieval.verdict import FITTED, PROBED_LANGUAGES, CosineScale, FitEvidence, fit
 from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("VE-001")
@@ -97,3 +97,49 @@ def test_cosines_of_another_model_are_read_as_those_of_the_fitted_one() -> None:
     other = CosineScale(0.75, FITTED.spread / 4)
     moved = 0.75 + (cosines - FITTED.unrelated) / 4
     assert other.as_fitted(moved) == pytest.approx(cosines)
+
+
+ENGLISH_OF = {
+    foreign: next(request for request, _, name, _ in PROBES if name == tool)
+    for probes in FOREIGN_PROBES.values()
+    for tool, foreign in probes.items()
+}
+
+
+class Polyglot(StaticEmbedder):
+    """Knows the probes of some languages: it reads them as if they were English."""
+
+    def __init__(self, *languages: str) -> None:
+        super().__init__()
+        self._known = {text for language in languages for text in FOREIGN_PROBES[language].values()}
+
+    async def embed_query(self, text: str) -> Vector:
+        return await super().embed_query(ENGLISH_OF[text] if text in self._known else text)
+
+
+async def test_the_languages_of_a_model_are_those_in_which_it_finds_the_right_tools() -> None:
+    assert (await measure_scale(Polyglot())).languages == ()
+    assert (await measure_scale(Polyglot("zh"))).languages == ("zh",)
+    assert (await measure_scale(Polyglot(*PROBED_LANGUAGES))).languages == PROBED_LANGUAGES
+
+
+async def test_a_model_that_is_multilingual_by_its_name_is_not_tried() -> None:
+    class Named(HashEmbedder):
+        @property
+        def model(self) -> ModelCard:
+            return replace(super().model, name="intfloat/Multilingual-E5-Small")
+
+    assert (await measure_scale(Named())).languages == PROBED_LANGUAGES
+
+
+def test_a_language_that_was_not_tried_is_known_with_most_others() -> None:
+    assert not CosineScale(0.1, 0.1, languages=()).knows("it")
+    assert not CosineScale(0.1, 0.1, languages=("de", "es")).knows("it")
+    assert CosineScale(0.1, 0.1, languages=("de", "es", "ru")).knows("it")
+    assert not CosineScale(0.1, 0.1, languages=("de", "es", "ru")).knows("zh")
+    assert CosineScale(0.1, 0.1).knows("zh"), "nothing is claimed of a model that was not tried"
+
+
+def test_every_probe_in_another_language_is_for_a_tool_of_the_probes() -> None:
+    assert set(FOREIGN_PROBES) == set(PROBED_LANGUAGES)
+    assert {tool for probes in FOREIGN_PROBES.values() for tool in probes} <= {name for _, _, name, _ in PROBES}

@@ -9,6 +9,7 @@ from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, Schema
 from toolscript.core.retrieval.deadline import IsOverloaded, never_overloaded
 from toolscript.core.retrieval.model import Candidates, Fields, IndexCard, IndexQuery, Vector
 from toolscript.core.retrieval.namespaced import DefaultNamespace
+from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
 from toolscript.testing import HashEmbedder, MemoryCatalog, MemoryDirtySet
 from toolscript.testing.retrieval import MemoryIndex
@@ -122,6 +123,7 @@ class Scene:
 
     weights: RankingWeights = DEFAULT_WEIGHTS
     is_overloaded: IsOverloaded = never_overloaded
+    scale: CosineScale | None = None
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
         await self.fill()
@@ -137,6 +139,7 @@ class Scene:
             deadline_seconds=self.deadline_seconds,
             weights=self.weights,
             is_overloaded=self.is_overloaded,
+            scale=self.scale,
         )
 
     async def fill(self) -> None:

@@ -10,6 +10,7 @@ from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER
 from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import parse_query
+from toolscript.core.retrieval.verdict import PROBED_LANGUAGES, CosineScale
 from toolscript.core.retrieval.weights import Calibration, RankingWeights
 from toolscript.tools.model.query import Strategy, ToolQuery
 from toolscript.tools.search import NEAR_MISSES
@@ -262,3 +263,27 @@ async def test_a_step_returns_nothing_below_the_threshold() -> None:
 async def test_a_single_retriever_takes_a_request_as_one() -> None:
     for search_type in (SearchType.SEMANTIC, SearchType.KEYWORD):
         assert (await Scene().search(query(TWO_SUB_QUERIES, search_type=search_type))).steps == ()
+
+
+# With these scales anything that is retrieved is near.
+ENGLISH_ONLY = CosineScale(-1.0, 0.05, languages=())
+MULTILINGUAL = replace(ENGLISH_ONLY, languages=PROBED_LANGUAGES)
+
+
+@pytest.mark.parametrize("text", ["Bitte lies mir den Inhalt der Datei vor", "把这个文件的内容读给我听"])
+async def test_a_query_in_a_language_that_the_model_does_not_know_is_no_good_match_and_has_a_hint(
+    text: str,
+) -> None:
+    answer = await Scene(scale=ENGLISH_ONLY).search(query(text))
+    assert answer.good_match is False
+    assert answer.hint is not None
+    assert "knows English only" in answer.hint
+    assert "TOOLSCRIPT_EMBEDDING_MODEL=multilingual" in answer.hint
+    assert answer.hits
+    known = await Scene(scale=MULTILINGUAL).search(query(text))
+    assert (known.good_match, known.hint) == (True, None)
+
+
+async def test_an_english_query_has_no_hint() -> None:
+    answer = await Scene(scale=ENGLISH_ONLY).search(query())
+    assert (answer.good_match, answer.hint) == (True, None)
