@@ -16,6 +16,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from toolscript.core.auth.model import Principal, RequestBudget, TokenVerifier
 from toolscript.core.mcp.tools import ObserveMcp
+from toolscript.core.observability.queued_log import QueuedLog
 from toolscript.core.observability.routes import METRICS_PATH, MeasuredRequests, metrics_routes
 from toolscript.core.observability.tracing import trace_headers, trace_ids
 from toolscript.core.postgres.pool import Pool
@@ -28,9 +29,9 @@ from toolscript.core.web.auth import AdminAccess
 from toolscript.core.web.logs import no_trace
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import PutResult
-from toolscript.documents.model.query import DocumentQuery, LogDetail
+from toolscript.documents.model.query import DocumentQuery, LogDetail, LoggedQuery
 from toolscript.documents.ports import DocumentIndex, QueryLog
-from toolscript.documents.query_log import QueuedQueryLog, log_entry
+from toolscript.documents.query_log import log_entry
 from toolscript.knowledge.ports import LibraryReader, LibrarySearch
 from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import Stores
@@ -261,17 +262,19 @@ def _metrics(folder: str) -> "Metrics":
     return Metrics(folder)
 
 
-def _query_log(settings: Settings, pool: Pool, metrics: "Metrics | None", stack: AsyncExitStack) -> QueuedQueryLog:
+def _query_log(
+    settings: Settings, pool: Pool, metrics: "Metrics | None", stack: AsyncExitStack
+) -> QueuedLog[LoggedQuery]:
     dropped = None if metrics is None else metrics.query_log_dropped
     if settings.query_log == POSTGRES:
         from toolscript.documents.postgres import PostgresQueryLog
 
-        log = QueuedQueryLog(PostgresQueryLog(pool, settings.query_log_days), dropped)
+        log = QueuedLog(PostgresQueryLog(pool, settings.query_log_days), dropped)
     else:
         from toolscript.documents.query_log import QueryLogFile
 
         file = QueryLogFile(Path(settings.query_log))
         stack.callback(file.close)
-        log = QueuedQueryLog(file, dropped)
+        log = QueuedLog(file, dropped)
     stack.push_async_callback(log.aclose)
     return log
