@@ -16,6 +16,7 @@ from toolscript.core.web.request_context import API_PREFIX, new_query_id
 from toolscript.tools.http.access import Seen
 from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
 from toolscript.tools.model.query import MAX_SKILLS, USUAL, SkillQuery, Strategy, ToolQuery
+from toolscript.tools.ports import RecordSearch
 from toolscript.tools.schemas.search import (
     SEARCH_TYPE,
     SkillMatch,
@@ -58,17 +59,22 @@ class SearchesCatalog(Protocol):
 
 @dataclass(frozen=True)
 class SearchService:
-    """`default` is the search type of requests without one."""
+    """`default` is the search type of requests without one. `record` gets every search for tools that succeeds."""
 
     catalog: SearchesCatalog
     default: SearchType = SearchType.HYBRID
+    record: RecordSearch | None = None
+
+    async def search(self, query: ToolQuery, query_id: str) -> ToolAnswer:
+        answer = await self.catalog.search(query)
+        if self.record is not None:
+            self.record(query, answer, query_id)
+        return answer
 
 
-def tool_search_routes(
-    search: SearchesCatalog, checked: type[APIRoute], default: SearchType = SearchType.HYBRID
-) -> APIRouter:
-    """`checked` routes authenticate and rate-limit; `default` is the search type of requests without one."""
-    router, service = APIRouter(prefix=API_PREFIX, route_class=checked), SearchService(search, default)
+def tool_search_routes(service: SearchService, checked: type[APIRoute]) -> APIRouter:
+    """`checked` routes authenticate and rate-limit."""
+    router = APIRouter(prefix=API_PREFIX, route_class=checked)
     _resources(router, service)
     _search_alias(router, service)
     _skill_alias(router, service)
@@ -86,7 +92,7 @@ def _resources(router: APIRouter, service: SearchService) -> None:
     )
     async def search_tools(request: Request, body: ToolSearchRequest, seen: Seen) -> Response:
         query_id = new_query_id(request)
-        answer = await service.catalog.search(body.as_query(service.default, seen))
+        answer = await service.search(body.as_query(service.default, seen), query_id)
         return _json(ToolSearchAnswer.of(answer, query_id), answer.degraded)
 
     @router.post(
@@ -106,9 +112,9 @@ def _search_alias(router: APIRouter, service: SearchService) -> None:
     @router.post(
         "/search", tags=["tools"], response_model=SearchResponse, responses=ANSWERS, summary="Search tools (alias)"
     )
-    async def search_catalog_alias(request: SearchRequest, seen: Seen) -> Response:
+    async def search_catalog_alias(request: Request, body: SearchRequest, seen: Seen) -> Response:
         """Alias of `POST /api/v1/tools/search` with its own field names."""
-        answer = await service.catalog.search(request.as_query(service.default, seen))
+        answer = await service.search(body.as_query(service.default, seen), new_query_id(request))
         return _json(SearchResponse.of(answer), answer.degraded)
 
 
@@ -145,6 +151,7 @@ def _tool_alias(router: APIRouter, service: SearchService) -> None:
         summary="Search all items, or those of named skills (alias)",
     )
     async def search_catalog_tools_alias(
+        request: Request,
         seen: Seen,
         query: Text,
         skill_ids: Annotated[str, Query(description="Only items of any of these skills, comma-separated.")] = "",
@@ -166,7 +173,7 @@ def _tool_alias(router: APIRouter, service: SearchService) -> None:
             skill_ids=skills,
             namespaces=searched_namespaces(seen),
         )
-        answer = await service.catalog.search(tool_query)
+        answer = await service.search(tool_query, new_query_id(request))
         return _json(ToolsFound.of(answer), answer.degraded)
 
 
