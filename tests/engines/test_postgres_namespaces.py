@@ -1,8 +1,7 @@
 """Namespaces on PostgreSQL: the cost of a page beside a large neighbour, locks, and the migration."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +9,7 @@ import psycopg
 import pytest
 
 from tests.contracts.builders import FIRST, axis, tools
-from tests.engines.postgres_stores import Parts, opened
+from tests.engines.postgres_stores import Parts, opened, rows_read, sent
 from toolscript.core.items import AssignedBy, ItemKind
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.postgres.migrate import downgrade, upgrade
@@ -104,30 +103,6 @@ def contents(parts: Parts, view: Namespaces) -> PostgresCatalogContents:
 async def parts(postgres_url: str) -> AsyncIterator[Parts]:
     async with opened(postgres_url) as parts:
         yield parts
-
-
-@contextmanager
-def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
-    """Record the statements that are sent, with their values."""
-    statements: list[tuple[str, Any]] = []
-    execute = psycopg.AsyncCursor.execute
-
-    async def recording(self: Any, query: Any, params: Any = None, **more: Any) -> Any:
-        statements.append((str(query), params))
-        return await execute(self, query, params, **more)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(psycopg.AsyncCursor, "execute", recording)
-        yield statements
-
-
-def rows_read(plan: dict[str, Any]) -> float:
-    """Return the rows that the scans of a plan read, over all their runs."""
-    own = 0.0
-    if "Relation Name" in plan:
-        kept = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
-        own = (kept + plan.get("Rows Removed by Index Recheck", 0)) * plan["Actual Loops"]
-    return own + sum(map(rows_read, plan.get("Plans", ())))
 
 
 async def rows_of_page(

@@ -5,13 +5,14 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
 from tests.contracts.search_log_builders import LONG_AGO, NOW, logged, missed
+from tests.engines.postgres_stores import rows_read, sent
 from tests.support.faults import Fault, Relay, relay
 from tests.unit.core.observability.queued_log_builders import SOON, Losses
 from toolscript.core.errors import CatalogUnavailable, SetupError
@@ -162,18 +163,10 @@ async def test_days_before_the_requested_ones_are_not_read(
 ) -> None:
     log = PostgresSearchLog(pool, namespaces)
     await log.write([missed(ago, "text", at=NOW - timedelta(days=ago)) for ago in range(20)])
-    statements: list[tuple[str, Any]] = []
-    execute = psycopg.AsyncCursor.execute
-
-    async def recording(self: Any, query: Any, params: Any = None, **more: Any) -> Any:
-        statements.append((str(query), params))
-        return await execute(self, query, params, **more)
-
-    monkeypatch.setattr(psycopg.AsyncCursor, "execute", recording)
     since = datetime.combine(TODAY, datetime.min.time(), UTC) - timedelta(days=2)
-    assert len(await log.page(SearchFilter(since), None, 10)) == 3
-    assert (await log.gaps(since, 10)).counted == 3
-    monkeypatch.undo()
+    with sent(monkeypatch) as statements:
+        assert len(await log.page(SearchFilter(since), None, 10)) == 3
+        assert (await log.gaps(since, 10)).counted == 3
     reads = [(query, values) for query, values in statements if "ORDER BY at DESC" in query]
     assert len(reads) == 2
     for query, values in reads:
@@ -181,3 +174,30 @@ async def test_days_before_the_requested_ones_are_not_read(
             plan = await (await conn.execute(f"EXPLAIN {query}".encode(), values)).fetchall()
         read = {name for name in await rows(pool, PARTITIONS) if f" on {name} " in str(plan)}
         assert read == {partition(0), partition(-1), partition(-2)}
+
+
+SKEWED = """
+INSERT INTO mcp.tool_searches
+SELECT now() - n * interval '1 second', md5(n::text)::uuid,
+       CASE WHEN n % 1000 = 999 THEN 'rare' ELSE 'x' || n % 3 END,
+       'http', 'hybrid', 'direct', 1, n % 3 <> 0, 1, '{}', 'text', n % 50, '{}', n, 0.5
+FROM generate_series(1, 40000) n;
+ANALYZE mcp.tool_searches;
+"""
+
+
+@pytest.mark.parametrize("good_match", [None, False])
+async def test_a_page_of_a_rare_scope_reads_no_entries_of_others(
+    pool: Pool, good_match: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = PostgresSearchLog(pool, frozenset({"rare"}))
+    await log.keep(TODAY, 30, ahead=True)
+    await log.write([logged(1, at=NOW - timedelta(days=1), namespaces=("rare",))])
+    async with pool.connection() as conn:
+        await conn.execute(SKEWED)
+    with sent(monkeypatch) as statements:
+        assert len(await log.page(SearchFilter(LONG_AGO, good_match), None, 10)) == 10
+    ((query, values),) = [pair for pair in statements if "ORDER BY at DESC" in pair[0]]
+    async with pool.connection() as conn:
+        plan = await (await conn.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}".encode(), values)).fetchone()
+    assert rows_read(cast("Any", plan)[0][0]["Plan"]) <= 40

@@ -74,10 +74,13 @@ SELECT searches.at, query_id, scope, channel, search_type, strategy, hits, good_
 _TOOLS = """
 LEFT JOIN mcp.items ON items.id = tool_id AND is_active AND items.namespace = ANY(string_to_array(scope, ' '))
 """
-_LATER = """
-at >= %(since)s AND at <= %(before_at)s AND (at, query_id) < (%(before_at)s, %(before_id)s::uuid)
+# `at` alone, too: PostgreSQL leaves out partitions by that.
+_DURING = "at >= %(since)s AND at <= %(before_at)s"
+_MISSED = f"{_DURING} AND good_match IS FALSE AND text_key IS NOT NULL"
+_EARLIER = "(at, query_id) < (%(before_at)s, %(before_id)s::uuid)"
+_OF_SCOPE = """
+(scope, at) >= (seen.name, %(since)s) AND (scope, at, query_id) < (seen.name, %(before_at)s, %(before_id)s::uuid)
 """
-_MISSED = "at >= %(since)s AND good_match IS FALSE AND text_key IS NOT NULL"
 _GAPS = """
 WITH missed AS MATERIALIZED ({missed}), top AS (
     SELECT text_key, count(*) AS total, max(at) AS at FROM missed
@@ -134,12 +137,11 @@ class PostgresSearchLog:
             await conn.execute(_FORGET_SCOPES, (oldest,))
 
     async def page(self, where: SearchFilter, before: SearchPosition | None, limit: int) -> Sequence[LoggedSearch]:
-        last = before or _FIRST
         good = "" if where.good_match is None else f" AND good_match IS {where.good_match}"
-        values = {"since": where.since, "before_at": last.at, "before_id": last.query_id, "limit": limit}
+        values = {**_range(where.since, before or _FIRST), "limit": limit}
         async with self._limited(READ_TIMEOUT) as conn, conn.cursor(row_factory=dict_row) as cursor:
             scopes = await self._seen(conn)
-            latest = _latest(scopes, _LATER + good, "*")
+            latest = _latest(scopes, _DURING + good, "*")
             query = f"{_SHOWN} FROM ({latest}) AS searches {_TOOLS} ORDER BY searches.at DESC, query_id DESC"
             await cursor.execute(query, {**values, "scopes": scopes})
             return [_search(row) for row in await cursor.fetchall()]
@@ -149,7 +151,7 @@ class PostgresSearchLog:
             scopes = await self._seen(conn)
             missed = _latest(scopes, _MISSED, "text_key, at, query_id", "%(counted)s")
             query = _GAPS.format(missed=missed, shown=_SHOWN, tools=_TOOLS)
-            values = {"since": since, "limit": limit, "counted": self._max_counted, "scopes": scopes}
+            values = {**_range(since, _FIRST), "limit": limit, "counted": self._max_counted, "scopes": scopes}
             await cursor.execute(query, values)
             rows = await cursor.fetchall()
         counted = int(rows[0]["counted"]) if rows else 0
@@ -197,16 +199,23 @@ class PostgresSearchLog:
 def _latest(scopes: Sequence[str] | None, where: str, columns: str, limit: str = "%(limit)s") -> str:
     """Return the statement for the latest entries of these scopes, None for all.
 
-    It reads the latest of each scope through an index, and merges them: entries of other scopes cost nothing.
+    It reads the latest of each scope through an index, and merges them: entries of other scopes cost nothing. The
+    bounds of a scope and their order fit that index alone. With `scope = seen.name`, PostgreSQL may read the
+    entries of all scopes in order of time instead, because it does not know how rare a scope is.
     """
     order = f"ORDER BY at DESC, query_id DESC LIMIT {limit}"
     if scopes is None:
-        return f"SELECT {columns} FROM mcp.tool_searches WHERE {where} {order}"  # noqa: S608 - constants only
+        return f"SELECT {columns} FROM mcp.tool_searches WHERE {where} AND {_EARLIER} {order}"  # noqa: S608
     return f"""
 SELECT latest.* FROM unnest(%(scopes)s::text[]) AS seen (name) CROSS JOIN LATERAL (
-    SELECT {columns} FROM mcp.tool_searches WHERE scope = seen.name AND {where} {order}
+    SELECT {columns} FROM mcp.tool_searches WHERE {where} AND {_OF_SCOPE}
+    ORDER BY scope DESC, at DESC, query_id DESC LIMIT {limit}
 ) AS latest {order}
 """  # noqa: S608 - callers pass constants only
+
+
+def _range(since: datetime, before: SearchPosition) -> dict[str, object]:
+    return {"since": since, "before_at": before.at, "before_id": before.query_id}
 
 
 async def _partitions(conn: Connection) -> set[date]:
