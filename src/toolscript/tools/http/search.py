@@ -65,7 +65,7 @@ class SearchService:
     default: SearchType = SearchType.HYBRID
     record: RecordSearch | None = None
 
-    async def search(self, query: ToolQuery, query_id: str) -> ToolAnswer:
+    async def search(self, query: ToolQuery, query_id: str = "") -> ToolAnswer:
         answer = await self.catalog.search(query)
         if self.record is not None:
             self.record(query, answer, query_id)
@@ -112,9 +112,9 @@ def _search_alias(router: APIRouter, service: SearchService) -> None:
     @router.post(
         "/search", tags=["tools"], response_model=SearchResponse, responses=ANSWERS, summary="Search tools (alias)"
     )
-    async def search_catalog_alias(request: Request, body: SearchRequest, seen: Seen) -> Response:
+    async def search_catalog_alias(request: SearchRequest, seen: Seen) -> Response:
         """Alias of `POST /api/v1/tools/search` with its own field names."""
-        answer = await service.search(body.as_query(service.default, seen), new_query_id(request))
+        answer = await service.search(request.as_query(service.default, seen))
         return _json(SearchResponse.of(answer), answer.degraded)
 
 
@@ -151,7 +151,6 @@ def _tool_alias(router: APIRouter, service: SearchService) -> None:
         summary="Search all items, or those of named skills (alias)",
     )
     async def search_catalog_tools_alias(
-        request: Request,
         seen: Seen,
         query: Text,
         skill_ids: Annotated[str, Query(description="Only items of any of these skills, comma-separated.")] = "",
@@ -173,7 +172,7 @@ def _tool_alias(router: APIRouter, service: SearchService) -> None:
             skill_ids=skills,
             namespaces=searched_namespaces(seen),
         )
-        answer = await service.search(tool_query, new_query_id(request))
+        answer = await service.search(tool_query)
         return _json(ToolsFound.of(answer), answer.degraded)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import re
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -135,7 +135,8 @@ def logged_search(
 ) -> LoggedSearch:
     """Return the log entry of a search, with no more than the installation keeps."""
     best = next(iter(answer.hits or answer.near_misses), None)
-    entry = LoggedSearch(
+    with_text = keeps is SearchDetail.TEXT
+    return LoggedSearch(
         at=at,
         query_id=query_id,
         namespaces=query.namespaces,
@@ -146,10 +147,11 @@ def logged_search(
         good_match=_verdict(answer),
         took_ms=round(answer.timings.total, 3),
         degraded=answer.degraded,
+        text=query.text if with_text else "",
+        unmatched=answer.unmatched if with_text else (),
         tool_id=None if best is None else best.id,
         confidence=None if best is None else best.confidence,
     )
-    return replace(entry, text=query.text, unmatched=answer.unmatched) if keeps is SearchDetail.TEXT else entry
 
 
 def _verdict(answer: ToolAnswer) -> bool | None:
