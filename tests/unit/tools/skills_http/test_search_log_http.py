@@ -27,8 +27,7 @@ async def empty(managed: Managed) -> AsyncIterator[None]:
         await conn.execute("TRUNCATE mcp.tool_searches, mcp.tool_search_scopes")
 
 
-async def test_a_logged_search_is_listed_and_a_synonym_closes_its_gap(managed: Managed) -> None:
-    """As a platform team works: it sees what was not found, and says what the words mean."""
+async def test_a_search_without_a_good_match_is_listed_and_counted_as_a_gap(managed: Managed) -> None:
     logging = Installation({
         **managed.installation.environment,
         "TOOLSCRIPT_ENVIRONMENT": "development",
