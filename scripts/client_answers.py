@@ -41,6 +41,9 @@ NAMES = {
     "ExplanationModel": "Explanation",
     "AuditShown": "AuditEntry",
     "RuleShown": "CurationRule",
+    "SearchShown": "LoggedSearch",
+    "GapShown": "Gap",
+    "GapsShown": "GapReport",
     "DocumentResult": "DocumentHit",
     "DocumentSearchResponse": "DocumentSearchAnswer",
     "DocumentPut": "PutResult",
@@ -54,8 +57,8 @@ NAMES = {
 FILES = {
     "tools": ("Tools, calls and servers", ("tools", "servers")),
     "registry": (
-        "Skills, suggestions, rules, changes, sources, jobs and the audit log",
-        ("skills", "suggestions", "curation", "changes", "sources", "jobs", "audit"),
+        "Skills, suggestions, rules, logged searches, changes, sources, jobs and the audit log",
+        ("skills", "suggestions", "curation", "tool_searches", "changes", "sources", "jobs", "audit"),
     ),
     "documents": ("Documents and tenants", ("documents", "tenants")),
     "knowledge": ("The library", ("knowledge",)),

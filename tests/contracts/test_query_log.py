@@ -13,11 +13,12 @@ from psycopg.rows import dict_row
 
 from tests.conftest import PATIENCE
 from tests.unit.documents.query_log_builders import search
+from toolscript.core.observability.queued_log import LogSink, QueuedLog
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.documents.model.query import LoggedQuery
 from toolscript.documents.ports import QueryLog
 from toolscript.documents.postgres import PostgresQueryLog
-from toolscript.documents.query_log import QueryLogFile, QuerySink, QueuedQueryLog
+from toolscript.documents.query_log import QueryLogFile
 from toolscript.testing.documents import MemoryQueryLog
 
 pytestmark = [pytest.mark.requirement("DOC-007"), pytest.mark.requirement("DOC-003")]
@@ -49,8 +50,8 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             yield _queued(PostgresQueryLog(pool), lambda: _rows(pool))
 
 
-def _queued(sink: QuerySink, read: Callable[[], Awaitable[Sequence[LoggedQuery]]]) -> ReadableLog:
-    log = QueuedQueryLog(sink)
+def _queued(sink: LogSink[LoggedQuery], read: Callable[[], Awaitable[Sequence[LoggedQuery]]]) -> ReadableLog:
+    log = QueuedLog(sink)
 
     async def flushed() -> Sequence[LoggedQuery]:
         await log.aclose()

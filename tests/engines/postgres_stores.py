@@ -2,10 +2,12 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import psycopg
+import pytest
 from psycopg import AsyncConnection
 
 from tests.contracts.builders import sure
@@ -68,3 +70,27 @@ async def opened(url: str) -> AsyncIterator[Parts]:
         for name in NAMES:
             await parts.taxonomy.add(Skill(name, name.title()), "ann")
         yield parts
+
+
+@contextmanager
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
+    """Record the statements that are sent, with their values."""
+    statements: list[tuple[str, Any]] = []
+    execute = psycopg.AsyncCursor.execute
+
+    async def recording(self: Any, query: Any, params: Any = None, **more: Any) -> Any:
+        statements.append((str(query), params))
+        return await execute(self, query, params, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(psycopg.AsyncCursor, "execute", recording)
+        yield statements
+
+
+def rows_read(plan: dict[str, Any]) -> float:
+    """Return the rows that the scans of a plan read, over all their runs."""
+    own = 0.0
+    if "Relation Name" in plan:
+        kept = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
+        own = (kept + plan.get("Rows Removed by Index Recheck", 0)) * plan["Actual Loops"]
+    return own + sum(map(rows_read, plan.get("Plans", ())))

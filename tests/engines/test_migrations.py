@@ -9,6 +9,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from tests.contracts.search_log_builders import NOW, logged
 from toolscript.core.errors import SetupError
 from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, StoreReport
 from toolscript.core.postgres.migrate import downgrade, upgrade
@@ -25,12 +26,15 @@ from toolscript.tools.postgres.changes import PostgresItemChanges
 from toolscript.tools.postgres.curation import PostgresCurationRules
 from toolscript.tools.postgres.dirty_set import PostgresDirtySet
 from toolscript.tools.postgres.jobs import PostgresSyncJobs
+from toolscript.tools.postgres.search_log import PostgresSearchLog
 from toolscript.tools.postgres.skills import PostgresTaxonomy
 
 pytestmark = pytest.mark.requirement("SK-002")
 
 READ = Item("k", ItemKind.TOOL, "fs", "read", "Reads.", input_schema={"a": 1})
 WRITE = Item("w", ItemKind.TOOL, "fs", "write", "Writes.")
+# The partition of the one logged search.
+TODAY = f"tool_searches_p{NOW:%Y%m%d}"
 
 
 def tables(url: str) -> set[str]:
@@ -58,6 +62,7 @@ async def fill(pool: Pool) -> StoreReport:
     await catalog.store("file", [replace(READ, description="Reads more.")])
     await PostgresSyncJobs(pool).add("file")
     await PostgresCurationRules(pool).add(Rule(RuleKind.NEVER, "delete", first.id), "ann")
+    await PostgresSearchLog(pool).write([logged()])
     return report
 
 
@@ -83,12 +88,15 @@ async def test_a_filled_database_goes_down_step_by_step_and_up_again_with_its_it
         "sync_jobs",
         "curation_rules",
         "curation_revisions",
+        "tool_searches",
+        "tool_search_scopes",
+        TODAY,
     }
     assert before.keys() - rows(postgres_url).keys() == later
     downgrade(postgres_url, "0001")
     assert rows(postgres_url) == {name: before[name] for name in ("items", "dirty_items", "index_generations")}
     upgrade(postgres_url)
-    assert rows(postgres_url).keys() == before.keys()
+    assert before.keys() - rows(postgres_url).keys() == {TODAY}
     stored = await PostgresCatalog(pool).items(list(range(10)))
     assert [(row.item.name, row.needs_skills, row.assignments) for row in stored] == [
         ("read", True, ()),

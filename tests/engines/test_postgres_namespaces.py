@@ -1,30 +1,33 @@
 """Namespaces on PostgreSQL: the cost of a page beside a large neighbour, locks, and the migration."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 import pytest
 
 from tests.contracts.builders import FIRST, axis, tools
-from tests.engines.postgres_stores import Parts, opened
+from tests.engines.postgres_stores import Parts, opened, rows_read, sent
 from toolscript.core.items import AssignedBy, ItemKind
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.postgres.migrate import downgrade, upgrade
 from toolscript.core.taxonomy import Skill
 from toolscript.tools.model.catalog import ChangeState, ItemFilter
 from toolscript.tools.model.centroids import Counted
+from toolscript.tools.model.search_log import SearchFilter
 from toolscript.tools.postgres.centroids import PostgresSkillVectors
 from toolscript.tools.postgres.changes import PostgresItemChanges
 from toolscript.tools.postgres.contents import PostgresCatalogContents
 from toolscript.tools.postgres.jobs import PostgresSyncJobs
+from toolscript.tools.postgres.search_log import PostgresSearchLog
 
 pytestmark = pytest.mark.requirement("AP-005")
 
 NEIGHBOURS = 20_000
 LIMIT = 5
+LOGGED = datetime(2026, 1, 1, tzinfo=UTC)
 # Rows that the scans of a page read for each row that is returned, for each namespace of the view.
 MAX_READ = 8
 
@@ -48,6 +51,15 @@ INSERT INTO mcp.skill_suggestions (namespace, key, suggested_name) SELECT namesp
 ORDER BY id;
 INSERT INTO mcp.skill_suggestion_items
 SELECT asked.id, items.id FROM mcp.skill_suggestions asked JOIN mcp.items ON asked.key = items.name;
+CREATE TABLE mcp.tool_searches_p20260101 PARTITION OF mcp.tool_searches
+FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+INSERT INTO mcp.tool_search_scopes SELECT name, ARRAY[name], name, '2026-01-01'
+FROM unnest(ARRAY['large', 'other', 'small']) name;
+INSERT INTO mcp.tool_searches
+SELECT '2026-01-01'::timestamptz + n * interval '1 second', md5(n::text)::uuid,
+       CASE WHEN n % 1000 = 0 THEN 'small' WHEN n % 1000 = 1 THEN 'other' ELSE 'large' END,
+       'http', 'hybrid', 'direct', 1, n % 3 <> 0, 1, '{{}}', 'text', n % 50, '{{}}', n, 0.5
+FROM generate_series(1, {NEIGHBOURS}) n;
 INSERT INTO mcp.audit (actor, action, subject, namespace) SELECT 'ann', 'item.assign', id::text, namespace
 FROM mcp.items ORDER BY id;
 ANALYZE;
@@ -68,6 +80,12 @@ PAGES: dict[str, Page] = {
     "pending suggestions": lambda parts, view: parts.suggestions.within(view).page(0, LIMIT),
     "suggestions": lambda parts, view: parts.suggestions.within(view).page(0, LIMIT, None),
     "audit": lambda parts, view: parts.taxonomy.within(view).audit(None, LIMIT),
+    "tool searches": lambda parts, view: PostgresSearchLog(parts.pool, view).page(
+        SearchFilter(LOGGED), None, LIMIT
+    ),
+    "tool searches without a good match": lambda parts, view: PostgresSearchLog(parts.pool, view).page(
+        SearchFilter(LOGGED, good_match=False), None, LIMIT
+    ),
     "members": lambda parts, view: parts.taxonomy.within(view).members("mail", 0, LIMIT),
     "reclassify": lambda parts, view: parts.assignments.within(view).reclassify(0, LIMIT),
     "reclassify a skill": lambda parts, view: parts.assignments.within(view).reclassify(0, LIMIT, skill_id="mail"),
@@ -85,30 +103,6 @@ def contents(parts: Parts, view: Namespaces) -> PostgresCatalogContents:
 async def parts(postgres_url: str) -> AsyncIterator[Parts]:
     async with opened(postgres_url) as parts:
         yield parts
-
-
-@contextmanager
-def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Any]]]:
-    """Record the statements that are sent, with their values."""
-    statements: list[tuple[str, Any]] = []
-    execute = psycopg.AsyncCursor.execute
-
-    async def recording(self: Any, query: Any, params: Any = None, **more: Any) -> Any:
-        statements.append((str(query), params))
-        return await execute(self, query, params, **more)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(psycopg.AsyncCursor, "execute", recording)
-        yield statements
-
-
-def rows_read(plan: dict[str, Any]) -> float:
-    """Return the rows that the scans of a plan read, over all their runs."""
-    own = 0.0
-    if "Relation Name" in plan:
-        kept = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
-        own = (kept + plan.get("Rows Removed by Index Recheck", 0)) * plan["Actual Loops"]
-    return own + sum(map(rows_read, plan.get("Plans", ())))
 
 
 async def rows_of_page(

@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.faults import Fault, Relay, relay
-from tests.unit.documents.query_log_builders import Losses, search
+from tests.unit.core.observability.queued_log_builders import Losses
+from tests.unit.documents.query_log_builders import search
 from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError
+from toolscript.core.observability.queued_log import BATCH, QueuedLog
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.documents.model.query import LoggedQuery
 from toolscript.documents.postgres import PostgresQueryLog
-from toolscript.documents.query_log import BATCH, QueuedQueryLog
 
 pytestmark = [pytest.mark.requirement("DOC-007")]
 
@@ -64,7 +65,7 @@ async def test_recording_does_not_fail_while_the_database_is_down(postgres_url: 
         losses = Losses()
         sink = PostgresQueryLog(pool)
         await sink.write([search(0)])
-        log = QueuedQueryLog(sink, losses, every_seconds=0.0, pause_seconds=0.01, write_seconds=0.5)
+        log = QueuedLog(sink, losses, every_seconds=0.0, pause_seconds=0.01, write_seconds=0.5)
         await between.fail(fault)
         began = time.perf_counter()
         for number in range(BATCH):
@@ -111,7 +112,7 @@ async def test_a_short_outage_of_the_database_loses_nothing(postgres_url: str, p
         losses = Losses()
         sink = IngestProgress(PostgresQueryLog(relayed))
         await between.fail(Fault.REFUSED)
-        log = QueuedQueryLog(sink, losses, every_seconds=0.0)
+        log = QueuedLog(sink, losses, every_seconds=0.0)
         log.record(search())
         async with asyncio.timeout(30):
             await sink.failed.wait()

@@ -66,6 +66,7 @@ def test_the_doubles_are_exactly_these() -> None:
         "MemoryLibrary",
         "MemoryQueryLog",
         "MemoryRequestBudget",
+        "MemorySearchLog",
         "MemorySkillVectors",
         "MemorySpans",
         "MemorySuggestions",

@@ -18,6 +18,7 @@ export {
   type Curation,
   type Jobs,
   type Knowledge,
+  type Searches,
   type Skills,
   type Sources,
   type Suggestions,

@@ -8,6 +8,7 @@ import {
   type ChangeCompared,
   type ChangeShown,
   type DeleteRuleQuery,
+  type GapsShown,
   type GetChunkQuery,
   type HealthShown,
   type ItemSkills,
@@ -18,10 +19,12 @@ import {
   type LibrarySource,
   type ListChangesQuery,
   type ListedTool,
+  type ListGapsQuery,
   type ListLibrarySourcesQuery,
   type ListRulesQuery,
   type ListSkillsQuery,
   type ListSuggestionsQuery,
+  type ListToolSearchesQuery,
   type ListToolsQuery,
   type MergeRequest,
   type NewRule,
@@ -32,6 +35,7 @@ import {
   type ReviewRequest,
   type RuleChanges,
   type RuleShown,
+  type SearchShown,
   type SkillChanges,
   type SkillFields,
   type SkillSearchAnswer,
@@ -63,6 +67,7 @@ export class Client {
   readonly jobs: Jobs;
   readonly sources: Sources;
   readonly curation: Curation;
+  readonly searches: Searches;
   readonly changes: Changes;
   readonly suggestions: Suggestions;
   readonly tenants: Tenants;
@@ -79,6 +84,7 @@ export class Client {
     this.jobs = new Jobs(operator);
     this.sources = new Sources(operator);
     this.curation = new Curation(operator);
+    this.searches = new Searches(operator);
     this.changes = new Changes(operator);
     this.suggestions = new Suggestions(operator);
     this.tenants = new Tenants(operator);
@@ -259,6 +265,18 @@ export class Curation extends Resource {
 
   async delete(id: number, query: DeleteRuleQuery = {}, options?: RequestOptions): Promise<void> {
     await this.operator.send("delete_rule", { path: { rule_id: id }, query }, options);
+  }
+}
+
+/** The log of tool searches, where the service keeps one. */
+export class Searches extends Resource {
+  list(list: ListOptions<ListToolSearchesQuery> = {}, options?: RequestOptions): Pages<SearchShown> {
+    return this.operator.list("list_tool_searches", list, options);
+  }
+
+  /** The most frequent requests without a good match. */
+  async gaps(query: ListGapsQuery = {}, options?: RequestOptions): Promise<GapsShown> {
+    return await this.operator.send("list_gaps", { query }, options);
   }
 }
 

@@ -20,6 +20,7 @@ from toolscript.cli.output import (
     table_by_namespace,
 )
 from toolscript.cli.registry_curation import registry_curation_commands
+from toolscript.cli.registry_searches import add_searches
 from toolscript.cli.tools_text import (
     degraded_lines,
     doubt_lines,
@@ -193,6 +194,7 @@ def tool_commands() -> typer.Typer:
     _search(group)
     _skills(group)
     add_catalog(group)
+    add_searches(group)
     group.add_typer(registry_curation_commands(), name="curation")
     return group
 

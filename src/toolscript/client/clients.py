@@ -13,7 +13,16 @@ from toolscript.client.settings import load_client_settings
 if TYPE_CHECKING:
     from toolscript.client.resources.documents import Documents, Tenants
     from toolscript.client.resources.knowledge import Knowledge
-    from toolscript.client.resources.registry import Audit, Changes, Curation, Jobs, Skills, Sources, Suggestions
+    from toolscript.client.resources.registry import (
+        Audit,
+        Changes,
+        Curation,
+        Jobs,
+        Searches,
+        Skills,
+        Sources,
+        Suggestions,
+    )
     from toolscript.client.resources.tools import Servers, Tools
 
 
@@ -57,6 +66,13 @@ class _Resources(Generic[M_co]):
         from toolscript.client.resources.registry import Curation
 
         return Curation(self._conversation, self._sender)
+
+    @cached_property
+    def searches(self) -> "Searches[M_co]":
+        """The log of tool searches, and what was not found."""
+        from toolscript.client.resources.registry import Searches
+
+        return Searches(self._conversation, self._sender)
 
     @cached_property
     def changes(self) -> "Changes[M_co]":

@@ -31,7 +31,8 @@ from toolscript.tools.http.access import Access, CatalogAccess
 from toolscript.tools.http.catalog import change_routes, source_routes, tool_routes
 from toolscript.tools.http.curation import curation_routes
 from toolscript.tools.http.jobs import JOBS_PATH, MAX_JOB_BYTES, SyncRequests, job_routes
-from toolscript.tools.http.search import SearchesCatalog, tool_search_routes
+from toolscript.tools.http.search import SearchesCatalog, SearchService, tool_search_routes
+from toolscript.tools.http.search_log import SearchLogService, search_log_routes
 from toolscript.tools.http.skills import audit_routes, skill_routes, suggestion_routes, tool_skill_routes
 from toolscript.tools.ports import ItemChanges
 from toolscript.tools.skills.management import SkillManagement
@@ -69,6 +70,7 @@ TAGS = {
     "skills": "The categories of tools that route a search.",
     "suggestions": "Skills that a classifier found missing, for people to decide.",
     "curation": "Rules of people: which tool comes first or never, and what words mean.",
+    "tool_searches": "What was searched for, and what was not found, where the log of tool searches is on.",
     "changes": "Definitions of tools that changed after they were first seen.",
     "sources": "Where tools come from.",
     "jobs": "Imports and syncs that run in the background.",
@@ -84,6 +86,7 @@ ACCESS = {
     "skills": (Access.READ, Access.ADMIN),
     "suggestions": (Access.MANAGE, Access.ADMIN),
     "curation": (Access.MANAGE, Access.MANAGE),
+    "tool_searches": (Access.MANAGE, Access.MANAGE),
     "changes": (Access.MANAGE, Access.MANAGE),
     "sources": (Access.READ, Access.MANAGE),
     "jobs": (Access.MANAGE, Access.MANAGE),
@@ -173,6 +176,7 @@ def create_app(
     admission: Admission | None = None,
     search_type: SearchType = SearchType.HYBRID,
     curation: CurationManagement | None = None,
+    searches: SearchLogService | None = None,
 ) -> FastAPI:
     """Assemble the API. `ACCESS` says who may use which routes; document routes authenticate themselves.
 
@@ -181,8 +185,9 @@ def create_app(
     """
     app = _described_api(access, telemetry)
     catalog = CatalogAccess(access.admin, catalog_readers or searchers, is_public=catalog_readers is None)
-    add_routers(app, tool_search_routes(search, catalog.searches(), search_type))
-    _add_management(app, (skills, changes, sync, curation), catalog)
+    service = SearchService(search, search_type, searches.record if searches else None)
+    add_routers(app, tool_search_routes(service, catalog.searches()))
+    _add_management(app, (skills, changes, sync, curation, searches), catalog)
     add_routers(app, health_routes(check_health), search_health_routes(documents))
     add_routers(app, *document_routes(documents), knowledge_routes(knowledge))
     add_routers(app, tenant_routes(documents, [Depends(admins_only(access.admin))]))
@@ -212,10 +217,10 @@ def _described_api(access: ApiAccess, telemetry: TelemetryConfig | None) -> Desc
 
 def _add_management(
     app: FastAPI,
-    managed: tuple[SkillManagement, ItemChanges, SyncRequests, CurationManagement | None],
+    managed: tuple[SkillManagement, ItemChanges, SyncRequests, CurationManagement | None, SearchLogService | None],
     catalog: CatalogAccess,
 ) -> None:
-    skills, changes, sync, curation = managed
+    skills, changes, sync, curation, searches = managed
 
     def checks(tag: str) -> list[params.Depends]:
         return [Depends(catalog.check(*ACCESS[tag]))]
@@ -227,6 +232,7 @@ def _add_management(
         skill_routes(skills, checks("skills")),
         suggestion_routes(skills, checks("suggestions")),
         curation_routes(curation, checks("curation")),
+        search_log_routes(searches, checks("tool_searches")),
         change_routes(changes, checks("changes")),
         source_routes(sync, checks("sources")),
         job_routes(sync, checks("jobs")),

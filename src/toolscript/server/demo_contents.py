@@ -32,6 +32,7 @@ from toolscript.testing import (
     MemoryDirtySet,
     MemoryIndexes,
     MemoryLibrary,
+    MemorySearchLog,
     MemorySkillVectors,
     MemorySuggestions,
     MemorySyncJobs,
@@ -84,6 +85,7 @@ def memory_stores() -> CatalogStores:
         suggestions,
         skill_vectors,
         MemoryCurationRules(catalog, taxonomy),
+        MemorySearchLog(catalog),
         IndexPair(MemoryIndexes(), MemoryIndexes(), skill_vectors),
     )
 

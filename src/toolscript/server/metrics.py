@@ -367,6 +367,9 @@ class Metrics(Exposed):
         )
         self._refused = exposition.counter("tokens_refused", "Refused tokens.", "reason")
         self._dropped = exposition.counter("query_log_dropped", "Searches missing from the query log.", "reason")
+        self._search_log_dropped = exposition.counter(
+            "tool_search_log_dropped", "Searches missing from the log of tool searches.", "reason"
+        )
         self._begin()
         self._reason = BoundedLabels(REASONS, maximum=0)
         self._route = route_labels()
@@ -448,6 +451,9 @@ class Metrics(Exposed):
     def query_log_dropped(self, count: int, reason: str) -> None:
         self._dropped(reason).inc(count)
 
+    def tool_search_log_dropped(self, count: int, reason: str) -> None:
+        self._search_log_dropped(reason).inc(count)
+
     def _begin(self) -> None:
         self._not_admitted.begin(("read", "write"))
         for product in PRODUCTS:
@@ -466,6 +472,7 @@ class Metrics(Exposed):
         self._refusals.begin(REFUSED_PRODUCTS, REFUSAL_REASONS)
         self._refused.begin(REASONS)
         self._dropped.begin(REASONS_TO_DROP)
+        self._search_log_dropped.begin(REASONS_TO_DROP)
         for counter in (self._stopped, self._passages, self._limited):
             counter.begin()
 

@@ -1,9 +1,10 @@
-"""Observability of the service: traces, metrics and the query log, each enabled by a setting."""
+"""Observability of the service: traces, metrics and the logs of searches, each enabled by a setting."""
 
 import logging
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from toolscript.core.auth.model import Principal, RequestBudget, TokenVerifier
 from toolscript.core.mcp.tools import ObserveMcp
+from toolscript.core.observability.queued_log import QueuedLog
 from toolscript.core.observability.routes import METRICS_PATH, MeasuredRequests, metrics_routes
 from toolscript.core.observability.tracing import trace_headers, trace_ids
 from toolscript.core.postgres.pool import Pool
@@ -29,13 +31,17 @@ from toolscript.core.web.logs import no_trace
 from toolscript.core.web.routers import add_routers
 from toolscript.documents.model.answer import DocumentAnswer
 from toolscript.documents.model.document import PutResult
-from toolscript.documents.model.query import DocumentQuery, LogDetail
+from toolscript.documents.model.query import DocumentQuery, LogDetail, LoggedQuery
 from toolscript.documents.ports import DocumentIndex, QueryLog
-from toolscript.documents.query_log import QueuedQueryLog, log_entry
+from toolscript.documents.query_log import log_entry
 from toolscript.knowledge.ports import LibraryReader, LibrarySearch
 from toolscript.server.store_watch import StoreWatch
 from toolscript.server.stores import Stores
 from toolscript.tools.http.search import SearchesCatalog
+from toolscript.tools.model.answer import ToolAnswer
+from toolscript.tools.model.query import ToolQuery
+from toolscript.tools.model.search_log import Channel, LoggedSearch, SearchDetail, logged_search
+from toolscript.tools.ports import RecordSearch
 from toolscript.tools.search import ToolSearch
 
 if TYPE_CHECKING:
@@ -58,6 +64,8 @@ class Observability:
     traces: "TracerProvider | None" = None
     query_log: QueryLog | None = None
     keeps: LogDetail = LogDetail.FIGURES
+    tool_search_log: QueuedLog[LoggedSearch] | None = None
+    keeps_tool_searches: SearchDetail | None = None
 
     @property
     def telemetry(self) -> TelemetryConfig:
@@ -97,6 +105,18 @@ class Observability:
         from toolscript.server.measured import CountedToolSearch
 
         return CountedToolSearch(search, self.metrics)
+
+    def record_tool_searches(self, channel: Channel) -> RecordSearch | None:
+        """Return what records tool searches of a channel, if the log is on."""
+        log, keeps = self.tool_search_log, self.keeps_tool_searches
+        if log is None or keeps is None:
+            return None
+
+        def record(query: ToolQuery, answer: ToolAnswer, query_id: str = "", /) -> None:
+            time = datetime.now(UTC)
+            log.record(logged_search(query, answer, keeps, channel, query_id or str(uuid.uuid4()), time))
+
+        return record
 
     def knowledge_search(self, search: LibrarySearch | None) -> LibrarySearch | None:
         if self.metrics is None or search is None:
@@ -213,7 +233,7 @@ class Observability:
             self.metrics.put_stopped()
 
 
-# Without tracing, metrics and query log.
+# Without tracing, metrics and logs of searches.
 NOT_OBSERVED = Observability(NoSpans())
 
 
@@ -253,7 +273,10 @@ async def open_observability(settings: Settings, pool: Pool, folder: str = "") -
             traces = await stack.enter_async_context(open_tracing(settings.otlp_endpoint, settings.trace_share))
             spans = spans_of(traces)
         log = _query_log(settings, pool, metrics, stack) if settings.query_log else None
-        yield Observability(spans, metrics, traces, log, LogDetail(settings.query_log_keeps))
+        keeps, tool_searches = None, None
+        if settings.tool_search_log:
+            keeps, tool_searches = SearchDetail(settings.tool_search_log), _tool_search_log(pool, metrics, stack)
+        yield Observability(spans, metrics, traces, log, LogDetail(settings.query_log_keeps), tool_searches, keeps)
 
 
 def _metrics(folder: str) -> "Metrics":
@@ -262,17 +285,28 @@ def _metrics(folder: str) -> "Metrics":
     return Metrics(folder)
 
 
-def _query_log(settings: Settings, pool: Pool, metrics: "Metrics | None", stack: AsyncExitStack) -> QueuedQueryLog:
+def _query_log(
+    settings: Settings, pool: Pool, metrics: "Metrics | None", stack: AsyncExitStack
+) -> QueuedLog[LoggedQuery]:
     dropped = None if metrics is None else metrics.query_log_dropped
     if settings.query_log == POSTGRES:
         from toolscript.documents.postgres import PostgresQueryLog
 
-        log = QueuedQueryLog(PostgresQueryLog(pool, settings.query_log_days), dropped)
+        log = QueuedLog(PostgresQueryLog(pool, settings.query_log_days), dropped)
     else:
         from toolscript.documents.query_log import QueryLogFile
 
         file = QueryLogFile(Path(settings.query_log))
         stack.callback(file.close)
-        log = QueuedQueryLog(file, dropped)
+        log = QueuedLog(file, dropped)
+    stack.push_async_callback(log.aclose)
+    return log
+
+
+def _tool_search_log(pool: Pool, metrics: "Metrics | None", stack: AsyncExitStack) -> QueuedLog[LoggedSearch]:
+    from toolscript.tools.postgres.search_log import PostgresSearchLog
+
+    dropped = None if metrics is None else metrics.tool_search_log_dropped
+    log = QueuedLog(PostgresSearchLog(pool), dropped)
     stack.push_async_callback(log.aclose)
     return log

@@ -25,6 +25,7 @@ from toolscript.server.http_protocol import Connections, Server
 from toolscript.server.knowledge import open_knowledge
 from toolscript.server.observability import Observability, ids_for_logs, metrics_folder, open_observability
 from toolscript.server.processes import raise_gc_thresholds, run, run_in_processes
+from toolscript.server.search_log import keeping_search_log
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import Stores, open_embedder, open_stores, searching_embedder
 from toolscript.server.tenancy import open_tenancy
@@ -151,6 +152,7 @@ async def open_app(settings: Settings, common: SharedResources | None = None) ->
             ) as documents,
             open_knowledge(settings, stores.qdrant, embedder, observability, cached, scales) as library,
             observability.watching(stores, opened.items),
+            keeping_search_log(settings, stores.searches),
         ):
             behind = Backends(stores, of_tools, opened, tools, documents, library)
             async with open_api(settings, common, behind, tenancy, observability, admission) as app:

@@ -32,6 +32,7 @@ from toolscript.tools.ports import (
     CurationRules,
     DirtySet,
     ItemChanges,
+    SearchLog,
     SkillVectors,
     Suggestions,
     SyncJobs,
@@ -45,6 +46,7 @@ from toolscript.tools.postgres.contents import PostgresCatalogContents
 from toolscript.tools.postgres.curation import PostgresCurationRules
 from toolscript.tools.postgres.dirty_set import PostgresDirtySet
 from toolscript.tools.postgres.jobs import PostgresSyncJobs
+from toolscript.tools.postgres.search_log import PostgresSearchLog
 from toolscript.tools.postgres.skills import PostgresTaxonomy
 from toolscript.tools.postgres.suggestions import PostgresSuggestions
 
@@ -76,6 +78,7 @@ class CatalogStores:
     suggestions: Suggestions
     skill_vectors: SkillVectors
     curation: CurationRules
+    searches: SearchLog
     indexes: IndexPair
 
 
@@ -107,6 +110,7 @@ async def open_stores(settings: Settings, *, catalog_needed: bool = True) -> Asy
             PostgresSuggestions(pool),
             PostgresSkillVectors(pool),
             PostgresCurationRules(pool),
+            PostgresSearchLog(pool),
             _indexes(engine, settings, pool),
             pool,
             engine,

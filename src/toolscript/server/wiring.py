@@ -33,8 +33,10 @@ from toolscript.server.sync import SyncService
 from toolscript.server.tenancy import Tenancy
 from toolscript.tools.catalog.jobs import JobRunner
 from toolscript.tools.curation import CurationManagement
+from toolscript.tools.http.search_log import SearchLogService
 from toolscript.tools.indexing.versions import Readable
 from toolscript.tools.mcp.tools import CatalogDependencies
+from toolscript.tools.model.search_log import Channel
 from toolscript.tools.search import ToolSearch
 from toolscript.tools.skill_copy import SkillCopy
 from toolscript.tools.skills.management import SkillManagement
@@ -76,10 +78,10 @@ async def open_api(
     stores, identity = behind.stores, optional_authenticator(settings, tenancy, observability)
     search = observability.tool_search(behind.tools)
     knowledge = observability.knowledge_search(behind.library)
-    catalog = CatalogDependencies(search, stores.catalog, stores.taxonomy)
+    record = observability.record_tool_searches(Channel.MCP)
+    catalog = CatalogDependencies(search, stores.catalog, stores.taxonomy, record)
     dependencies = ServiceDependencies(knowledge, catalog, behind.documents, search_type=settings.search_type)
     skills = skill_management(stores, _already_open(behind.embedder))
-    curation = CurationManagement(stores.curation, behind.tools.forget_rules)
     async with (
         open_mcp(settings, dependencies, identity, observability.mcp) as mcp_routes,
         JobRunner(stores.jobs).running() as runner,
@@ -97,11 +99,17 @@ async def open_api(
             telemetry=observability.telemetry,
             admission=admission,
             search_type=settings.search_type,
-            curation=curation,
+            curation=CurationManagement(stores.curation, behind.tools.forget_rules),
+            searches=_searches(stores, observability),
         )
         app.router.routes.extend(mcp_routes)
         observability.install(app, admin_access(settings))
         yield app
+
+
+def _searches(stores: CatalogStores, observability: Observability) -> SearchLogService:
+    record = observability.record_tool_searches(Channel.HTTP)
+    return SearchLogService(stores.searches, observability.keeps_tool_searches, record)
 
 
 def tool_search(

@@ -12,6 +12,7 @@ from toolscript.testing.curation import MemoryCurationRules
 from toolscript.testing.documents import MemoryDocuments, MemoryDocumentVersions, MemoryQueryLog, MemoryTenants
 from toolscript.testing.library import MemoryLibrary
 from toolscript.testing.retrieval import HashEmbedder, MemoryIndexes, MemorySpans, WordReranker
+from toolscript.testing.search_log import MemorySearchLog
 from toolscript.testing.skills import MemoryAssignments, MemorySkillVectors, MemorySuggestions, MemoryTaxonomy
 from toolscript.testing.tool_servers import MemoryToolServers
 
@@ -29,6 +30,7 @@ __all__ = [
     "MemoryLibrary",
     "MemoryQueryLog",
     "MemoryRequestBudget",
+    "MemorySearchLog",
     "MemorySkillVectors",
     "MemorySpans",
     "MemorySuggestions",

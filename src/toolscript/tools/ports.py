@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import date, datetime
 from typing import Protocol
 
 from toolscript.core.items import AssignedBy, Assignment, Item, JsonObject, Schemas, StoredItem, StoreReport
@@ -39,6 +40,7 @@ from toolscript.tools.model.catalog import (
 from toolscript.tools.model.centroids import Counted, Rebuilt, SkillState
 from toolscript.tools.model.curation import StoredRule
 from toolscript.tools.model.query import ToolQuery
+from toolscript.tools.model.search_log import GapReport, LoggedSearch, SearchFilter, SearchPosition
 
 
 class Classifier(Protocol):
@@ -269,6 +271,25 @@ class CurationRules(Protocol):
         """Return all rules of these namespaces in order of id."""
 
 
+class SearchLog(Protocol):
+    """The log of tool searches, by day in UTC."""
+
+    def within(self, namespaces: Namespaces) -> "SearchLog":
+        """Return the log of searches in these namespaces alone: one that was also in another is not there."""
+
+    async def write(self, searches: Sequence[LoggedSearch], /) -> None:
+        """Add all or none. An entry that is there already is not added again."""
+
+    async def keep(self, today: date, days: int, *, ahead: bool) -> None:
+        """Drop what is older than so many days before today. `ahead` prepares the days to come."""
+
+    async def page(self, where: SearchFilter, before: SearchPosition | None, limit: int) -> Sequence[LoggedSearch]:
+        """Return the latest first, from before a position; fewer than `limit` only at the end."""
+
+    async def gaps(self, since: datetime, limit: int) -> GapReport:
+        """Return the most frequent requests without a good match; of equally frequent ones the latest first."""
+
+
 class SyncJobs(Protocol):
     """Requested syncs. An open job without a heartbeat for a while reads as interrupted."""
 
@@ -383,6 +404,12 @@ class DirtySet(Protocol):
 
 class SearchesTools(Protocol):
     async def search(self, query: ToolQuery, /) -> ToolAnswer: ...
+
+
+class RecordSearch(Protocol):
+    """Records a search that was answered, without waiting. Without a `query_id` it gets one."""
+
+    def __call__(self, query: ToolQuery, answer: ToolAnswer, query_id: str = "", /) -> None: ...
 
 
 class ReadsItems(Protocol):

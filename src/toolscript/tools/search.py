@@ -274,7 +274,6 @@ class SearchWithin:
         context.stages.end("schemas")
         outcome = Outcome(context, vectors, retrieval, ranked, hits if best else ())
         log_tools(query, outcome.hits)
-        absence = await self._why_not.of(outcome) if query.about else None
         whole = retrieval.candidates.whole
         return ToolAnswer(
             query=query.text,
@@ -293,7 +292,7 @@ class SearchWithin:
             skills=retrieval.skills,
             skill_ids_used=retrieval.skill_ids_used,
             unskilled_count=whole.unskilled if retrieval.candidates.anything else None,
-            absence=absence,
+            absence=await self._why_not.of(outcome) if query.about else None,
             weights_version=self._parts.weights_version if query.search_type is SearchType.HYBRID else None,
             rules=context.rules if query.explain else None,
             hint=self._hint(ranked),

@@ -158,6 +158,9 @@ export interface ChangeShown {
 /** `applied` at once; `held` until a person decides; `withdrawn` when the source changed it before that. */
 export type ChangeState = "applied" | "held" | "approved" | "rejected" | "withdrawn";
 
+/** How a search came. */
+export type Channel = "http" | "mcp";
+
 export interface ChunkText {
   /** Its id, 24 hexadecimal digits. */
   id: string;
@@ -375,6 +378,41 @@ export interface FilterCondition {
 
 /** How a hybrid search fuses its retrievers: by ranks, by z-scores, or by z-scores with adaptive weights. */
 export type Fusion = "rrf" | "zscore" | "best";
+
+export interface GapShown {
+  /** The request, as it was written last. Case, punctuation and spaces do not count. */
+  text: string;
+  /** How often it was searched without a good match. */
+  count: number;
+  /** Time of the last of these searches, which the other fields are about. */
+  last_at: string;
+  /** The namespaces that were searched. Clients that do not see all of them do not see the search. */
+  namespaces: string[];
+  /** Id of the best tool: the first hit, else the nearest below the threshold; null if there is none. */
+  tool_id: number | null;
+  /** That tool, as `server__name`; null if the catalog does not have it any more. */
+  tool: string | null;
+  /** How likely that tool was meant, 0 to 1; null if a single retriever was requested. */
+  confidence: number | null;
+  /** Words of the request that no candidate has; empty unless the log keeps texts. */
+  unmatched_words: string[];
+}
+
+export interface GapsShown {
+  /** The most frequent requests without a good match. */
+  results: GapShown[];
+  /** How many days back the report goes. */
+  days: number;
+  /** Number of searches without a good match that were counted. */
+  counted: number;
+  /** Whether those are all of these days; else they are the latest 100,000. */
+  complete: boolean;
+  /**
+   * What this service logs of searches now: nothing (`off`), no texts (`figures`), or `text`. The report needs
+   * texts.
+   */
+  log: "off" | "figures" | "text";
+}
 
 export interface HealthShown {
   /** `degraded`: it answers without some parts. */
@@ -757,6 +795,49 @@ export interface SearchMetadata {
    * `keyword`.
    */
   weights_version: string | null;
+}
+
+export interface SearchPage {
+  /** The entries of this page. */
+  results: SearchShown[];
+  /** `cursor` of the next page; null on the last one. */
+  next_cursor: string | null;
+}
+
+export interface SearchShown {
+  /** Time of the answer. */
+  at: string;
+  /** Id of the search, which is also in its answer and in the log of requests. */
+  query_id: string;
+  /** The namespaces that were searched. Clients that do not see all of them do not see the search. */
+  namespaces: string[];
+  /** How the search came: over `http` or `mcp`. */
+  channel: Channel;
+  /** Requested retrievers. */
+  search_type: SearchType;
+  /** Strategy that ran. */
+  strategy: Strategy;
+  /** What was searched for: on one line, and at most 500 characters; null unless the log keeps texts. */
+  text: string | null;
+  /** Number of results. */
+  hits: number;
+  /**
+   * Whether something fits: false also when nothing was returned; null when that is unknown, because a part of the
+   * search failed, or a single retriever was requested and returned something.
+   */
+  good_match: boolean | null;
+  /** Id of the best tool: the first hit, else the nearest below the threshold; null if there is none. */
+  tool_id: number | null;
+  /** That tool, as `server__name`; null if the catalog does not have it any more. */
+  tool: string | null;
+  /** How likely that tool was meant, 0 to 1; null if a single retriever was requested. */
+  confidence: number | null;
+  /** Words of the request that no candidate has; empty unless the log keeps texts. */
+  unmatched_words: string[];
+  /** Parts of the search that failed. */
+  degraded: string[];
+  /** Milliseconds that the search took. */
+  took_ms: number;
 }
 
 /** Which retrievers answer. `semantic` is literal mode: exactly what the source documents specify. */
@@ -1397,6 +1478,28 @@ export interface DeleteRuleQuery {
   reviewer?: string;
 }
 
+export interface ListToolSearchesQuery {
+  /** How many days back, of 24 hours each. Default: 7. */
+  days?: number;
+  /** Only searches with a good match, or only those without one. Default: all. */
+  good_match?: boolean | null;
+  /** `next_cursor` of the previous page; empty for the first page. */
+  cursor?: string;
+  /** Maximum number of entries of the page. Default: 50. */
+  limit?: number;
+  /** Only those of this namespace. Default: of all seen. */
+  namespace?: string | null;
+}
+
+export interface ListGapsQuery {
+  /** How many days back, of 24 hours each. Default: 7. */
+  days?: number;
+  /** Maximum number of requests. Default: 20. */
+  limit?: number;
+  /** Only those of this namespace. Default: of all seen. */
+  namespace?: string | null;
+}
+
 export interface ListChangesQuery {
   /** Only changes in this state. */
   state?: ChangeState | null;
@@ -1552,6 +1655,10 @@ export interface Operations {
   change_rule: { path: { rule_id: number }; body: RuleChanges; answer: RuleShown };
   /** Delete a rule. */
   delete_rule: { path: { rule_id: number }; query: DeleteRuleQuery; answer: undefined };
+  /** List logged tool searches, latest first. */
+  list_tool_searches: { query: ListToolSearchesQuery; answer: SearchPage };
+  /** The most frequent requests without a good match. */
+  list_gaps: { query: ListGapsQuery; answer: GapsShown };
   /** List changes, the latest first. */
   list_changes: { query: ListChangesQuery; answer: ChangePage };
   /** One change with the old and new values. */
@@ -1628,6 +1735,8 @@ export const OPERATIONS = {
   get_rule: { method: "GET", path: "/api/v1/curation/{rule_id}" },
   change_rule: { method: "PATCH", path: "/api/v1/curation/{rule_id}" },
   delete_rule: { method: "DELETE", path: "/api/v1/curation/{rule_id}" },
+  list_tool_searches: { method: "GET", path: "/api/v1/tool_searches" },
+  list_gaps: { method: "GET", path: "/api/v1/tool_searches/gaps" },
   list_changes: { method: "GET", path: "/api/v1/changes" },
   get_change: { method: "GET", path: "/api/v1/changes/{change_id}" },
   approve_change: { method: "POST", path: "/api/v1/changes/{change_id}/approve" },

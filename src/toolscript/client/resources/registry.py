@@ -1,4 +1,4 @@
-"""The registry of a service: skills, suggestions, rules, changes, sources, jobs and the audit log.
+"""The registry of a service: skills, suggestions, rules, searches, changes, sources, jobs and the audit log.
 
 What writes needs an administrator.
 """
@@ -11,7 +11,9 @@ from toolscript.client.answers.registry import (
     Change,
     ChangeCompared,
     CurationRule,
+    GapReport,
     Job,
+    LoggedSearch,
     Skill,
     SkillSearchAnswer,
     SkillWritten,
@@ -27,6 +29,7 @@ from toolscript.client.resources.tools import SearchType
 
 SKILLS, SUGGESTIONS, CHANGES = f"{PREFIX}/skills", f"{PREFIX}/suggestions", f"{PREFIX}/changes"
 CURATION = f"{PREFIX}/curation"
+SEARCHES = f"{PREFIX}/tool_searches"
 SOURCES, JOBS, AUDIT = f"{PREFIX}/sources", f"{PREFIX}/jobs", f"{PREFIX}/audit"
 
 SuggestionState = Literal["pending", "approved", "rejected", "merged"]
@@ -187,6 +190,32 @@ class Curation(Resource[M_co]):
     def _add(self, body: Mapping[str, Any], namespace: str | None) -> Steps[CurationRule]:
         query = {"namespace": namespace}
         return self._ask("POST", CURATION, CurationRule, body=body, query=query, idempotent=False)
+
+
+class Searches(Resource[M_co]):
+    """The log of tool searches, where the service keeps one."""
+
+    @listing
+    def list(
+        self,
+        *,
+        days: int | None = None,
+        good_match: bool | None = None,
+        namespace: str | None = None,
+        page_size: int | None = None,
+        cursor: str = "",
+    ) -> Listing[LoggedSearch]:
+        """List the searches of the last days, the latest first; `good_match` for those with or without one."""
+        filters = {"days": days, "good_match": good_match, "namespace": namespace}
+        return self._listing(SEARCHES, LoggedSearch, page_size, cursor, **filters)
+
+    @operation
+    def gaps(
+        self, *, days: int | None = None, limit: int | None = None, namespace: str | None = None
+    ) -> Steps[GapReport]:
+        """Return the most frequent requests of the last days without a good match."""
+        query = {"days": days, "limit": limit, "namespace": namespace}
+        return self._ask("GET", f"{SEARCHES}/gaps", GapReport, query=query)
 
 
 class Changes(Resource[M_co]):

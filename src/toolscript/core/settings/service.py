@@ -420,6 +420,14 @@ class Settings(DocumentSettings, KnowledgeSettings, AccessSettings, ServingSetti
         description="Bearer token for writes over HTTP and for reads by administrators; "
         "empty: both work only over TOOLSCRIPT_SOCKET, and in development from this machine.",
     )
+    tool_search_log: Literal["", "figures", "text"] = Field(
+        default="",
+        description="Log of tool searches in PostgreSQL: `figures` (no text), or `text` (also the query, for the "
+        "report of requests without a good match); empty: none.",
+    )
+    tool_search_log_days: int = Field(
+        default=30, ge=1, le=366, description="How many days PostgreSQL keeps the log of tool searches."
+    )
     hold_changes: bool = Field(default=False, description="Whether changed definitions wait for approval.")
     sync_config: str = Field(
         default="",

@@ -17,6 +17,7 @@ from toolscript.core.web.routers import api_router
 from toolscript.tools.http.access import Seen
 from toolscript.tools.model.answer import SkillAnswer, ToolAnswer
 from toolscript.tools.model.query import MAX_SKILLS, USUAL, SkillQuery, Strategy, ToolQuery
+from toolscript.tools.ports import RecordSearch
 from toolscript.tools.schemas.search import (
     SEARCH_TYPE,
     SkillMatch,
@@ -59,17 +60,22 @@ class SearchesCatalog(Protocol):
 
 @dataclass(frozen=True)
 class SearchService:
-    """`default` is the search type of requests without one."""
+    """`default` is the search type of requests without one. `record` gets every search for tools that succeeds."""
 
     catalog: SearchesCatalog
     default: SearchType = SearchType.HYBRID
+    record: RecordSearch | None = None
+
+    async def search(self, query: ToolQuery, query_id: str = "") -> ToolAnswer:
+        answer = await self.catalog.search(query)
+        if self.record is not None:
+            self.record(query, answer, query_id)
+        return answer
 
 
-def tool_search_routes(
-    search: SearchesCatalog, checked: type[APIRoute], default: SearchType = SearchType.HYBRID
-) -> APIRouter:
-    """`checked` routes authenticate and rate-limit; `default` is the search type of requests without one."""
-    router, service = api_router(API_PREFIX, route_class=checked), SearchService(search, default)
+def tool_search_routes(service: SearchService, checked: type[APIRoute]) -> APIRouter:
+    """`checked` routes authenticate and rate-limit."""
+    router = api_router(API_PREFIX, route_class=checked)
     _resources(router, service)
     _search_alias(router, service)
     _skill_alias(router, service)
@@ -87,7 +93,7 @@ def _resources(router: APIRouter, service: SearchService) -> None:
     )
     async def search_tools(request: Request, body: ToolSearchRequest, seen: Seen) -> Response:
         query_id = new_query_id(request)
-        answer = await service.catalog.search(body.as_query(service.default, seen))
+        answer = await service.search(body.as_query(service.default, seen), query_id)
         return _json(ToolSearchAnswer.of(answer, query_id), answer.degraded)
 
     @router.post(
@@ -109,7 +115,7 @@ def _search_alias(router: APIRouter, service: SearchService) -> None:
     )
     async def search_catalog_alias(request: SearchRequest, seen: Seen) -> Response:
         """Alias of `POST /api/v1/tools/search` with its own field names."""
-        answer = await service.catalog.search(request.as_query(service.default, seen))
+        answer = await service.search(request.as_query(service.default, seen))
         return _json(SearchResponse.of(answer), answer.degraded)
 
 
@@ -167,7 +173,7 @@ def _tool_alias(router: APIRouter, service: SearchService) -> None:
             skill_ids=skills,
             namespaces=searched_namespaces(seen),
         )
-        answer = await service.catalog.search(tool_query)
+        answer = await service.search(tool_query)
         return _json(ToolsFound.of(answer), answer.degraded)
 
 

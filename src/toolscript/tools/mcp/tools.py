@@ -28,7 +28,7 @@ from toolscript.tools.mcp.definitions import (
 )
 from toolscript.tools.model.answer import ToolAnswer, ToolHit, ToolStep
 from toolscript.tools.model.query import USUAL, ToolQuery
-from toolscript.tools.ports import ListsSkills, ReadsItems, SearchesTools
+from toolscript.tools.ports import ListsSkills, ReadsItems, RecordSearch, SearchesTools
 from toolscript.tools.schemas.search import ToolMatch
 from toolscript.tools.schemas.skills import SkillShown
 
@@ -158,6 +158,7 @@ class CatalogDependencies:
     search: SearchesTools
     items: ReadsItems
     skills: ListsSkills
+    record: RecordSearch | None = None
 
 
 def catalog_tools(catalog: CatalogDependencies, search_type: SearchType = SearchType.HYBRID) -> list[ServiceTool]:
@@ -165,7 +166,10 @@ def catalog_tools(catalog: CatalogDependencies, search_type: SearchType = Search
 
     async def search(identity: Identity, arguments: JsonObject) -> CallResult:
         query = _query(arguments, search_type, identity.namespaces)
-        return search_result(await catalog.search.search(query), with_schemas=query.include_schemas)
+        answer = await catalog.search.search(query)
+        if catalog.record is not None:
+            catalog.record(query, answer)
+        return search_result(answer, with_schemas=query.include_schemas)
 
     async def describe(identity: Identity, arguments: JsonObject) -> CallResult:
         ids, seen = _ids(arguments), identity.namespaces

@@ -14,6 +14,7 @@ from tests.unit.server.mcp.builders import Plain
 from tests.unit.tools.search.builders import Scene
 from toolscript.core.auth.model import Principal, Scope, Tenant
 from toolscript.core.health import Health, PartHealth
+from toolscript.core.postgres.pool import Pool
 from toolscript.core.retrieval.namespaced import DefaultNamespace
 from toolscript.core.retrieval.ports import Index
 from toolscript.core.web.auth import AdminAccess, optional_authenticator_of
@@ -25,9 +26,11 @@ from toolscript.server.mcp import open_mcp
 from toolscript.server.mcp_tools import ServiceDependencies
 from toolscript.server.metrics import Metrics
 from toolscript.server.observability import Observability, open_observability
-from toolscript.testing import MemoryIndexes, MemoryRequestBudget, MemoryTaxonomy
+from toolscript.testing import MemoryIndexes, MemoryRequestBudget, MemorySearchLog, MemoryTaxonomy
 from toolscript.testing.auth import MemoryTokenVerifier
+from toolscript.tools.http.search_log import SearchLogService
 from toolscript.tools.mcp.tools import CatalogDependencies
+from toolscript.tools.model.search_log import Channel
 from toolscript.tools.search import ToolSearch
 
 PUBLIC = frozenset({Scope.KNOWLEDGE_READ, Scope.TOOLS_READ})
@@ -76,7 +79,9 @@ async def some_products(scene: Scene | None = None) -> Products:
 
 
 @asynccontextmanager
-async def served(products: Products, values: Mapping[str, object]) -> AsyncIterator["Served"]:
+async def served(
+    products: Products, values: Mapping[str, object], pool: Pool | None = None
+) -> AsyncIterator["Served"]:
     settings = settings_of(values)
     identify = optional_authenticator_of(
         MemoryTokenVerifier({TOKEN: Principal(Tenant("ann"))}),
@@ -88,12 +93,15 @@ async def served(products: Products, values: Mapping[str, object]) -> AsyncItera
     async def check() -> Health:
         return Health({"index": PartHealth(ok=True, needed=True)})
 
-    async with open_observability(settings, cast("Any", None)) as observability:
+    async with open_observability(settings, cast("Any", pool)) as observability:
         search = observability.tool_search(products.tools(observability))
         knowledge = observability.knowledge_search(
             products.knowledge(observability, log_queries=settings.log_queries)
         )
-        catalog = CatalogDependencies(search, products.scene.catalog, MemoryTaxonomy(products.scene.catalog))
+        record = observability.record_tool_searches
+        catalog = CatalogDependencies(
+            search, products.scene.catalog, MemoryTaxonomy(products.scene.catalog), record(Channel.MCP)
+        )
         nothing = cast("Any", None)
         async with open_mcp(
             settings, ServiceDependencies(knowledge, catalog), identify, observability.mcp
@@ -106,6 +114,11 @@ async def served(products: Products, values: Mapping[str, object]) -> AsyncItera
                 check,
                 knowledge=KnowledgeRoutes(knowledge, identify),
                 telemetry=observability.telemetry,
+                searches=SearchLogService(
+                    MemorySearchLog(products.scene.catalog),
+                    observability.keeps_tool_searches,
+                    record(Channel.HTTP),
+                ),
             )
             app.router.routes.extend(routes)
             observability.install(app, AdminAccess(development=True))

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 from fastapi import FastAPI
 
+from tests.contracts.search_log_builders import missed
 from tests.support.token_issuer import Issuer, an_issuer
 from tests.unit.server.mcp.builders import Plain
 from toolscript.core.auth.keys import KeyFile, KeyRing
@@ -70,7 +71,7 @@ def items_of(word: str) -> list[Item]:
 
 
 async def plant(stores: CatalogStores, namespace: str, word: str, reviewer: str) -> None:
-    """Fill one namespace with all that a catalog can have: items, changes, a decision, a suggestion, a rule."""
+    """Fill one namespace with all that a catalog can have: items, changes, decisions, a rule, searches."""
     catalog, source = stores.catalog.of(namespace), f"{word}-source"
     items = items_of(word)
     await import_items(catalog, source, items)
@@ -83,6 +84,10 @@ async def plant(stores: CatalogStores, namespace: str, word: str, reviewer: str)
     await stores.assignments.record([Classified(asking.id, asking.version, suggested, namespace)])
     means = Rule(RuleKind.SYNONYM, "email", means=f"{word} letter")
     await stores.curation.add(means, reviewer, namespace)
+    number = stored[f"{word}-0"].id
+    asked = missed(number, f"email the {word}", namespaces=(namespace,), tool_id=number)
+    with_others = missed(number + 1, f"email the {word}s", namespaces=(ALPHA, namespace), unmatched=(word,))
+    await stores.searches.write([asked, with_others])
 
 
 async def _stored(stores: CatalogStores) -> Sequence[Any]:

@@ -54,7 +54,8 @@ def _operations() -> list[tuple[str, str, Access]]:
     paths = {operation: (calls[0][0], operation.split()) for operation, calls in CALLS.items()}
     levels = []
     for operation, (path, (method, pattern)) in paths.items():
-        tag = pattern.split("/")[1].replace("search", "tools")
+        resource = pattern.split("/")[1]
+        tag = "tools" if resource == "search" else resource
         read, write = ACCESS[tag]
         is_read = method == "GET" or "search" in pattern
         levels.append((method, path, read if is_read else write))

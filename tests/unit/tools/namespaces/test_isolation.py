@@ -74,6 +74,8 @@ CALLS: dict[str, list[tuple[str, Any]]] = {
     "GET /changes/{change_id}": _each("/changes/{}", HELD, THEIR_CHANGE, NOBODYS),
     "GET /curation": _gets("/curation", *PAGES),
     "GET /curation/{rule_id}": _each("/curation/{}", MINE, THEIRS, NOBODYS),
+    "GET /tool_searches": _gets("/tool_searches", *PAGES, "?good_match=false", "?good_match=true"),
+    "GET /tool_searches/gaps": _gets("/tool_searches/gaps", *PAGES),
     "GET /sources": _gets("/sources", *PAGES),
     "GET /sources/{name}": [
         *_each("/sources/{}", "amsel-source", f"{CANARY}-source", "none"),
@@ -209,6 +211,8 @@ async def require_untouched(shared: Service) -> None:
     assert (await neighbour.got(f"{API}/suggestions/{THEIRS}"))["state"] == "pending"
     assert (await neighbour.got(f"{API}/tools/{OF_BETA + 1}/skills"))["skills"][0]["reason"].endswith("reviewer")
     assert [job["source"] for job in (await neighbour.got(f"{API}/jobs"))["results"]] == [f"{CANARY}-job"]
+    searches = (await neighbour.got(f"{API}/tool_searches"))["results"]
+    assert [search["text"] for search in searches] == [f"email the {CANARY}"]
     assert [rule["means"] for rule in (await neighbour.got(f"{API}/curation"))["results"]] == [f"{CANARY} letter"]
 
 
