@@ -88,10 +88,11 @@ def test_a_rule_with_a_mistake_is_logged_and_the_others_count(living: tuple[Mach
 def test_the_commands_add_list_and_remove_rules_of_a_running_gateway(living: tuple[Machine, Gateway]) -> None:
     machine, gateway = living
     curate(machine, [])
+    until_first(gateway, "booking__buy_ticket")
     added = machine.here().json("curation", "promote", "hub__create_issue", "ticket crash")["added"]
     machine.here().run("curation", "synonym", "PR", "pull request", "--mutual")
     machine.here().run("curation", "never", "booking__buy_ticket", "crash")
-    until_first(gateway, "hub__create_issue")
+    until(lambda: "never for" in machine.here().run("search", TICKET, "--explain").stderr, "the last rule")
     listed = machine.here().json("curation", "list")["rules"]
     assert listed[0] == {"number": 1, **added}
     assert [rule["kind"] for rule in listed] == ["promote", "synonym", "never"]
