@@ -20,7 +20,6 @@ from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.retrieval.request import Request, parse_query
 from toolscript.core.retrieval.rerank import (
     RERANK_DEPTH,
-    STEP_DEPTH,
     STEP_HITS,
     FeaturesById,
     RankedCandidates,
@@ -300,34 +299,35 @@ class LocalSearch:
         if self.scale:
             candidate_lists = self.scale.with_baselines(candidate_lists, vectors)
         stages.end("engine")
+        general = self._general(curated.request, index, scope.allowed)
+        extra_rows = [
+            *np.flatnonzero(likeness).tolist(),
+            *(row for rows, _ in general for row in rows.tolist()),
+            *_rules_by_row(curated.promoted, index, query.kind),
+        ]
+        fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, weights, extra_rows)
         # Names are compared with the whole request: a step that is nothing but a name is no step.
         no_likeness = np.zeros(len(index))
         steps = tuple(
-            self._score_candidates(scope, step, [candidates], no_likeness, STEP_DEPTH)
-            for step, candidates in zip(curated.steps, candidate_lists[1:], strict=True)
+            self._score_candidates(scope, step, of_step, [of_step.whole], no_likeness)
+            for step, of_step in zip(curated.steps, fused.steps, strict=True)
         )
-        scored = self._score_candidates(scope, curated, candidate_lists, likeness, RERANK_DEPTH)
+        scored = self._score_candidates(scope, curated, fused, candidate_lists, likeness)
         return replace(scored, vectors=vectors, steps=steps)
 
     def _score_candidates(
         self,
         scope: _Scope,
         curated: CuratedRequest,
+        fused: FusedScores,
         candidate_lists: list[Candidates],
         likeness_of_all: Scores,
-        depth: int,
     ) -> _Scored:
         request, index, weights = curated.request, scope.index, scope.weights
         promoted_rows = _rules_by_row(curated.promoted, index, scope.query.kind)
         general = self._general(request, index, scope.allowed)
-        extra_rows = [
-            *np.flatnonzero(likeness_of_all).tolist(),
-            *(row for rows, _ in general for row in rows.tolist()),
-            *promoted_rows,
-        ]
-        fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, weights, extra_rows)
-        features = {row: index.features(row) for row in fused.ids[:depth].tolist()}
-        ranking = rank(request, fused, features, weights, self.scale, depth)
+        features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
+        ranking = rank(request, fused, features, weights, self.scale)
         likeness = likeness_of_all[ranking.ids]
         by_evidence = np.where(_were_retrieved(ranking, candidate_lists), ranking.confidence, 0.0)
         confidence = np.maximum(by_evidence, _confidence_of_names(likeness))

@@ -25,7 +25,6 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import Request
 from toolscript.core.retrieval.rerank import (
     RERANK_DEPTH,
-    STEP_DEPTH,
     FeaturesById,
     RankedCandidates,
     rank,
@@ -76,11 +75,6 @@ class ItemCandidates:
         if not self.direct or self.routed is None:
             return None
         return self.direct[0].ids.union(*(candidates.ids for candidates in self.direct)) or None
-
-    def of_step(self, number: int, promoted: Container[Tool]) -> "ItemCandidates":
-        """Return the candidates of one sub-query, with the items that are promoted for it."""
-        direct, routed = (lists and lists[number + 1 : number + 2] for lists in (self.direct, self.routed))
-        return ItemCandidates(direct, routed, tuple(id_ for id_ in self.promoted if id_ in promoted))
 
     @property
     def whole(self) -> Candidates:
@@ -198,19 +192,19 @@ class ItemStage:
 
     async def _fuse_and_rerank(self, context: SearchContext, candidates: ItemCandidates) -> RankedItems:
         fused = self._fuse(candidates)
-        of_steps = [candidates.of_step(number, step.promoted) for number, step in enumerate(context.steps)]
-        fused_steps = list(map(self._fuse, of_steps))
         context.stages.end("ranking")
         revisions = candidates.revisions
-        of_features = chain(fused.ids[:RERANK_DEPTH], *(step.ids[:STEP_DEPTH] for step in fused_steps))
+        of_features = chain(fused.ids[:RERANK_DEPTH], *(step.ids for step in fused.steps))
         to_rerank = {int(id_): revisions[int(id_)] for id_ in of_features}
         payloads = await self._cache.read_or_cached(context.attempt, to_rerank)
         context.stages.end("engine")
         features = {id_: payload.features for id_, payload in payloads.items()}
-        items, ranking = self._rerank(context.request, candidates, fused, features, RERANK_DEPTH)
+        items, ranking = self._rerank(context.request, candidates, fused, features)
         steps = []
-        for step, of_step, fused_step in zip(context.steps, of_steps, fused_steps, strict=True):
-            step_items, ranked_step = self._rerank(step.request, of_step, fused_step, features, STEP_DEPTH)
+        for step, fused_step in zip(context.steps, fused.steps, strict=True):
+            promoted = tuple(id_ for id_ in candidates.promoted if id_ in step.promoted)
+            of_step = ItemCandidates(direct=[fused_step.whole], promoted=promoted)
+            step_items, ranked_step = self._rerank(step.request, of_step, fused_step, features)
             steps.append(RankedStep(step.request.text, step_items, ranked_step.good_match))
         first = {id_: features[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist() if id_ in features}
         return RankedItems(items, ranking.good_match, _unmatched(context.request, first), ranking, tuple(steps))
@@ -221,10 +215,9 @@ class ItemStage:
         candidates: ItemCandidates,
         fused: FusedScores,
         features: FeaturesById,
-        depth: int,
     ) -> tuple[Sequence[ScoredItem], RankedCandidates]:
         """Return the items with their scores, and the ranking that they come from; promoted ones are first."""
-        ranking = rank(request, fused, features, self._weights, self._scale, depth)
+        ranking = rank(request, fused, features, self._weights, self._scale)
         scores = scores_of(ranking, candidates.whole, candidates.directly)
         rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
         items = list(map(ScoredItem._make, rows))

@@ -22,6 +22,9 @@ CANDIDATES_PER_RETRIEVER = 100
 # The minimum distance of appended candidates to those before them: on a tie the lower id would come first.
 MIN_GAP = 1e-3
 
+# How many candidates of one sub-query are reranked as those of a step.
+STEP_DEPTH = 10
+
 RETRIEVER_PARTS = ("meaning", "words", "subquery")
 
 Scores = NDArray[np.float64]
@@ -46,7 +49,7 @@ class FusedScores:
     among all items, best first.
 
     `score` is the fused score: the sum of `meaning` (dense), `words` (sparse) and `subquery` (best sub-query).
-    `whole` are the candidates of the whole request.
+    `whole` are the candidates of the whole request. `steps` has the best candidates of each sub-query alone.
     """
 
     ids: Ids
@@ -58,6 +61,7 @@ class FusedScores:
     best_similarity: Scores
     neighbours: Scores
     whole: Candidates
+    steps: "tuple[FusedScores, ...]" = ()
 
     @property
     def is_semantic(self) -> bool:
@@ -81,6 +85,7 @@ class FusedScores:
             best_similarity=joined("best_similarity"),
             neighbours=np.sort(np.concatenate([self.neighbours, other.neighbours]))[: -MAX_NEIGHBOURS - 1 : -1],
             whole=self.whole,
+            steps=self.steps,
         )
 
 
@@ -90,9 +95,9 @@ def fuse_scores(
     """Fuse the candidates of each part of a request, the whole first, by z-scores; for tool search.
 
     `limit` is that of each retriever. `extra_ids` are further candidates, such as matches by name; they may be in
-    no list.
+    no list, and are candidates of every sub-query.
     """
-    whole = candidate_lists[0]
+    whole, extra_ids = candidate_lists[0], frozenset(extra_ids)
     ids = _candidate_ids(candidate_lists, extra_ids)
     rows = {id_: row for row, id_ in enumerate(ids.tolist())}
     meaning, words = _retriever_scores(whole, rows, limit, weights)
@@ -102,7 +107,13 @@ def fuse_scores(
     order = np.lexsort((ids, -score))
     similarities = np.array([_similarity(candidates, rows) for candidates in candidate_lists])
     baselines = np.array([[candidates.baseline] for candidates in candidate_lists])
-    best = np.fmax.reduce(similarities - BASELINE * baselines)
+    above = similarities - BASELINE * baselines
+    best = np.fmax.reduce(above)
+    extra_rows = [rows[id_] for id_ in extra_ids]
+    steps = [
+        _step(candidates, ids, scores, (similarities[part], above[part]), extra_rows)
+        for part, (candidates, scores) in enumerate(zip(candidate_lists[1:], parts, strict=True), 1)
+    ]
     return FusedScores(
         ids=ids[order],
         score=score[order],
@@ -111,9 +122,43 @@ def fuse_scores(
         subquery=subquery[order],
         similarity=similarities[0][order],
         best_similarity=best[order],
-        neighbours=-np.sort(-best[~np.isnan(best)])[:MAX_NEIGHBOURS],
+        neighbours=_best_of(best),
         whole=whole,
+        steps=tuple(steps),
     )
+
+
+def _step(
+    candidates: Candidates,
+    ids: Ids,
+    scores: tuple[Scores, Scores],
+    similarities: tuple[Scores, Scores],
+    extra_rows: Sequence[int],
+) -> FusedScores:
+    """Return the best candidates of one sub-query, and the extra ones, from the scores of all candidates."""
+    meaning, words = scores
+    similarity, above = similarities
+    score = meaning + words
+    order = np.lexsort((ids, -score))
+    kept = order[:STEP_DEPTH]
+    if extra_rows:
+        kept = np.concatenate([kept, [row for row in order[STEP_DEPTH:].tolist() if row in extra_rows]])
+    kept = kept.astype(np.int64)
+    return FusedScores(
+        ids=ids[kept],
+        score=score[kept],
+        meaning=meaning[kept],
+        words=words[kept],
+        subquery=np.zeros(len(kept)),
+        similarity=similarity[kept],
+        best_similarity=above[kept],
+        neighbours=_best_of(above),
+        whole=candidates,
+    )
+
+
+def _best_of(similarity: Scores) -> Scores:
+    return -np.sort(-similarity[~np.isnan(similarity)])[:MAX_NEIGHBOURS]
 
 
 def _similarity(candidates: Candidates, rows: dict[int, int]) -> Scores:

@@ -22,8 +22,8 @@ from toolscript.core.retrieval.weights import EVIDENCE, MAX_LEAD, RankingWeights
 FEATURE_FIELDS = ("server", "name", "stems")
 
 RERANK_DEPTH = 50
-# For one step of a request for several things: how many candidates are reranked, and how many returned at most.
-STEP_DEPTH, STEP_HITS = 10, 3
+# The maximum number of results for one step of a request for several things.
+STEP_HITS = 3
 # With this confidence the first candidate is right, whatever else speaks against it.
 CERTAIN = 0.85
 # A catalog of up to 10^SMALL items is small: a matching word proves little there.
@@ -220,15 +220,14 @@ def rank(
     features: FeaturesById,
     weights: RankingWeights,
     scale: CosineScale | None = None,
-    depth: int = RERANK_DEPTH,
 ) -> RankedCandidates:
-    """Rerank the first `depth` candidates by their features; all others stay behind them.
+    """Rerank the first RERANK_DEPTH candidates by their features; all others stay behind them.
 
     Without the `scale` of the model's cosines, the verdict is that of the confidence.
     """
     language = _unknown_language(request, features, scale) if scale and fused.is_semantic else None
     reranker = FeatureReranker(request, fused.whole)
-    fits = [reranker.fit(features.get(id_, NO_FEATURES)) for id_ in fused.ids[:depth].tolist()]
+    fits = [reranker.fit(features.get(id_, NO_FEATURES)) for id_ in fused.ids[:RERANK_DEPTH].tolist()]
     added = reranker.worth(fits, {part: getattr(weights, part) for part in FIT_PARTS})
     score = _add_to_top(fused.score, added.sum(axis=1))
     is_rest = np.arange(len(score)) >= len(fits)
@@ -237,7 +236,7 @@ def rank(
     trusted = scale if scale and scale.is_trusted and fused.is_semantic else None
     evidence = _evidence(request, fused, score, fits, trusted)[order]
     confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
-    judged = [features[id_] for id_ in fused.ids[:depth].tolist() if id_ in features]
+    judged = [features[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist() if id_ in features]
     logit = fit(_fit_evidence(request, fused, fits, judged), trusted) if trusted else None
     good_match = _is_good(logit, float(confidence.max(initial=0.0)), weights)
     return RankedCandidates(

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,13 +112,19 @@ class RankingWeights:
     @property
     def version(self) -> str:
         """A short hash: answers of equal versions were ranked by equal weights."""
-        canonical = json.dumps(weights_to_json(self), sort_keys=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+        return _version(self)
 
     def without(self, part: str) -> "RankingWeights":
         """Return the weights with one part off; if a retriever is off, the other gets all of their weight."""
         values = vars(self) | ({"meaning": 1.0} if part == "words" else {part: 0.0})
         return RankingWeights(**values)
+
+
+@lru_cache(maxsize=64)
+def _version(weights: RankingWeights) -> str:
+    """Cached: every search names the version of its weights."""
+    canonical = json.dumps(weights_to_json(weights), sort_keys=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
 DEFAULT_WEIGHTS = RankingWeights()
