@@ -141,7 +141,10 @@ async def test_a_collector_that_hangs_delays_neither_work_nor_shutdown(monkeypat
         assert time.perf_counter() - began < tracing.SEND_SECONDS
 
 
-async def test_more_spans_than_can_wait_are_dropped_and_not_kept_in_memory() -> None:
+async def test_more_spans_than_can_wait_are_dropped_and_not_kept_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tracing, "SHUTDOWN_SECONDS", 60.0)
     with otlp_receiver() as receiver:
         receiver.goes_on.clear()
         async with open_tracing(receiver.url, 1.0) as provider:
