@@ -5,9 +5,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from toolscript.core.items import MAX_ID
 from toolscript.core.retrieval.curation import MAX_LETTERS, Rule, RuleKind
-from toolscript.core.web.fields import Count, Time, model_of
+from toolscript.core.web.fields import JsonId, Time, model_of
 from toolscript.core.web.paging import Page
 from toolscript.tools.model.curation import StoredRule
 from toolscript.tools.schemas.skills import Body, Person, optional_field
@@ -27,7 +26,7 @@ class NewRule(Body):
 
     kind: RuleKind = Field(description="`promote` a tool, a `synonym`, or a tool that is `never` returned.")
     words: str = Field(min_length=1, max_length=MAX_LETTERS, description=WORDS)
-    tool_id: Count | None = Field(None, ge=1, le=MAX_ID, description=TOOL)
+    tool_id: JsonId | None = Field(None, description=TOOL)
     means: str = Field("", max_length=MAX_LETTERS, description=MEANS)
     mutual: StrictBool = Field(False, description=MUTUAL)
     reviewer: Person = "api"
@@ -42,7 +41,7 @@ class RuleChanges(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"words": "pull request", "reviewer": "ann"}]})
 
     words: str = optional_field(min_length=1, max_length=MAX_LETTERS, description=WORDS)
-    tool_id: Count = optional_field(1, ge=1, le=MAX_ID, description="The tool that the rule is about.")
+    tool_id: JsonId = optional_field(1, description="The tool that the rule is about.")
     means: str = optional_field(min_length=1, max_length=MAX_LETTERS, description=MEANS)
     mutual: StrictBool = optional_field(False, description=MUTUAL)
     reviewer: Person = "api"
