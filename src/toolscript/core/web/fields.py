@@ -24,8 +24,8 @@ def _number(value: object) -> object:
 
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Count = Annotated[int, BeforeValidator(_number)]
-# Up to the largest integer that every JSON parser reads as it is. The limits come before the validator: after it, or
-# at a union, the JSON Schema does not have them.
+# Up to the largest integer that every JSON parser reads as it is. The limits come before the validator: after it,
+# or at a union, the JSON Schema does not have them.
 JsonId = Annotated[int, Field(ge=1, le=2**53 - 1), BeforeValidator(_number)]
 
 
