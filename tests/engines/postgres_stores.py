@@ -5,12 +5,14 @@ import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection
 
 from tests.contracts.builders import sure
+from tests.support.faults import Relay, relay
 from toolscript.core.postgres.pool import Pool, open_pool
 from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill
 from toolscript.tools.postgres.assignments import PostgresAssignments
@@ -94,3 +96,13 @@ def rows_read(plan: dict[str, Any]) -> float:
         kept = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
         own = (kept + plan.get("Rows Removed by Index Recheck", 0)) * plan["Actual Loops"]
     return own + sum(map(rows_read, plan.get("Plans", ())))
+
+
+@asynccontextmanager
+async def through_a_relay(url: str) -> AsyncIterator[tuple[Relay, Pool]]:
+    """Open a pool to the database behind a relay that can fail."""
+    read = urlsplit(url)
+    async with relay("127.0.0.1", read.port or 0) as between:
+        behind = read.geturl().replace(f":{read.port}/", f":{between.port}/")
+        async with open_pool(behind, size=1, wait_seconds=0.5) as pool:
+            yield between, pool

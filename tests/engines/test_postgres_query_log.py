@@ -2,18 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
+from collections.abc import Sequence
 
 import pytest
 
-from tests.support.faults import Fault, Relay, relay
+from tests.engines.postgres_stores import through_a_relay
+from tests.support.faults import Fault
 from tests.unit.core.observability.queued_log_builders import Losses
 from tests.unit.documents.query_log_builders import search
 from toolscript.core.errors import CatalogRejected, CatalogUnavailable, SetupError
 from toolscript.core.observability.queued_log import BATCH, QueuedLog
-from toolscript.core.postgres.pool import Pool, open_pool
+from toolscript.core.postgres.pool import Pool
 from toolscript.documents.model.query import LoggedQuery
 from toolscript.documents.postgres import PostgresQueryLog
 
@@ -31,15 +30,6 @@ async def count(pool: Pool) -> int:
     async with pool.connection() as conn:
         row = await (await conn.execute("SELECT count(*) FROM documents.queries")).fetchone()
     return int(str(row and row[0]))
-
-
-@asynccontextmanager
-async def through_a_relay(url: str) -> AsyncIterator[tuple[Relay, Pool]]:
-    read = urlsplit(url)
-    async with relay("127.0.0.1", read.port or 0) as between:
-        behind = read.geturl().replace(f":{read.port}/", f":{between.port}/")
-        async with open_pool(behind, size=1, wait_seconds=0.5) as pool:
-            yield between, pool
 
 
 async def test_a_batch_is_one_statement_all_or_nothing(pool: Pool) -> None:

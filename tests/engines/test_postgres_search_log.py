@@ -2,18 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
 from tests.contracts.search_log_builders import LONG_AGO, NOW, logged, missed
-from tests.engines.postgres_stores import rows_read, sent
-from tests.support.faults import Fault, Relay, relay
+from tests.engines.postgres_stores import rows_read, sent, through_a_relay
+from tests.support.faults import Fault
 from tests.unit.core.observability.queued_log_builders import SOON, Losses
 from toolscript.core.errors import CatalogUnavailable, SetupError
 from toolscript.core.observability.queued_log import BATCH, QueuedLog
@@ -40,15 +38,6 @@ def partition(days: int) -> str:
 async def rows(pool: Pool, query: str) -> Sequence[object]:
     async with pool.connection() as conn:
         return [row[0] for row in await (await conn.execute(query.encode())).fetchall()]
-
-
-@asynccontextmanager
-async def through_a_relay(url: str) -> AsyncIterator[tuple[Relay, Pool]]:
-    read = urlsplit(url)
-    async with relay("127.0.0.1", read.port or 0) as between:
-        behind = read.geturl().replace(f":{read.port}/", f":{between.port}/")
-        async with open_pool(behind, size=1, wait_seconds=0.5) as pool:
-            yield between, pool
 
 
 async def test_days_are_prepared_ahead_and_old_ones_dropped_with_what_was_known_of_them(pool: Pool) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table
+from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table, table_by_step
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.gateway.model import DEFAULT_THRESHOLD, HOW_TO_GET_SERVERS, LocalAnswer, LocalHit
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from toolscript.gateway.doctor import Finding
 
 MAX_DESCRIBED = 80
-MAX_STEP = 40
 MAX_WORDS = 8
 
 
@@ -39,12 +38,7 @@ def _hits_table(answer: LocalAnswer) -> str:
     head = ["Tool", "Confidence", "Reason"]
     if not answer.steps:
         return table(head, list(map(_row, answer.hits)), colour=colour_wanted())
-    rows = []
-    for step in answer.steps:
-        of_step = [_row(hit) for hit in step.hits] or [["-", "", "nothing fits"]]
-        texts = [step.query, *[""] * (len(of_step) - 1)]
-        rows += [[printable(text)[:MAX_STEP], *row] for text, row in zip(texts, of_step, strict=True)]
-    return table(["Step", *head], rows, colour=colour_wanted())
+    return table_by_step(head, [(step.query, [*map(_row, step.hits)]) for step in answer.steps])
 
 
 def _row(hit: LocalHit) -> list[str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NOTHING_FOUND = 1
 # Maximum number of messages of one kind.
 MAX_MESSAGES = 20
+MAX_STEP = 40
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 # Progress lines stay in logs, so the pause between two of a task grows, unless a good part was done meanwhile.
@@ -54,6 +55,18 @@ def table_by_namespace(
         return table(head, rows, colour=colour_wanted())
     wide = [[namespace or "", *row] for namespace, row in zip(namespaces, rows, strict=True)]
     return table(["Namespace", *head], wide, colour=colour_wanted())
+
+
+def table_by_step(head: Sequence[str], steps: Sequence[tuple[str, Sequence[Sequence[str]]]]) -> str:
+    """Format a table with the words of each step in front of its first row; one without rows gets one."""
+    nothing = [["-", *[""] * (len(head) - 2), "nothing fits"]]
+    rows = []
+    for words, rows_of_step in steps:
+        shown = [words, *[""] * (len(rows_of_step) - 1)]
+        rows += [
+            [printable(cell)[:MAX_STEP], *row] for cell, row in zip(shown, rows_of_step or nothing, strict=True)
+        ]
+    return table(["Step", *head], rows, colour=colour_wanted())
 
 
 def printable(text: str) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from toolscript.cli.output import colour_wanted, harmless, printable, table
+from toolscript.cli.output import colour_wanted, harmless, printable, table, table_by_step
 from toolscript.core.items import tool_id
 from toolscript.tools.model.query import Strategy
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from toolscript.client.answers.tools import Explanation, SkillMatch, ToolHit, ToolSearchAnswer, ToolSearchStep
 
 MAX_DESCRIBED = 80
-MAX_STEP = 40
 MAX_NAMED = 8
 LIKELY = 0.5
 STAGES = ("embedding", "skills", "tools", "schemas")
@@ -35,12 +34,7 @@ def hits_table(hits: Sequence["ToolHit"]) -> str:
 
 
 def steps_table(steps: Sequence["ToolSearchStep"]) -> str:
-    rows = []
-    for step in steps:
-        of_step = [_row(hit) for hit in step.results] or [["-", "", "", "", "nothing fits"]]
-        texts = [step.query, *[""] * (len(of_step) - 1)]
-        rows += [[printable(text)[:MAX_STEP], *row] for text, row in zip(texts, of_step, strict=True)]
-    return table(["Step", *_HEAD], rows, colour=colour_wanted())
+    return table_by_step(_HEAD, [(step.query, [*map(_row, step.results)]) for step in steps])
 
 
 def _row(hit: "ToolHit") -> list[str]:

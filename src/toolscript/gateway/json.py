@@ -4,7 +4,7 @@ What ends in `_shown` is the JSON of `/api/v1`, in the words of the service; the
 Plain schemas and not Pydantic's, because a command that calls a running gateway must start at once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -67,14 +67,7 @@ def answer_shown(answer: LocalAnswer, *, explain: bool, schemas: bool) -> Json:
     used = answer.search_type_used
     return {
         "results": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in answer.hits],
-        "steps": [
-            {
-                "query": step.query,
-                "good_match": step.good_match,
-                "results": [_hit_shown(hit, explain=explain, schemas=schemas) for hit in step.hits],
-            }
-            for step in answer.steps
-        ],
+        "steps": _steps(answer, lambda hit: _hit_shown(hit, explain=explain, schemas=schemas)),
         "metadata": {
             "query": answer.query,
             "search_type": used.value,
@@ -91,6 +84,13 @@ def answer_shown(answer: LocalAnswer, *, explain: bool, schemas: bool) -> Json:
             "rules": list(answer.rules) if explain else None,
         },
     }
+
+
+def _steps(answer: LocalAnswer, shown: Callable[[LocalHit], Json]) -> list[Json]:
+    return [
+        {"query": step.query, "good_match": step.good_match, "results": [*map(shown, step.hits)]}
+        for step in answer.steps
+    ]
 
 
 def _hit_shown(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
@@ -131,14 +131,7 @@ def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool 
     if explain and answer.rules:
         data["rules"] = list(answer.rules)
     if answer.steps:
-        data["steps"] = [
-            {
-                "query": step.query,
-                "good_match": step.good_match,
-                "results": [_hit_to_json(hit, explain=explain, schemas=schemas) for hit in step.hits],
-            }
-            for step in answer.steps
-        ]
+        data["steps"] = _steps(answer, lambda hit: _hit_to_json(hit, explain=explain, schemas=schemas))
     if answer.near_misses:
         data["near_misses"] = [_hit_to_json(hit, explain=explain, schemas=schemas) for hit in answer.near_misses]
     return data

@@ -79,6 +79,19 @@ class _Scope:
 
 
 @dataclass(frozen=True)
+class _Special:
+    """Items that are candidates of a request for another reason than its words and its meaning: general tools that
+    can do the task, and those that a rule promotes, by row."""
+
+    general: list[tuple[Rows, Inferred]]
+    promoted: Mapping[int, Rule]
+
+    @property
+    def rows(self) -> list[int]:
+        return [*(row for rows, _ in self.general for row in rows.tolist()), *self.promoted]
+
+
+@dataclass(frozen=True)
 class _Scored:
     """Scores of every candidate for a request, the resulting order, and the same for each of its steps."""
 
@@ -148,8 +161,6 @@ class LocalSearch:
         hits = [_hit(index, scored, position) for position in passing[: query.limit]]
         misses = [] if hits else [_hit(index, scored, position) for position in scored.order[:NEAR_MISSES]]
         semantic = scored.ranking.semantic
-        features = [index.features(row) for row in scored.ranking.ids[:RERANK_DEPTH].tolist()]
-        unmatched = unmatched_words(curated.request, features)
         steps = tuple(_step(query, index, step) for step in scored.steps)
         stages.end("ranking")
         return LocalAnswer(
@@ -169,7 +180,7 @@ class LocalSearch:
             near_misses=tuple(miss for miss in misses if miss.confidence > 0),
             good_match=scored.good_match and bool(hits),
             fit=scored.ranking.fit,
-            unmatched=unmatched,
+            unmatched=scored.ranking.unmatched,
             rules=curated.notes,
             steps=steps,
             milliseconds={**stages.spent, "total": stages.total()},
@@ -299,41 +310,44 @@ class LocalSearch:
         if self.scale:
             candidate_lists = self.scale.with_baselines(candidate_lists, vectors)
         stages.end("engine")
-        general = self._general(curated.request, index, scope.allowed)
-        extra_rows = [
-            *np.flatnonzero(likeness).tolist(),
-            *(row for rows, _ in general for row in rows.tolist()),
-            *_rules_by_row(curated.promoted, index, query.kind),
-        ]
+        special = self._special(scope, curated)
+        extra_rows = [*np.flatnonzero(likeness).tolist(), *special.rows]
         fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, weights, extra_rows)
+        scored = self._score_candidates(scope, curated.request, special, fused, candidate_lists, likeness)
         # Names are compared with the whole request: a step that is nothing but a name is no step.
-        no_likeness = np.zeros(len(index))
-        steps = tuple(
-            self._score_candidates(scope, step, of_step, [of_step.whole], no_likeness)
+        no_likeness = np.zeros_like(likeness)
+        steps = [
+            self._score_candidates(
+                scope, step.request, self._special(scope, step), of_step, [of_step.whole], no_likeness
+            )
             for step, of_step in zip(curated.steps, fused.steps, strict=True)
+        ]
+        return replace(scored, vectors=vectors, steps=tuple(steps))
+
+    def _special(self, scope: _Scope, curated: CuratedRequest) -> _Special:
+        return _Special(
+            self._general(curated.request, scope.index, scope.allowed),
+            _rules_by_row(curated.promoted, scope.index, scope.query.kind),
         )
-        scored = self._score_candidates(scope, curated, fused, candidate_lists, likeness)
-        return replace(scored, vectors=vectors, steps=steps)
 
     def _score_candidates(
         self,
         scope: _Scope,
-        curated: CuratedRequest,
+        request: Request,
+        special: _Special,
         fused: FusedScores,
         candidate_lists: list[Candidates],
         likeness_of_all: Scores,
     ) -> _Scored:
-        request, index, weights = curated.request, scope.index, scope.weights
-        promoted_rows = _rules_by_row(curated.promoted, index, scope.query.kind)
-        general = self._general(request, index, scope.allowed)
+        index, weights = scope.index, scope.weights
         features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
         ranking = rank(request, fused, features, weights, self.scale)
         likeness = likeness_of_all[ranking.ids]
         by_evidence = np.where(_were_retrieved(ranking, candidate_lists), ranking.confidence, 0.0)
         confidence = np.maximum(by_evidence, _confidence_of_names(likeness))
-        inferred = _infer(general, ranking.ids, confidence)
+        inferred = _infer(special.general, ranking.ids, confidence)
         confidence[[*inferred]] = [capability.confidence for capability in inferred.values()]
-        promoted = _by_position(promoted_rows, ranking.ids)
+        promoted = _by_position(special.promoted, ranking.ids)
         confidence[[*promoted]] = PROMOTED
         # Ties: higher score first, then by name, so that results are deterministic.
         order = np.lexsort((index.rank_by_name[ranking.ids], -ranking.score, -confidence))

@@ -143,16 +143,15 @@ class KnowledgeToolMetadata(KnowledgeMetadata):
     good_match: bool | None = Field(description=GOOD_MATCH_HELP)
 
 
-class KnowledgeToolResponse(BaseModel):
+class KnowledgeToolResponse(KnowledgeResponse):
     """The response over MCP: that of the alias, with the verdict."""
 
-    results: list[KnowledgeResult] = Field(description="Best first.")
     metadata: KnowledgeToolMetadata = Field(description="About the search.")
 
     @classmethod
     def of(cls, answer: KnowledgeAnswer) -> Self:
-        hits = [KnowledgeResult.of(hit) for hit in answer.hits]
-        return cls.model_construct(results=hits, metadata=KnowledgeToolMetadata.of(answer))
+        of_alias = super().of(answer)
+        return of_alias.model_copy(update={"metadata": KnowledgeToolMetadata.of(answer)})
 
 
 class SourceShown(BaseModel):

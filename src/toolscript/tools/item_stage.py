@@ -28,7 +28,6 @@ from toolscript.core.retrieval.rerank import (
     FeaturesById,
     RankedCandidates,
     rank,
-    unmatched_words,
 )
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import RankingWeights
@@ -206,8 +205,9 @@ class ItemStage:
             of_step = ItemCandidates(direct=[fused_step.whole], promoted=promoted)
             step_items, ranked_step = self._rerank(step.request, of_step, fused_step, features)
             steps.append(RankedStep(step.request.text, step_items, ranked_step.good_match))
-        first = {id_: features[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist() if id_ in features}
-        return RankedItems(items, ranking.good_match, _unmatched(context.request, first), ranking, tuple(steps))
+        # If no payload could be read, no word is known to be missing.
+        unmatched = ranking.unmatched if features else ()
+        return RankedItems(items, ranking.good_match, unmatched, ranking, tuple(steps))
 
     def _rerank(
         self,
@@ -279,8 +279,3 @@ def _by_one_retriever(candidates: ItemCandidates) -> list[ScoredItem]:
     for candidate_lists in (candidates.routed, candidates.direct):
         scores |= dict(retriever_scores(candidate_lists[0]) if candidate_lists else ())
     return [ScoredItem(*pair) for pair in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
-
-
-def _unmatched(request: Request, features: FeaturesById) -> tuple[str, ...]:
-    """Return the query words that no candidate has; none if no payload could be read."""
-    return unmatched_words(request, features.values()) if features else ()

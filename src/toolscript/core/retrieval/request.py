@@ -283,7 +283,7 @@ class Request:
     def single_subqueries(self) -> tuple[SubQuery, ...]:
         return self.subqueries or (self.whole,)
 
-    @property
+    @cached_property
     def steps(self) -> "tuple[Request, ...]":
         """The sub-queries, each as a request of its own; none if this is a request for a single thing."""
         return tuple(

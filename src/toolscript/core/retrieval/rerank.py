@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -175,7 +175,8 @@ class RankedCandidates:
 
     `score` is the combined score, `contributions` what each part adds, `evidence` the input of the confidence.
     `fit` is the logit that anything fits; None without a model whose cosines can be trusted. `unknown_language` is
-    that of a request that the model does not know: then nothing is a good match.
+    that of a request that the model does not know: then nothing is a good match. `unmatched` are the words of the
+    request that none of the reranked candidates has.
     """
 
     ids: Ids
@@ -189,6 +190,7 @@ class RankedCandidates:
     semantic: bool
     fit: float | None = None
     unknown_language: Language | None = None
+    unmatched: tuple[str, ...] = ()
 
     def parts(self, row: int) -> dict[str, float]:
         """Return the contribution of each part to a candidate's score; those near zero are left out."""
@@ -199,7 +201,8 @@ class RankedCandidates:
         """Return the candidates with these first, in the order that they have, with a confidence of 1."""
         is_promoted = np.isin(self.ids, [*ids])
         order = np.argsort(~is_promoted, kind="stable")
-        return RankedCandidates(
+        return replace(
+            self,
             ids=self.ids[order],
             score=self.score[order],
             confidence=np.where(is_promoted, 1.0, self.confidence)[order],
@@ -208,9 +211,6 @@ class RankedCandidates:
             contributions=self.contributions[order],
             evidence=self.evidence[order],
             good_match=self.good_match or bool(is_promoted.any()),
-            semantic=self.semantic,
-            fit=self.fit,
-            unknown_language=self.unknown_language,
         )
 
 
@@ -225,7 +225,9 @@ def rank(
 
     Without the `scale` of the model's cosines, the verdict is that of the confidence.
     """
-    language = _unknown_language(request, features, scale) if scale and fused.is_semantic else None
+    judged = [features[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist() if id_ in features]
+    unmatched = unmatched_words(request, judged)
+    language = _unknown_language(request, unmatched, scale) if scale and fused.is_semantic else None
     reranker = FeatureReranker(request, fused.whole)
     fits = [reranker.fit(features.get(id_, NO_FEATURES)) for id_ in fused.ids[:RERANK_DEPTH].tolist()]
     added = reranker.worth(fits, {part: getattr(weights, part) for part in FIT_PARTS})
@@ -236,8 +238,7 @@ def rank(
     trusted = scale if scale and scale.is_trusted and fused.is_semantic else None
     evidence = _evidence(request, fused, score, fits, trusted)[order]
     confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
-    judged = [features[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist() if id_ in features]
-    logit = fit(_fit_evidence(request, fused, fits, judged), trusted) if trusted else None
+    logit = fit(_fit_evidence(request, fused, fits, unmatched), trusted) if trusted else None
     good_match = _is_good(logit, float(confidence.max(initial=0.0)), weights)
     return RankedCandidates(
         ids=fused.ids[order],
@@ -250,6 +251,7 @@ def rank(
         good_match=good_match and language is None,
         semantic=fused.is_semantic,
         fit=logit if logit is None or language is None else min(logit, 0.0),
+        unmatched=unmatched,
         unknown_language=language,
     )
 
@@ -261,20 +263,19 @@ def _is_good(logit: float | None, best: float, weights: RankingWeights) -> bool:
     return logit > 0 or best >= CERTAIN
 
 
-def _unknown_language(request: Request, features: FeaturesById, scale: CosineScale) -> Language | None:
+def _unknown_language(request: Request, unmatched: Sequence[str], scale: CosineScale) -> Language | None:
     """Return the language of a request that the model does not know, unless the catalog has most of its words."""
     language = foreign_language(request.text)
     if language is None or not language.is_certain or scale.knows(language.code):
         return None
-    unmatched = {*unmatched_words(request, features.values()), *request.corrections}
-    return language if 2 * len(unmatched) >= len(request.words) else None
+    foreign = {*unmatched, *request.corrections}
+    return language if 2 * len(foreign) >= len(request.words) else None
 
 
 def _fit_evidence(
-    request: Request, fused: FusedScores, fits: Sequence[Fit], features: Sequence[Features]
+    request: Request, fused: FusedScores, fits: Sequence[Fit], unmatched: Sequence[str]
 ) -> FitEvidence:
     """Return the evidence that anything fits, from the candidates that are reranked."""
-    unmatched = unmatched_words(request, features)
     return FitEvidence(
         # A candidate without a dense score is farther than all that have one.
         similarity=np.nan_to_num(fused.best_similarity[: len(fits)], nan=fused.neighbours.min(initial=0.0)),
