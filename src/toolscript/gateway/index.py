@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -358,7 +359,7 @@ def _best(scores: Scores | Vector, rows: Rows, limit: int, tie_order: Rows) -> l
         above, ties = rows[scores[rows] > least], rows[scores[rows] == least]
         best = np.concatenate([above, ties[np.argsort(tie_order[ties])][: limit - len(above)]])
     order = best[np.lexsort((tie_order[best], -scores[best]))]
-    return [Candidate(row, score) for row, score in zip(order.tolist(), scores[order].tolist(), strict=True)]
+    return list(starmap(Candidate, zip(order.tolist(), scores[order].tolist(), strict=True)))
 
 
 def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, NDArray[np.float32]]:

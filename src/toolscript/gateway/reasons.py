@@ -24,7 +24,7 @@ def matched_words(stems: StemsByField, request: Request) -> tuple[WordMatch, ...
 
 def _field_of_word(stem: int, stems: StemsByField, request: Request) -> str:
     """Return the first field that has the word, or else, if the item has what it means, a word of that."""
-    if field := _field_of({stem}, stems):
+    if field := next((field for field in FIELDS if stem in stems[field]), ""):
         return field
     meanings = request.meanings_of(stem)
     of_item = frozenset().union(*stems.values()) if meanings else frozenset()

@@ -69,6 +69,19 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
+class PreparedSearch:
+    """A parsed query, and the `texts` whose vectors its answer needs; `index` is the one it started with."""
+
+    query: LocalQuery
+    search_type: SearchType
+    index: LocalIndex
+    card: ModelCard | None
+    curated: CuratedRequest
+    texts: tuple[str, ...]
+    stages: Stages
+
+
+@dataclass(frozen=True)
 class _Scope:
     """What a query searches, and how: the `allowed` items of an index."""
 
@@ -137,26 +150,51 @@ class LocalSearch:
         return resolve_search_type(query.search_type, self._search_type)
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
-        search_type, card, weights = self.type_of(query), self._card(), self._weights
+        prepared = self.prepare(query)
+        return self.answer(prepared, await self.embed(prepared))
+
+    def prepare(self, query: LocalQuery) -> PreparedSearch:
+        """Parse a query. `prepare` and `answer` do not wait: what runs them decides where `embed` does."""
+        stages, index, search_type = Stages(), self.index, self.type_of(query)
+        curated = self._curated(query.text, index)
+        texts: tuple[str, ...] = ()
         if search_type is SearchType.HYBRID:
-            answer = await self._search_ranked(query, weights)
+            texts = curated.request.texts
+        elif search_type is SearchType.SEMANTIC and not self.is_fallback:
+            # A cosine of the model that was asked for, or none: S1-032.
+            texts = (query.text,)
+        stages.end("ranking")
+        return PreparedSearch(query, search_type, index, self._card(), curated, texts, stages)
+
+    async def embed(self, prepared: PreparedSearch) -> Matrix | None:
+        """Return the vectors of the texts; None without any, without a model, or if it fails."""
+        embedded = await self._embed(prepared.texts, prepared.index)
+        prepared.stages.end("embedding")
+        return embedded
+
+    def answer(self, prepared: PreparedSearch, embedded: Matrix | None) -> LocalAnswer:
+        card, weights = prepared.card, self._weights
+        if prepared.search_type is SearchType.HYBRID:
+            answer = self._answer_ranked(prepared, embedded, weights)
         else:
-            answer = await self._search_literally(query, by_meaning=search_type is SearchType.SEMANTIC)
+            answer = self._answer_literally(prepared, embedded)
         return replace(
             answer,
-            search_type=search_type,
+            search_type=prepared.search_type,
             model=card.name if card and answer.semantic else None,
             index_version=IndexCard(card).fingerprint if card else None,
-            weights_version=None if search_type is SearchType.KEYWORD else weights.version,
+            weights_version=None if prepared.search_type is SearchType.KEYWORD else weights.version,
         )
 
     def _card(self) -> ModelCard | None:
         """Return the model that embedded the items; None if they are not embedded."""
         return self.embedder.model if self.embedder is not None and self.index.model_is_used else None
 
-    async def _search_ranked(self, query: LocalQuery, weights: RankingWeights) -> LocalAnswer:
-        index, stages = self.index, Stages()
-        curated, scored = await self._rank(query, index, weights, stages)
+    def _answer_ranked(
+        self, prepared: PreparedSearch, embedded: Matrix | None, weights: RankingWeights
+    ) -> LocalAnswer:
+        query, index, stages = prepared.query, prepared.index, prepared.stages
+        scored = self._score(prepared, embedded, weights)
         passing = scored.passing(query.threshold)
         hits = [_hit(index, scored, position) for position in passing[: query.limit]]
         misses = [] if hits else [_hit(index, scored, position) for position in scored.order[:NEAR_MISSES]]
@@ -181,15 +219,16 @@ class LocalSearch:
             good_match=scored.good_match and bool(hits),
             fit=scored.ranking.fit,
             unmatched=scored.ranking.unmatched,
-            rules=curated.notes,
+            rules=prepared.curated.notes,
             steps=steps,
             milliseconds={**stages.spent, "total": stages.total()},
         )
 
     async def explain(self, query: LocalQuery, row: int) -> Placement:
         """Return the place of an item of the index in the ranking of a query."""
-        index = self.index
-        curated, scored = await self._rank(query, index, self._weights, Stages())
+        prepared = self.prepare(replace(query, search_type=SearchType.HYBRID))
+        index, curated = prepared.index, prepared.curated
+        scored = self._score(prepared, await self.embed(prepared), self._weights)
         places = np.flatnonzero(scored.ranking.ids[scored.order] == row)
         place = int(places[0]) + 1 if len(places) else None
         if place is None:
@@ -198,15 +237,6 @@ class LocalSearch:
         else:
             hit = _hit(index, scored, int(scored.order[place - 1]))
         return Placement(hit, place, len(scored.order), unmatched_words(scored.request, [index.features(row)]))
-
-    async def _rank(
-        self, query: LocalQuery, index: LocalIndex, weights: RankingWeights, stages: Stages
-    ) -> tuple[CuratedRequest, _Scored]:
-        curated = self._curated(query.text, index)
-        stages.end("ranking")
-        vectors = await self._vectors(curated.request, index)
-        stages.end("embedding")
-        return curated, self._score(query, curated, vectors, index, weights, stages)
 
     def _curated(self, text: str, index: LocalIndex) -> CuratedRequest:
         """Parse a request and apply the rules. A word that a rule has is not misspelt, even if no tool has it."""
@@ -223,16 +253,10 @@ class LocalSearch:
         knows = self.scale is not None and index.model_is_used and self.scale.knows(language.code)
         return {} if knows else loan_words(text, index)
 
-    async def _search_literally(self, query: LocalQuery, *, by_meaning: bool) -> LocalAnswer:
+    def _answer_literally(self, prepared: PreparedSearch, embedded: Matrix | None) -> LocalAnswer:
         """Apply the threshold to the weighted sum of two scores, ties by name. Hits show the score compared."""
-        index, stages = self.index, Stages()
-        curated = self._curated(query.text, index)
+        query, index, curated, stages = prepared.query, prepared.index, prepared.curated, prepared.stages
         request = curated.request
-        stages.end("ranking")
-        # A cosine of the model that was asked for, or none: S1-032.
-        by_model = by_meaning and not self.is_fallback
-        embedded = await self._embed((query.text,), index) if by_model else None
-        stages.end("embedding")
         allowed = _allowed(query, curated, index)
         boost, inferred = boosts(self._general(request, index, allowed), len(index))
         scores = LiteralScores(
@@ -246,7 +270,8 @@ class LocalSearch:
         order = allowed[np.lexsort((index.rank_by_name[allowed], scores.descending[allowed]))]
         passing = order[scores.final[order] >= query.threshold]
         rows = passing[: query.limit] if len(passing) else order[:NEAR_MISSES]
-        found, as_requested = len(passing) > 0, embedded is not None or not by_meaning
+        found = len(passing) > 0
+        as_requested = embedded is not None or prepared.search_type is SearchType.KEYWORD
         hits = tuple(literal_hit(index, scores, row, inferred.get(row), request) for row in rows.tolist())
         unmatched = unmatched_words(request, [index.features(row) for row in order[:RERANK_DEPTH].tolist()])
         stages.end("ranking")
@@ -269,18 +294,14 @@ class LocalSearch:
         index = self.index
         request = parse_query(text, corrections(text, index))
         terms = [part.terms for part in request.parts]
-        candidate_lists = index.candidates(
-            await self._vectors(request, index), terms, index.rows(None), CANDIDATES_PER_RETRIEVER
-        )
+        embedded = await self._embed(request.texts, index)
+        vectors = None if embedded is None else request.vectors(embedded)
+        candidate_lists = index.candidates(vectors, terms, index.rows(None), CANDIDATES_PER_RETRIEVER)
         fused = fuse_scores(candidate_lists, CANDIDATES_PER_RETRIEVER, weights)
         return request, fused, {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
 
-    async def _vectors(self, request: Request, index: LocalIndex) -> list[Vector] | None:
-        embedded = await self._embed(request.texts, index)
-        return None if embedded is None else request.vectors(embedded)
-
     async def _embed(self, texts: Sequence[str], index: LocalIndex) -> Matrix | None:
-        if self.embedder is None or not index.model_is_used:
+        if self.embedder is None or not index.model_is_used or not texts:
             return None
         try:
             embedded = await asyncio.gather(*map(self.embedder.embed_query, texts))
@@ -292,15 +313,9 @@ class LocalSearch:
             self.model_note = ""
         return np.array(embedded)
 
-    def _score(
-        self,
-        query: LocalQuery,
-        curated: CuratedRequest,
-        vectors: list[Vector] | None,
-        index: LocalIndex,
-        weights: RankingWeights,
-        stages: Stages,
-    ) -> _Scored:
+    def _score(self, prepared: PreparedSearch, embedded: Matrix | None, weights: RankingWeights) -> _Scored:
+        query, index, curated, stages = prepared.query, prepared.index, prepared.curated, prepared.stages
+        vectors = None if embedded is None else curated.request.vectors(embedded)
         scope = _Scope(query, index, _allowed(query, curated, index), weights)
         likeness = np.zeros(len(index))
         likeness[scope.allowed] = name_likeness(query.text, index, scope.allowed)

@@ -150,7 +150,10 @@ class ToolIndex(Generic[ToolT]):
         wanted = LocalQuery(query, limit, threshold, search_type=SearchType(search_type))
         require_process(self._process)
         state = self._state
-        return answer_of(BACKGROUND.run(state.search.search(wanted)), state.entries)
+        prepared = state.search.prepare(wanted)
+        # Only the embedder needs the background loop: searches of several threads do not wait for each other.
+        embedded = BACKGROUND.run(state.search.embed(prepared))
+        return answer_of(state.search.answer(prepared, embedded), state.entries)
 
     async def asearch(
         self,

@@ -30,8 +30,6 @@ RETRIEVER_PARTS = ("meaning", "words", "subquery")
 Scores = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-NO_SCORES: Mapping[int, float] = {}
-
 RRF_K = 60
 # The dense retriever's share of the weight: a half, or more if it is the more certain one.
 HALF = 0.5
@@ -97,19 +95,18 @@ def fuse_scores(
     `limit` is that of each retriever. `extra_ids` are further candidates, such as matches by name; they may be in
     no list, and are candidates of every sub-query.
     """
-    whole, extra_ids = candidate_lists[0], frozenset(extra_ids)
-    ids = _candidate_ids(candidate_lists, extra_ids)
-    rows = {id_: row for row, id_ in enumerate(ids.tolist())}
-    meaning, words = _retriever_scores(whole, rows, limit, weights)
-    parts = [_retriever_scores(candidates, rows, limit, weights) for candidates in candidate_lists[1:]]
+    lists = [_PartLists.of(candidates) for candidates in candidate_lists]
+    extra = np.array([*extra_ids], dtype=np.int64)
+    ids = np.unique(np.concatenate([extra, *(hits.ids for part in lists for hits in part)]))
+    (meaning, words), *parts = (part.scores(ids, limit, weights) for part in lists)
     subquery = _best_subquery(parts, meaning + words) * weights.subquery
     score = meaning + words + subquery
     order = np.lexsort((ids, -score))
-    similarities = np.array([_similarity(candidates, rows) for candidates in candidate_lists])
+    similarities = np.array([part.similarity(ids) for part in lists])
     baselines = np.array([[candidates.baseline] for candidates in candidate_lists])
     above = similarities - BASELINE * baselines
     best = np.fmax.reduce(above)
-    extra_rows = [rows[id_] for id_ in extra_ids]
+    extra_rows = np.searchsorted(ids, extra).tolist()
     steps = [
         _step(candidates, ids, scores, (similarities[part], above[part]), extra_rows)
         for part, (candidates, scores) in enumerate(zip(candidate_lists[1:], parts, strict=True), 1)
@@ -123,7 +120,7 @@ def fuse_scores(
         similarity=similarities[0][order],
         best_similarity=best[order],
         neighbours=_best_of(best),
-        whole=whole,
+        whole=candidate_lists[0],
         steps=tuple(steps),
     )
 
@@ -161,52 +158,59 @@ def _best_of(similarity: Scores) -> Scores:
     return -np.sort(-similarity[~np.isnan(similarity)])[:MAX_NEIGHBOURS]
 
 
-def _similarity(candidates: Candidates, rows: dict[int, int]) -> Scores:
-    similarity = np.full(len(rows), np.nan)
-    similarity[[rows[id_] for id_ in candidates.unlisted]] = list(candidates.unlisted.values())
-    similarity[[rows[hit.id] for hit in candidates.dense or ()]] = [hit.score for hit in candidates.dense or ()]
-    return similarity
+class _Hits(NamedTuple):
+    """The points of one retriever's list, and their scores."""
+
+    ids: Ids
+    scores: Scores
+
+    @classmethod
+    def of(cls, hits: Sequence[Candidate] | None) -> "_Hits":
+        hits = hits or ()
+        return cls(np.array([hit.id for hit in hits], dtype=np.int64), np.array([hit.score for hit in hits]))
+
+    def z_scores(self, ids: Ids, unlisted: "_Hits | None", *, is_complete: bool) -> Scores:
+        """Return z-scores of candidates within the list. One that is missing gets the list's minimum score, unless
+        its score is known; from a complete list zero."""
+        if not len(self.ids):
+            return np.zeros(len(ids))
+        scores = np.full(len(ids), 0.0 if is_complete else self.scores.min())
+        for hits in filter(None, (unlisted, self)):
+            scores[np.searchsorted(ids, hits.ids)] = hits.scores
+        sample = scores if is_complete else self.scores
+        spread = float(sample.std())
+        return (scores - sample.mean()) / spread if spread > MIN_SPREAD else np.zeros(len(ids))
 
 
-def _candidate_ids(candidate_lists: Sequence[Candidates], extra_ids: Iterable[int]) -> Ids:
-    ids = frozenset(extra_ids).union(*(candidates.ids for candidates in candidate_lists))
-    return np.array(sorted(ids), dtype=np.int64)
+class _PartLists(NamedTuple):
+    """What both retrievers found for one part of a request. `unlisted` are dense scores of sparse candidates."""
 
+    dense: _Hits
+    words: _Hits
+    unlisted: _Hits
 
-def _retriever_scores(
-    candidates: Candidates, rows: dict[int, int], limit: int, weights: RankingWeights
-) -> tuple[Scores, Scores]:
-    """Return the weighted dense and sparse scores. A retriever without results leaves all weight to the other."""
-    dense, words = candidates.dense or (), candidates.words or ()
-    share = weights.dense_share if dense and words else float(bool(dense))
-    return share * _candidate_z_scores(dense, rows, limit, candidates.unlisted), (1 - share) * _candidate_z_scores(
-        words, rows, limit, missing_is_zero=True
-    )
+    @classmethod
+    def of(cls, candidates: Candidates) -> "_PartLists":
+        unlisted = candidates.unlisted
+        known = _Hits(np.array([*unlisted], dtype=np.int64), np.array([*unlisted.values()]))
+        return cls(_Hits.of(candidates.dense), _Hits.of(candidates.words), known)
 
+    def scores(self, ids: Ids, limit: int, weights: RankingWeights) -> tuple[Scores, Scores]:
+        """Return the weighted dense and sparse scores. A retriever without results leaves all weight to the other.
 
-def _candidate_z_scores(
-    hits: Sequence[Candidate],
-    rows: dict[int, int],
-    limit: int,
-    unlisted: Mapping[int, float] = NO_SCORES,
-    *,
-    missing_is_zero: bool = False,
-) -> Scores:
-    """Return z-scores within the retriever's list. A candidate missing from it gets the list's minimum score,
-    unless its score is known.
+        A sparse list shorter than the limit is complete: a missing candidate matches no word.
+        """
+        has_dense, sparse = bool(len(self.dense.ids)), len(self.words.ids)
+        share = weights.dense_share if has_dense and sparse else float(has_dense)
+        meaning = share * self.dense.z_scores(ids, self.unlisted, is_complete=False)
+        return meaning, (1 - share) * self.words.z_scores(ids, None, is_complete=sparse < limit)
 
-    A sparse list shorter than the limit is complete: a missing candidate matches no word and counts as zero.
-    """
-    if not hits:
-        return np.zeros(len(rows))
-    hit_scores = np.array([hit.score for hit in hits])
-    is_complete = missing_is_zero and len(hits) < limit
-    scores = np.full(len(rows), 0.0 if is_complete else hit_scores.min())
-    scores[[rows[id_] for id_ in unlisted]] = list(unlisted.values())
-    scores[[rows[hit.id] for hit in hits]] = hit_scores
-    sample = scores if is_complete else hit_scores
-    spread = float(sample.std())
-    return (scores - sample.mean()) / spread if spread > MIN_SPREAD else np.zeros(len(rows))
+    def similarity(self, ids: Ids) -> Scores:
+        """Return the cosine of each candidate; NaN if it is not known."""
+        similarity = np.full(len(ids), np.nan)
+        for hits in (self.unlisted, self.dense):
+            similarity[np.searchsorted(ids, hits.ids)] = hits.scores
+        return similarity
 
 
 def _best_subquery(parts: Sequence[tuple[Scores, Scores]], whole: Scores) -> Scores:

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -52,8 +52,14 @@ class IndexCard:
 
     @property
     def fingerprint(self) -> str:
-        canonical = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+        return _fingerprint(self)
+
+
+@lru_cache(maxsize=64)
+def _fingerprint(card: IndexCard) -> str:
+    """Cached: every search names the index version that it read."""
+    canonical = json.dumps(asdict(card), sort_keys=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

@@ -389,5 +389,7 @@ def _terms(words: Sequence[str], corrections: Mapping[str, str], plain_stems: fr
 
 
 def _joined(run: str) -> str:
+    if run.isascii() and run.isalpha() and run[1:].islower():
+        return ""
     *parts, last = words_of(run) or [""]
     return last if parts and last == "".join(parts) else ""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +60,12 @@ def trigrams(text: str) -> frozenset[str]:
     )
 
 
+@lru_cache(maxsize=2_048)
+def _trigrams_of_word(word: str) -> frozenset[str]:
+    """Cached: requests share many words."""
+    return trigrams(word)
+
+
 NO_FEATURES = Features("", frozenset())
 FeaturesById = Mapping[int, Features]
 
@@ -90,7 +96,7 @@ class FeatureReranker:
     """Reranks by features. `candidates` provide the IDF of each term and the size of the catalog.
 
     Each word of the request is a bit, so the words that a candidate matches are one integer: few different ones
-    occur, and the weight of each is cached. A word that matches only by a synonym counts less.
+    occur, and the share of each is cached. A word that matches only by a synonym counts less.
     """
 
     def __init__(self, request: Request, candidates: Candidates) -> None:
@@ -98,16 +104,15 @@ class FeatureReranker:
             *(query.stems | query.subject for query in request.parts), request.plain_stems
         )
         self._bits = {stem: 1 << index for index, stem in enumerate(self._stems)}
-        self._idfs = [(bit, candidates.idf(stem)) for stem, bit in self._bits.items()]
+        self._idfs = {bit: candidates.idf(stem) for stem, bit in self._bits.items()}
         self._synonyms = [(synonym.meaning, self._mask(synonym.source)) for synonym in request.synonyms]
-        self._weights: dict[int, float] = {}
-        self._shares: dict[int, tuple[float, float]] = {}
+        self._shares: dict[tuple[int, int], float] = {}
         self._whole, self._plain = self._mask(request.whole.stems), self._mask(request.plain_stems)
         self._subqueries = [
             _SubQueryTerms(self._mask(query.stems), self._mask(query.subject), query.action)
             for query in request.single_subqueries
         ]
-        self._letters = trigrams(request.text).union(*map(trigrams, words_of(request.text)))
+        self._letters = trigrams(request.text).union(*map(_trigrams_of_word, words_of(request.text)))
         self._size = max(0.0, math.log10(max(1, candidates.points)) - SMALL)
 
     def fit(self, features: Features) -> Fit:
@@ -118,23 +123,19 @@ class FeatureReranker:
             subquery = subqueries[0]
         else:
             subquery = max(subqueries, key=lambda candidate: self._suits(candidate, matched, features))
-        shares = self._shares.get(matched)
-        if shares is None:
-            shares = self._shares[matched] = (self._share(self._whole, matched), self._share(self._plain, matched))
-        coverage, word_match = shares
+        letters = features.trigrams
         return Fit(
-            coverage=coverage,
-            word_match=word_match,
-            name=len(features.trigrams & self._letters) / len(features.trigrams) if features.trigrams else 0.0,
+            coverage=self._share(self._whole, matched),
+            word_match=self._share(self._plain, matched),
+            name=len(letters & self._letters) / len(letters) if letters else 0.0,
             action=agreement(subquery.action, features.actions),
             subject=self._share(subquery.subject, matched) if features.name else 0.0,
         )
 
-    def worth(self, fits: Sequence[Fit], weights: Mapping[str, float]) -> NDArray[np.float64]:
+    def worth(self, fits: NDArray[np.float64], weights: RankingWeights) -> NDArray[np.float64]:
         """Return what each part adds to each candidate's score: a row per candidate, a column per part."""
-        rows = np.array(fits).reshape(-1, len(FIT_PARTS))
-        by_part = [weights[part] * (self._size if part == "coverage" else 1.0) for part in FIT_PARTS]
-        return np.asarray(rows * np.array(by_part))
+        by_part = [getattr(weights, part) * (self._size if part == "coverage" else 1.0) for part in FIT_PARTS]
+        return np.asarray(fits * np.array(by_part))
 
     def _mask(self, stems: Iterable[int]) -> int:
         return sum(map(self._bits.__getitem__, stems))
@@ -153,16 +154,20 @@ class FeatureReranker:
 
     def _share(self, stems: int, matched: int) -> float:
         """Return the share of the stems that match, weighted by IDF."""
-        total = self._weight(stems)
-        weight = self._weight(stems & matched)
-        if by_synonyms := matched >> len(self._bits):
-            weight += SYNONYM_WEIGHT * self._weight(stems & by_synonyms)
-        return weight / total if total else 0.0
+        share = self._shares.get((stems, matched))
+        if share is None:
+            total, weight = self._weight(stems), self._weight(stems & matched)
+            if by_synonyms := matched >> len(self._bits):
+                weight += SYNONYM_WEIGHT * self._weight(stems & by_synonyms)
+            share = self._shares[stems, matched] = weight / total if total else 0.0
+        return share
 
     def _weight(self, stems: int) -> float:
-        weight = self._weights.get(stems)
-        if weight is None:
-            weight = self._weights[stems] = sum(idf for bit, idf in self._idfs if stems & bit)
+        weight, rest = 0.0, stems
+        while rest:
+            bit = rest & -rest
+            weight += self._idfs[bit]
+            rest ^= bit
         return weight
 
 
@@ -230,15 +235,16 @@ def rank(
     language = _unknown_language(request, unmatched, scale) if scale and fused.is_semantic else None
     reranker = FeatureReranker(request, fused.whole)
     fits = [reranker.fit(features.get(id_, NO_FEATURES)) for id_ in fused.ids[:RERANK_DEPTH].tolist()]
-    added = reranker.worth(fits, {part: getattr(weights, part) for part in FIT_PARTS})
+    fit_rows = np.array(fits).reshape(-1, len(FIT_PARTS))
+    added = reranker.worth(fit_rows, weights)
     score = _add_to_top(fused.score, added.sum(axis=1))
     is_rest = np.arange(len(score)) >= len(fits)
     order = np.lexsort((fused.ids, -score, is_rest))
     every_fit = [*fits, *[Fit()] * (len(score) - len(fits))]
     trusted = scale if scale and scale.is_trusted and fused.is_semantic else None
-    evidence = _evidence(request, fused, score, fits, trusted)[order]
+    evidence = _evidence(request, fused, score, fit_rows, trusted)[order]
     confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
-    logit = fit(_fit_evidence(request, fused, fits, unmatched), trusted) if trusted else None
+    logit = fit(_fit_evidence(request, fused, fit_rows, unmatched), trusted) if trusted else None
     good_match = _is_good(logit, float(confidence.max(initial=0.0)), weights)
     return RankedCandidates(
         ids=fused.ids[order],
@@ -273,15 +279,16 @@ def _unknown_language(request: Request, unmatched: Sequence[str], scale: CosineS
 
 
 def _fit_evidence(
-    request: Request, fused: FusedScores, fits: Sequence[Fit], unmatched: Sequence[str]
+    request: Request, fused: FusedScores, fits: NDArray[np.float64], unmatched: Sequence[str]
 ) -> FitEvidence:
     """Return the evidence that anything fits, from the candidates that are reranked."""
+    similarity = fused.best_similarity[: len(fits)]
     return FitEvidence(
         # A candidate without a dense score is farther than all that have one.
-        similarity=np.nan_to_num(fused.best_similarity[: len(fits)], nan=fused.neighbours.min(initial=0.0)),
-        word_match=np.array([fit_.word_match for fit_ in fits]),
-        subject=np.array([fit_.subject for fit_ in fits]),
-        action=np.array([fit_.action for fit_ in fits]),
+        similarity=np.where(np.isnan(similarity), fused.neighbours.min(initial=0.0), similarity),
+        word_match=fits[:, FIT_PARTS.index("word_match")],
+        subject=fits[:, FIT_PARTS.index("subject")],
+        action=fits[:, FIT_PARTS.index("action")],
         neighbours=fused.neighbours,
         matched=1 - len(unmatched) / max(1, len(request.words)),
         items=fused.whole.points,
@@ -312,13 +319,15 @@ def _add_to_top(score: Scores, added: Scores) -> Scores:
 
 
 def _contributions(fused: FusedScores, added: NDArray[np.float64]) -> NDArray[np.float64]:
-    retrievers = np.column_stack([fused.meaning, fused.words, fused.subquery])
-    rest = np.zeros((len(retrievers) - len(added), len(FIT_PARTS)))
-    return np.hstack([retrievers, np.vstack([added, rest])])
+    contributions = np.zeros((len(fused.ids), len(PART_NAMES)))
+    for column, part in enumerate(RETRIEVER_PARTS):
+        contributions[:, column] = getattr(fused, part)
+    contributions[: len(added), len(RETRIEVER_PARTS) :] = added
+    return contributions
 
 
 def _evidence(
-    request: Request, fused: FusedScores, score: Scores, fits: Sequence[Fit], scale: CosineScale | None
+    request: Request, fused: FusedScores, score: Scores, fits: NDArray[np.float64], scale: CosineScale | None
 ) -> NDArray[np.float64]:
     """Return the evidence for each candidate; those beyond the rerank depth have no features."""
     rows = np.zeros((len(score), len(EVIDENCE)))
@@ -326,11 +335,11 @@ def _evidence(
     columns["one"][:] = 1.0
     columns["subqueries"][:] = len(request.subqueries)
     similarity = scale.as_fitted(fused.similarity) if scale else fused.similarity
-    columns["similarity"][:] = np.nan_to_num(similarity)
+    columns["similarity"][:] = np.where(np.isnan(similarity), 0.0, similarity)
     # In a catalog of one item there is nobody to be ahead of.
     columns["lead"][:] = _leads(score) if fused.whole.points > 1 else 0.0
     for name in ("word_match", "name", "subject"):
-        columns[name][: len(fits)] = [getattr(fit, name) for fit in fits]
+        columns[name][: len(fits)] = fits[:, FIT_PARTS.index(name)]
     return rows
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from tests.unit.core.retrieval.builders import RequestTexts, catalog, having, st
 from toolscript.core.retrieval.model import Candidates
 from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.rerank import FIT_PARTS, NO_FEATURES, FeatureReranker, Features, Fit
+from toolscript.core.retrieval.weights import RankingWeights
 
 SOME = catalog(1_000)
 Stems = st.frozensets(st.sampled_from(sorted(stems("get show create file weather letter info"))))
@@ -98,8 +100,8 @@ def test_no_candidate_fits_an_empty_request() -> None:
 
 
 def test_each_part_adds_its_weight_and_coverage_grows_with_the_catalog() -> None:
-    weights = {part: float(number) for number, part in enumerate(FIT_PARTS, start=1)}
-    fits = [Fit(1.0, 1.0, 1.0, -1.0, 1.0), Fit(0.5, 0.5, 0.5, 1.0, 0.5), Fit()]
+    weights = RankingWeights(coverage=1.0, word_match=2.0, name=3.0, action=4.0, subject=5.0)
+    fits = np.array([Fit(1.0, 1.0, 1.0, -1.0, 1.0), Fit(0.5, 0.5, 0.5, 1.0, 0.5), Fit()])
 
     def worth(points: int) -> list[list[float]]:
         rows: list[list[float]] = FeatureReranker(parse_query("x"), catalog(points)).worth(fits, weights).tolist()
@@ -108,7 +110,8 @@ def test_each_part_adds_its_weight_and_coverage_grows_with_the_catalog() -> None
     assert worth(100_000) == [[2.5, 2, 3, -4, 5], [1.25, 1, 1.5, 4, 2.5], [0, 0, 0, 0, 0]]
     for small in (0, 1, 316):
         assert worth(small) == [[0, 2, 3, -4, 5], [0, 1, 1.5, 4, 2.5], [0, 0, 0, 0, 0]]
-    assert FeatureReranker(parse_query("x"), SOME).worth([], weights).shape == (0, len(FIT_PARTS))
+    none = np.zeros((0, len(FIT_PARTS)))
+    assert FeatureReranker(parse_query("x"), SOME).worth(none, weights).shape == none.shape
 
 
 @settings(max_examples=150, deadline=None)
