@@ -203,3 +203,14 @@ async def test_a_rarer_term_has_a_higher_idf_and_an_unknown_one_the_highest(inde
     assert idfs[read] < idfs[mail] < idfs[nobody]
     assert idfs[mail] == pytest.approx(math.log(1 + 2.5 / 1.5))
     assert await index.idfs([]) == {}
+
+
+async def test_the_vocabulary_has_the_words_of_names_servers_and_descriptions(index: Index) -> None:
+    assert not (await index.vocabulary()).words
+    merge = point(1, words="merge pull", server="git-hub", name="mergePull", description="Merges a request.")
+    await index.put([merge, point(2, words="read")])
+    vocabulary = await index.vocabulary()
+    assert vocabulary.words >= {"git", "hub", "merge", "pull", "merges", "request"}
+    assert vocabulary.knows("merge")
+    assert vocabulary.knows("read")
+    assert not vocabulary.knows("melt")

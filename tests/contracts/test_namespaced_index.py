@@ -222,3 +222,20 @@ async def test_a_plain_index_is_that_of_the_default_namespace(index: Index) -> N
         [],
         [],
     ]
+
+
+async def test_the_vocabulary_is_that_of_the_namespaces(whole: NamespacedIndex) -> None:
+    await whole.put(
+        [
+            point(1, words="file", name="file"),
+            *in_namespace("blue", point(2, words="ocean", name="ocean")),
+            *in_namespace("red", point(3, words="brick", name="brick")),
+        ]
+    )
+    blue, both = whole.within(("blue",)), whole.within(("blue", "default"))
+    assert (await blue.vocabulary()).words == {"ocean"}
+    assert (await both.vocabulary()).words == {"ocean", "file"}
+    assert await both.vocabulary() is await both.vocabulary(), "merged once"
+    assert [(await both.vocabulary()).knows(word) for word in ("ocean", "file", "brick")] == [True, True, False]
+    assert not (await whole.within(("absent",)).vocabulary()).words
+    assert (await whole.vocabulary()).words == {"ocean", "file", "brick"}

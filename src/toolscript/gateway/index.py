@@ -12,14 +12,13 @@ from itertools import starmap
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
-from rapidfuzz.distance import OSA
 
 from toolscript.core.item_text import item_words, terms_of_words
 from toolscript.core.items import Item, ItemKind, tool_id
 from toolscript.core.retrieval.model import Candidate, Candidates, Matrix, Vector
-from toolscript.core.retrieval.request import is_english, strip_literals
 from toolscript.core.retrieval.rerank import Features
-from toolscript.core.retrieval.terms import split_identifier, terms_of_word, without_stop_words, words_of
+from toolscript.core.retrieval.spelling import Vocabulary
+from toolscript.core.retrieval.terms import split_identifier, terms_of_word, words_of
 
 WEIGHTS = {"name": 3.0, "server": 2.0, "description": 1.0}
 LEAST = 2.0
@@ -31,18 +30,10 @@ StemsByField = Mapping[str, frozenset[int]]
 Scores = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-MIN_CORRECTED = 4
-NEAREST_WORD = 0.82
-SWAPPED_LETTERS = 0.75
 MAX_NAME_ASKED = 5
 NEAREST_NAME = 86.0
 ALL_BUT_EXACT, EXACT_BUT_FOR_CASE = 0.99, 0.995
 MAX_NAMES = 8
-MAX_CORRECTED = 4
-# A word that shares this part of its trigrams with a word of the catalog is likely to be the same loan word; with
-# a smaller part, if it shares this part of its letters in their order: `Kalender`, `calendar`.
-LIKELY_LOAN, MAYBE_LOAN, LETTERS_OF_LOAN = 0.45, 0.3, 0.75
-MAX_LOANS = 8
 
 
 def stems_by_field(item: Item) -> StemsByField:
@@ -117,7 +108,6 @@ class LocalIndex:
         self._matching: dict[Hashable, Rows] = {}
         self._features: dict[int, Features] = {}
         self._domains: dict[int, str] = {}
-        self._words_near: dict[int, Sequence[str]] = {}
         self._places, self._rows, self._weights = _postings(analysed)
 
     def __len__(self) -> int:
@@ -210,9 +200,6 @@ class LocalIndex:
     def _idf(self, matches: int) -> float:
         return math.log(1 + (len(self.items) - matches + 0.5) / (matches + 0.5))
 
-    def knows(self, term: int) -> bool:
-        return term in self._places
-
     def word_scores(self, terms: Mapping[int, float]) -> Scores:
         """Return the BM25F score of every item."""
         scores = np.zeros(len(self.items))
@@ -226,25 +213,8 @@ class LocalIndex:
         return self._rows[place], self._weights[place]
 
     @cached_property
-    def words_by_length(self) -> Mapping[int, Sequence[str]]:
-        """All words of all items by length, sorted, for spelling correction."""
-        by_length: dict[int, list[str]] = {}
-        for word in sorted({word for analysed in self._analysed for word in analysed.words}):
-            by_length.setdefault(len(word), []).append(word)
-        return by_length
-
-    def words_of_about(self, length: int) -> Sequence[str]:
-        """Return the words that are at most two letters longer or shorter, the shortest first."""
-        if length not in self._words_near:
-            lengths = range(length - 2, length + 3)
-            self._words_near[length] = [word for near in lengths for word in self.words_by_length.get(near, ())]
-        return self._words_near[length]
-
-    @cached_property
-    def trigrams(self) -> "WordTrigrams":
-        """The words of all items by trigram, to find loan words; built when the first one is looked for."""
-        words = [word for of_length in self.words_by_length.values() for word in of_length]
-        return WordTrigrams([word for word in words if len(word) >= MIN_CORRECTED and word.isalpha()])
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary((word for analysed in self._analysed for word in analysed.words), self._places)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -312,43 +282,9 @@ class LocalIndex:
 
     def warm(self) -> "LocalIndex":
         """Build the lazy properties, so that the first search need not."""
-        _ = self.names, self.full_names, self.name_parts, self.rank_by_name, self.words_by_length
+        _ = self.names, self.full_names, self.name_parts, self.rank_by_name, self.vocabulary.words_by_length
         _ = self._rows_of_kind, self._rows_by_name, self._rows_of_any_case
         return self
-
-
-class WordTrigrams:
-    """Finds the most similar of many words by trigrams, those at its start and end among them."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = words
-        ids: dict[str, list[int]] = {}
-        trigrams = [_trigrams(word) for word in words]
-        for row, of_word in enumerate(trigrams):
-            for trigram in of_word:
-                ids.setdefault(trigram, []).append(row)
-        self._rows = {trigram: np.array(rows) for trigram, rows in ids.items()}
-        self._counts = np.array([len(of_word) for of_word in trigrams])
-
-    def likely_loan(self, word: str) -> str | None:
-        """Return the word with the highest share of common trigrams (Dice) that is likely to be the same word."""
-        trigrams = _trigrams(word)
-        rows = [self._rows[trigram] for trigram in trigrams if trigram in self._rows]
-        if not rows:
-            return None
-        common = np.bincount(np.concatenate(rows), minlength=len(self._words))
-        shares = 2 * common / (self._counts + len(trigrams))
-        best = int(shares.argmax())
-        if shares[best] >= LIKELY_LOAN:
-            return self._words[best]
-        maybe = [self._words[row] for row in np.flatnonzero(shares >= MAYBE_LOAN).tolist()]
-        alike = process.extractOne(word, maybe, scorer=OSA.normalized_similarity, score_cutoff=LETTERS_OF_LOAN)
-        return str(alike[0]) if alike else None
-
-
-def _trigrams(word: str) -> frozenset[str]:
-    spaced = f" {word} "
-    return frozenset(spaced[start : start + 3] for start in range(len(word)))
 
 
 def _best(scores: Scores | Vector, rows: Rows, limit: int, tie_order: Rows) -> list[Candidate]:
@@ -373,44 +309,6 @@ def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, 
     ends = [*first[1:].tolist(), len(terms)]
     places = dict(zip(distinct.tolist(), map(slice, first.tolist(), ends), strict=True))
     return places, rows[order], weights[order]
-
-
-def corrections(text: str, index: LocalIndex) -> dict[str, str]:
-    """Return the misspelt words of a query, each with the nearest word of the catalog. Literals are not corrected.
-
-    A word that the catalog does not know may still be right: `flight` is no misspelt `light`.
-    """
-    words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
-    return _correct_words([word for word in words if not _is_known(word, index) and not is_english(word)], index)
-
-
-def loan_words(text: str, index: LocalIndex) -> dict[str, str]:
-    """Return words of another language, each with the catalog's word that it is like: `Kalender`, `calendar`."""
-    words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
-    unknown = [word for word in words if len(word) >= MIN_CORRECTED and not _is_known(word, index)]
-    foreign = [word for word in unknown if word.isalpha() and not is_english(word)][:MAX_LOANS]
-    loans = {word: index.trigrams.likely_loan(word) for word in foreign}
-    return {word: loan for word, loan in loans.items() if loan}
-
-
-def _is_known(word: str, index: LocalIndex) -> bool:
-    return any(index.knows(term) for term in terms_of_word(word))
-
-
-def _correct_words(unknown: Sequence[str], index: LocalIndex) -> dict[str, str]:
-    candidates = [word for word in unknown if len(word) >= MIN_CORRECTED and not word.isdigit()]
-    nearest = {word: _nearest_word(word, index) for word in candidates[:MAX_CORRECTED]}
-    return {word: correction for word, correction in nearest.items() if correction}
-
-
-def _nearest_word(word: str, index: LocalIndex) -> str | None:
-    """Return the nearest known word that is at most two letters longer or shorter."""
-    candidates = index.words_of_about(len(word))
-    match = process.extractOne(word, candidates, scorer=OSA.normalized_similarity, score_cutoff=SWAPPED_LETTERS)
-    if match is None:
-        return None
-    nearest, likeness = str(match[0]), match[1]
-    return nearest if likeness >= NEAREST_WORD or sorted(nearest) == sorted(word) else None
 
 
 def name_likeness(text: str, index: LocalIndex, rows: Rows) -> Scores:

@@ -26,7 +26,7 @@ from toolscript.core.retrieval.rerank import (
     rank,
     unmatched_words,
 )
-from toolscript.core.retrieval.terms import terms_of_word
+from toolscript.core.retrieval.spelling import corrections, corrections_of
 from toolscript.core.retrieval.timings import Stages
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import RankingWeights
@@ -36,8 +36,6 @@ from toolscript.gateway.index import (
     LocalIndex,
     Rows,
     Scores,
-    corrections,
-    loan_words,
     name_likeness,
 )
 from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, word_shares
@@ -239,19 +237,10 @@ class LocalSearch:
         return Placement(hit, place, len(scored.order), unmatched_words(scored.request, [index.features(row)]))
 
     def _curated(self, text: str, index: LocalIndex) -> CuratedRequest:
-        """Parse a request and apply the rules. A word that a rule has is not misspelt, even if no tool has it."""
-        curation, corrected = self.curation, self._corrections(text, index)
-        if curation.rules:
-            corrected = {word: corrected[word] for word in corrected if not curation.knows(terms_of_word(word)[0])}
+        """Parse a request and apply the rules."""
+        curation, scale = self.curation, self.scale if index.model_is_used else None
+        corrected = curation.unless_known(corrections_of(text, index.vocabulary, scale))
         return curation.apply(parse_query(text, corrected))
-
-    def _corrections(self, text: str, index: LocalIndex) -> dict[str, str]:
-        """Words of another language are not misspelt; those that a model does not know may be loan words."""
-        language = foreign_language(text)
-        if language is None:
-            return corrections(text, index)
-        knows = self.scale is not None and index.model_is_used and self.scale.knows(language.code)
-        return {} if knows else loan_words(text, index)
 
     def _answer_literally(self, prepared: PreparedSearch, embedded: Matrix | None) -> LocalAnswer:
         """Apply the threshold to the weighted sum of two scores, ties by name. Hits show the score compared."""
@@ -292,7 +281,7 @@ class LocalSearch:
     async def fuse_scores(self, text: str, weights: RankingWeights) -> tuple[Request, FusedScores, FeaturesById]:
         """Return request, fused scores and features of the retrievers' candidates, to fit weights."""
         index = self.index
-        request = parse_query(text, corrections(text, index))
+        request = parse_query(text, corrections(text, index.vocabulary))
         terms = [part.terms for part in request.parts]
         embedded = await self._embed(request.texts, index)
         vectors = None if embedded is None else request.vectors(embedded)

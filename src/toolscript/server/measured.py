@@ -23,6 +23,7 @@ from toolscript.core.retrieval.model import (
 )
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
 from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunks, Total
+from toolscript.core.retrieval.spelling import Vocabulary
 from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters
@@ -316,6 +317,9 @@ class MeasuredIndex:
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         return await timed(self._took, "fields", self._index.fields(ids, only))
+
+    async def vocabulary(self) -> Vocabulary:
+        return await self._index.vocabulary()
 
     async def put(self, points: Sequence[Point]) -> None:
         await self._index.put(points)

@@ -31,6 +31,7 @@ from toolscript.core.retrieval.model import (
     idf_of,
 )
 from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.spelling import WORD_FIELDS, Vocabulary
 from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
 
 Fact = str | int | float | bool
@@ -43,6 +44,7 @@ class MemoryIndex:
         self._points: dict[int, Point] = {}
         self._revisions: dict[int, int] = {}
         self._written = 0
+        self._vocabulary: tuple[tuple[int, int], Vocabulary] | None = None
 
     @property
     def card(self) -> IndexCard:
@@ -66,6 +68,15 @@ class MemoryIndex:
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         existing = [id_ for id_ in ids if id_ in self._points]
         return {id_: self._some_fields(id_, only or tuple(self._points[id_].fields)) for id_ in existing}
+
+    async def vocabulary(self) -> Vocabulary:
+        state = self._written, len(self._points)
+        if self._vocabulary is None or self._vocabulary[0] != state:
+            points = self._points.values()
+            texts = [str(point.fields.get(field, "")) for point in points for field in WORD_FIELDS]
+            terms = {term for point in points for term in point.terms}
+            self._vocabulary = state, Vocabulary.of_texts(texts, terms)
+        return self._vocabulary[1]
 
     async def put(self, points: Sequence[Point]) -> None:
         for point in points:

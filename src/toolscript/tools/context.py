@@ -38,6 +38,11 @@ class SearchContext:
     excluded: Mapping[Tool, Rule] = field(default_factory=dict)
     rules: tuple[str, ...] = ()
 
+    def corrected(self, corrections: Mapping[str, str]) -> "SearchContext":
+        """Return the context with misspelt words of the request read as words of the catalog."""
+        request = parse_query(self.query.text, corrections)
+        return replace(self, request=request, steps=NO_CURATION.apply(request).steps)
+
     def curated(self, curation: Curation) -> "SearchContext":
         """Return the context with the rules that apply to the request."""
         if not curation.rules:

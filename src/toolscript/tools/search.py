@@ -3,19 +3,22 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from toolscript.core.namespaces import ordered
+from toolscript.core.retrieval.curation import NO_CURATION, Curation
 from toolscript.core.retrieval.deadline import IsOverloaded, Part, never_overloaded
 from toolscript.core.retrieval.language import unknown_language_hint
-from toolscript.core.retrieval.model import Vector
+from toolscript.core.retrieval.model import IndexQuery, Vector
 from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
 from toolscript.core.retrieval.ports import Embedder, IndexReader, IndexViews, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.rerank import STEP_HITS
+from toolscript.core.retrieval.spelling import Vocabulary, corrections_of
+from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, RankingWeights
@@ -47,6 +50,7 @@ MULTILINGUAL_REMEDY = ", or index with TOOLSCRIPT_EMBEDDING_MODEL=multilingual (
 NO_SKILLS_MATCHED = "No skills matched, falling back to unfiltered search"
 
 Vectors = list[Vector] | None
+NO_WORDS = Vocabulary()
 
 logger = logging.getLogger(__name__)
 
@@ -146,8 +150,10 @@ class SearchWithin:
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
         context = self._context(query)
-        if self._rules is not None:
-            context = context.curated(await self._rules.get(context.attempt))
+        curation = NO_CURATION if self._rules is None else await self._rules.get(context.attempt)
+        if corrections := await self._corrections(context, curation):
+            context = context.corrected(corrections)
+        context = context.curated(curation)
         with start_background(self._skills_by_words(context, query.search_type)) as by_words:
             vectors = await self._embed(context)
             context.stages.end("embedding")
@@ -182,6 +188,21 @@ class SearchWithin:
     def _context(self, query: ToolQuery) -> SearchContext:
         parts = self._parts
         return SearchContext.now(query, parts.deadline_seconds, parts.spans, parts.is_overloaded)
+
+    async def _corrections(self, context: SearchContext, curation: Curation) -> Mapping[str, str]:
+        """Return the misspelt words. The vocabulary is that of a sample: whether it only lacks a word that the
+        catalog has, the index itself says. Literal mode (`semantic`) corrects nothing."""
+        query, attempt = context.query, context.attempt
+        if query.search_type is SearchType.SEMANTIC:
+            return {}
+        vocabulary = await attempt.or_else(Part.INDEX, self._index.vocabulary(), NO_WORDS)
+        scale = None if query.search_type is SearchType.KEYWORD else self._parts.scale
+        found = curation.unless_known(corrections_of(query.text, vocabulary, scale))
+        if not found:
+            return found
+        asks = [IndexQuery(terms=dict.fromkeys(terms_of_word(word), 1.0), limit=1) for word in found]
+        answers = await attempt.or_else(Part.INDEX, self._index.search_all(asks), ())
+        return {word: found[word] for word, answer in zip(found, answers, strict=False) if not answer.words}
 
     async def _embed(self, context: SearchContext) -> Vectors:
         """Embed the query text for `semantic`; for `hybrid`, also every sub-query in it."""

@@ -27,6 +27,7 @@ from toolscript.core.retrieval.model import (
     StoredPoint,
 )
 from toolscript.core.retrieval.ports import Index
+from toolscript.core.retrieval.spelling import Vocabulary
 
 MAX_SKILLS = 1_000
 CHECK_SECONDS = 0.25
@@ -66,6 +67,9 @@ class SkillCopy:
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         copy = self._fresh()
         return await self._index.fields(ids, only) if copy is None else copy.fields(ids, only)
+
+    async def vocabulary(self) -> Vocabulary:
+        return await self._index.vocabulary()
 
     def forget(self) -> None:
         """Drop the copy after a write to the index: the next search queries the engine."""

@@ -32,6 +32,7 @@ from toolscript.core.retrieval.model import (
     Where,
     idf_of,
 )
+from toolscript.core.retrieval.spelling import WORD_FIELDS, Vocabulary
 
 # Posting-list entries that a sparse query may read for candidates; more common terms are only scored.
 BUDGET = 250_000
@@ -86,9 +87,11 @@ class CommonTerms:
 
 @dataclass(frozen=True)
 class Sample:
-    """Statistics: common terms, points per filter value, and points without a value of `counted_empty`."""
+    """Statistics: common terms, the vocabulary, points per filter value, and points without a value of
+    `counted_empty`."""
 
     common: CommonTerms = field(default_factory=lambda: CommonTerms(0, {}))
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
     sizes: Sizes = field(default_factory=Sizes)
     empty: int = 0
 
@@ -111,8 +114,9 @@ class Sampler:
         points, segments, empty = await asyncio.gather(self.count(exact=False), self._segments(), self._empty())
         values = await asyncio.gather(*map(self._values, self._layout.counted_fields))
         by_field = dict(zip(self._layout.counted_fields, values, strict=True))
-        common = CommonTerms.of_sample(points, await self._random_terms())
-        return Sample(common, Sizes(points, segments, self._scanned, by_field), empty)
+        # Thousands of texts take a while to split: not on the event loop.
+        common, vocabulary = await asyncio.to_thread(_terms_and_words, points, await self._random_points())
+        return Sample(common, vocabulary, Sizes(points, segments, self._scanned, by_field), empty)
 
     async def count(self, *, exact: bool, where: wire.Filter | None = None) -> int:
         request = wire.CountPoints(collection_name=self._name, exact=exact, filter=where)
@@ -136,20 +140,27 @@ class Sampler:
         answer = await self._points("Facet", request)
         return {hit.value.string_value: int(hit.count) for hit in answer.hits}
 
-    async def _random_terms(self) -> list[Sequence[int]]:
+    async def _random_points(self) -> Sequence[wire.ScoredPoint]:
         request = wire.QueryPoints(
             collection_name=self._name,
             query=wire.Query(sample=wire.Sample.Random),
             limit=SAMPLE,
             with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[WORDS])),
-            with_payload=wire.WithPayloadSelector(enable=False),
+            with_payload=_only(WORD_FIELDS),
         )
-        answer = await self._points("Query", request)
-        return [hit.vectors.vectors.vectors[WORDS].sparse.indices for hit in answer.result]
+        points: Sequence[wire.ScoredPoint] = (await self._points("Query", request)).result
+        return points
 
     async def _points(self, method: str, request: object) -> Any:
         with translated():
             return await getattr(self._qdrant.points, method)(request, timeout=self._qdrant.timeout_seconds)
+
+
+def _terms_and_words(points: int, sample: Sequence[wire.ScoredPoint]) -> tuple[CommonTerms, Vocabulary]:
+    """Return the terms of a sample of this many points, and the words of their texts."""
+    common = CommonTerms.of_sample(points, (hit.vectors.vectors.vectors[WORDS].sparse.indices for hit in sample))
+    texts = (str(value) for hit in sample for value in Payload(hit.payload).values())
+    return common, Vocabulary.of_texts(texts, common.shares)
 
 
 async def whole(qdrant: Qdrant, name: str, maximum: int) -> list[StoredPoint] | None:
@@ -219,6 +230,10 @@ class QdrantIndex:
         common = self._sample.common
         shares = common.shares_of(terms)
         return {term: idf_of(shares.get(term, 0.0), common.points) for term in terms}
+
+    async def vocabulary(self) -> Vocabulary:
+        await self._keep_sampled()
+        return self._sample.vocabulary
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         request = wire.GetPoints(

@@ -19,7 +19,7 @@ from toolscript.core.retrieval.request import (
     SubQuery,
     pattern_of,
 )
-from toolscript.core.retrieval.terms import query_terms
+from toolscript.core.retrieval.terms import query_terms, terms_of_word
 from toolscript.core.text import has_invisible, readable
 
 # Of one catalog: the config files of a gateway, or a namespace of the service.
@@ -168,6 +168,12 @@ class Curation:
         self._stems = frozenset[int]().union(*(entry.pattern.stems for entry in entries))
         self._synonyms = _by_stem(entry for entry in entries if entry.rule.kind is RuleKind.SYNONYM)
         self._about_tools = _by_stem(entry for entry in entries if entry.rule.kind is not RuleKind.SYNONYM)
+
+    def unless_known(self, corrections: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the corrections but for words of a rule: these are not misspelt, even if no tool has them."""
+        if not self.rules:
+            return corrections
+        return {word: corrections[word] for word in corrections if not self.knows(terms_of_word(word)[0])}
 
     def knows(self, stem: int) -> bool:
         """Return whether a rule applies to the word, which is then not misspelt."""

@@ -25,6 +25,7 @@ from toolscript.core.retrieval.model import (
     StoredPoint,
 )
 from toolscript.core.retrieval.ports import Index, Indexes, IndexReader
+from toolscript.core.retrieval.spelling import Vocabulary
 
 DEFAULT_ONLY = (DEFAULT_NAMESPACE,)
 # Collections that are kept open, besides that of the default namespace: each has a sample of its terms in memory.
@@ -49,6 +50,8 @@ class MergedIndex:
     def __init__(self, card: IndexCard, parts: Sequence[IndexReader]) -> None:
         self._card = card
         self._parts = parts
+        self._vocabularies: Sequence[Vocabulary] = ()
+        self._vocabulary = Vocabulary()
 
     @property
     def card(self) -> IndexCard:
@@ -65,6 +68,12 @@ class MergedIndex:
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         answers = await asyncio.gather(*(part.fields(ids, only) for part in self._parts))
         return {id_: fields for answer in answers for id_, fields in answer.items()}
+
+    async def vocabulary(self) -> Vocabulary:
+        parts = await asyncio.gather(*(part.vocabulary() for part in self._parts))
+        if [*map(id, parts)] != [*map(id, self._vocabularies)]:
+            self._vocabularies, self._vocabulary = parts, Vocabulary.merged(parts)
+        return self._vocabulary
 
 
 class DefaultNamespace:
@@ -154,6 +163,9 @@ class NamespacedIndex:
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         return await (await self._everywhere()).fields(ids, only)
+
+    async def vocabulary(self) -> Vocabulary:
+        return await (await self._everywhere()).vocabulary()
 
     async def idfs(self, terms: Collection[int]) -> Mapping[int, float]:
         """Return the mean of the namespaces' IDFs, weighted by their points."""
@@ -285,6 +297,9 @@ class _Part:
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         return await self._ask(lambda index: index.fields(ids, only))
+
+    async def vocabulary(self) -> Vocabulary:
+        return await self._ask(lambda index: index.vocabulary())
 
     async def _ask(self, request: Callable[[IndexReader], Awaitable[T]]) -> T:
         try:

@@ -18,6 +18,7 @@ from toolscript.core.retrieval.model import (
     StoredPoint,
     Vector,
 )
+from toolscript.core.retrieval.spelling import Vocabulary
 
 
 class Reranker(Protocol):
@@ -55,6 +56,9 @@ class IndexReader(Protocol):
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         """Return the payloads of the points that still exist, whole or only these fields."""
+
+    async def vocabulary(self) -> Vocabulary:
+        """Return the words of names, servers and descriptions, of a sample of the points."""
 
 
 class Index(IndexReader, Protocol):

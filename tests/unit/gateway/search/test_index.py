@@ -168,7 +168,7 @@ def test_an_empty_index_answers_everything_with_nothing(vectors: np.ndarray | No
     (candidates,) = index.candidates(None, [{1: 1.0}], index.rows(None), 10)
     assert (candidates.dense, candidates.words, candidates.points) == (None, [], 0)
     assert index.rows_named("read_file") == []
-    assert not index.knows(1)
+    assert not index.vocabulary.knows("read")
 
 
 def test_a_name_is_found_alone_with_its_server_and_in_any_case() -> None:

@@ -9,10 +9,10 @@ from toolscript.core.embedding.scale import measure_scale
 from toolscript.core.embedding.static_table import StaticEmbedder
 from toolscript.core.items import Item
 from toolscript.core.retrieval.query import SearchType
+from toolscript.core.retrieval.spelling import loan_words
 from toolscript.core.retrieval.verdict import PROBED_LANGUAGES, CosineScale
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.gateway.capabilities import default_capabilities
-from toolscript.gateway.index import loan_words
 from toolscript.gateway.model import LocalAnswer, LocalQuery
 from toolscript.gateway.runtime import DEFAULT_MODELS
 from toolscript.gateway.search import MULTILINGUAL_SETTING, LocalSearch
@@ -116,12 +116,12 @@ async def test_a_loan_word_finds_the_tool(text: str, name: str) -> None:
 
 def test_loan_words_are_those_that_share_most_of_their_letters() -> None:
     index = index_of((CALENDAR, GIT_COMMIT))
-    assert loan_words("im Kalender die Repositorien nachsehen", index) == {
+    assert loan_words("im Kalender die Repositorien nachsehen", index.vocabulary) == {
         "kalender": "calendar",
         "repositorien": "repository",
     }
-    assert loan_words("Kalender", index_of(())) == {}
-    assert loan_words("календарь", index) == {}
+    assert loan_words("Kalender", index_of(()).vocabulary) == {}
+    assert loan_words("календарь", index.vocabulary) == {}
 
 
 async def test_words_of_another_language_are_not_corrected_for_a_model_that_knows_it() -> None:

@@ -5,8 +5,9 @@ import pytest
 from tests.unit.gateway.search.builders import CALENDAR, READ_FILE, SEND_MAIL, index_of, item
 from toolscript.core.items import Item
 from toolscript.core.retrieval.request import Request, parse_query
+from toolscript.core.retrieval.spelling import corrections
 from toolscript.gateway.capabilities import Inferred
-from toolscript.gateway.index import corrections, domain_of, stems_by_field
+from toolscript.gateway.index import domain_of, stems_by_field
 from toolscript.gateway.model import ScoreParts, WordMatch
 from toolscript.gateway.reasons import matched_words, reason
 
@@ -17,7 +18,7 @@ INDEX = index_of((PLAIN, READ_FILE, SEND_MAIL))
 
 
 def request_of(text: str) -> Request:
-    return parse_query(text, corrections(text, INDEX))
+    return parse_query(text, corrections(text, INDEX.vocabulary))
 
 
 def reason_of(parts: ScoreParts, text: str = "x", of: Item = PLAIN, inferred: Inferred | None = None) -> str:

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.gateway.search.builders import FORECAST, ITEMS, READ_FILE, SEND_MAIL, WRITE_FILE, index_of, item
-from toolscript.gateway.index import EXACT_BUT_FOR_CASE, MAX_CORRECTED, corrections, name_likeness
+from toolscript.core.retrieval.spelling import MAX_CORRECTED, corrections
+from toolscript.gateway.index import EXACT_BUT_FOR_CASE, name_likeness
 
 pytestmark = pytest.mark.requirement("TS-003")
 
@@ -27,41 +28,41 @@ INDEX = index_of()
     ],
 )
 def test_an_unknown_word_is_corrected_to_the_nearest_known_one(typed: str, meant: str | None) -> None:
-    assert corrections(typed, INDEX) == ({typed: meant} if meant else {})
+    assert corrections(typed, INDEX.vocabulary) == ({typed: meant} if meant else {})
 
 
 @pytest.mark.parametrize("word", ["file", "files", "reading", "mail", "calendar", "weather"])
 def test_a_known_word_is_not_corrected(word: str) -> None:
-    assert corrections(word, INDEX) == {}
+    assert corrections(word, INDEX.vocabulary) == {}
 
 
 @pytest.mark.parametrize("typed", ["2032", "123456", "fil", "gti", "xyz"])
 def test_numbers_and_short_words_are_never_corrected(typed: str) -> None:
     index = index_of((item("s", "find_2023", "git file 123457"), READ_FILE))
-    assert corrections(typed, index) == {}
+    assert corrections(typed, index.vocabulary) == {}
 
 
 def test_a_cyrillic_word_is_corrected_and_stemmed_like_any_other() -> None:
     index = index_of((item("поезда", "расписание", "Показывает расписание поездов"), READ_FILE))
-    assert corrections("распсание", index) == {"распсание": "расписание"}
-    assert corrections("поездами", index) == {}
+    assert corrections("распсание", index.vocabulary) == {"распсание": "расписание"}
+    assert corrections("поездами", index.vocabulary) == {}
 
 
 def test_scripts_without_spaces_are_not_corrected() -> None:
     index = index_of((item("図書館", "検索", "本を検索する"), READ_FILE))
-    assert corrections("本を検索", index) == {}
+    assert corrections("本を検索", index.vocabulary) == {}
 
 
 def test_only_the_first_few_unknown_words_are_corrected() -> None:
     typos = ["contens", "forecst", "electronnic", "lettter", "appointmnt", "sentencs"]
-    assert list(corrections(" ".join(typos), INDEX)) == typos[:MAX_CORRECTED]
+    assert list(corrections(" ".join(typos), INDEX.vocabulary)) == typos[:MAX_CORRECTED]
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_can_be_spelt_and_compared(text: str) -> None:
-    vocabulary = {word for words in INDEX.words_by_length.values() for word in words}
-    meant = corrections(text, INDEX)
+    vocabulary = {word for words in INDEX.vocabulary.words_by_length.values() for word in words}
+    meant = corrections(text, INDEX.vocabulary)
     assert set(meant.values()) <= vocabulary
     assert not set(meant) & vocabulary
     likeness = name_likeness(text, INDEX, INDEX.rows(None))

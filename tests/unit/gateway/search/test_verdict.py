@@ -7,9 +7,9 @@ from toolscript.core.embedding.items import embed_items
 from toolscript.core.embedding.scale import measure_scale
 from toolscript.core.embedding.static_table import StaticEmbedder
 from toolscript.core.items import Item
+from toolscript.core.retrieval.spelling import corrections
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.gateway.capabilities import default_capabilities
-from toolscript.gateway.index import corrections
 from toolscript.gateway.model import LocalAnswer, LocalQuery
 from toolscript.gateway.search import LocalSearch
 
@@ -59,5 +59,5 @@ async def test_nothing_is_a_good_match_without_a_result() -> None:
 
 def test_a_word_that_is_right_is_not_corrected() -> None:
     index = index_of((*TOOLS, LIGHT))
-    assert corrections("book a flight", index) == {}
-    assert corrections("emualte the page", index) == {"emualte": "emulate"}
+    assert corrections("book a flight", index.vocabulary) == {}
+    assert corrections("emualte the page", index.vocabulary) == {"emualte": "emulate"}

@@ -46,7 +46,7 @@ def test_an_index_of_cached_analyses_is_the_same(tmp_path: Path) -> None:
     again = LocalIndex(ITEMS, [cached[item.fingerprint] for item in ITEMS])
     query = {int(term): 1.0 for term in analyse(ITEMS[0]).terms}
     np.testing.assert_array_equal(once.word_scores(query), again.word_scores(query))
-    assert once.words_by_length == again.words_by_length
+    assert once.vocabulary.words_by_length == again.vocabulary.words_by_length
 
 
 def test_a_file_of_another_version_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,160 @@
+"""Spelling: misspelt words and loan words of a request, each with the word of the catalog that it is like."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from toolscript.core.retrieval.language import foreign_language
+from toolscript.core.retrieval.request import is_english, strip_literals
+from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
+from toolscript.core.retrieval.verdict import CosineScale
+
+# The payload fields whose words are the vocabulary of an index.
+WORD_FIELDS = ("server", "name", "description")
+
+MIN_CORRECTED = 4
+NEAREST_WORD = 0.82
+SWAPPED_LETTERS = 0.75
+MAX_CORRECTED = 4
+# A word that shares this part of its trigrams with a word of the catalog is likely to be the same loan word; with
+# a smaller part, if it shares this part of its letters in their order: `Kalender`, `calendar`.
+LIKELY_LOAN, MAYBE_LOAN, LETTERS_OF_LOAN = 0.45, 0.3, 0.75
+MAX_LOANS = 8
+
+
+class Vocabulary:
+    """The words of a catalog. `terms` are the ids of their stems and surface forms, and perhaps of more words."""
+
+    def __init__(self, words: Iterable[str] = (), terms: Container[int] = ()) -> None:
+        self.words = frozenset(words)
+        self.terms = terms
+        self._words_near: dict[int, Sequence[str]] = {}
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[str], terms: Container[int]) -> "Vocabulary":
+        return cls((word for text in texts for word in words_of(text)), terms)
+
+    @classmethod
+    def merged(cls, parts: "Sequence[Vocabulary]") -> "Vocabulary":
+        if len(parts) == 1:
+            return parts[0]
+        words = frozenset[str]().union(*(part.words for part in parts))
+        return cls(words, _AnyOf([part.terms for part in parts]))
+
+    def knows(self, word: str) -> bool:
+        return any(term in self.terms for term in terms_of_word(word))
+
+    @cached_property
+    def words_by_length(self) -> Mapping[int, Sequence[str]]:
+        """All words by length, sorted."""
+        by_length: dict[int, list[str]] = {}
+        for word in sorted(self.words):
+            by_length.setdefault(len(word), []).append(word)
+        return by_length
+
+    def words_of_about(self, length: int) -> Sequence[str]:
+        """Return the words that are at most two letters longer or shorter, the shortest first."""
+        if length not in self._words_near:
+            lengths = range(length - 2, length + 3)
+            self._words_near[length] = [word for near in lengths for word in self.words_by_length.get(near, ())]
+        return self._words_near[length]
+
+    @cached_property
+    def trigrams(self) -> "WordTrigrams":
+        """The words by trigram, to find loan words; built when the first one is looked for."""
+        words = [word for of_length in self.words_by_length.values() for word in of_length]
+        return WordTrigrams([word for word in words if len(word) >= MIN_CORRECTED and word.isalpha()])
+
+
+class _AnyOf:
+    """What is in any of several containers."""
+
+    def __init__(self, parts: Sequence[Container[int]]) -> None:
+        self._parts = parts
+
+    def __contains__(self, term: object) -> bool:
+        return any(term in part for part in self._parts)
+
+
+class WordTrigrams:
+    """Finds the most similar of many words by trigrams, those at its start and end among them."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        ids: dict[str, list[int]] = {}
+        trigrams = [_trigrams(word) for word in words]
+        for row, of_word in enumerate(trigrams):
+            for trigram in of_word:
+                ids.setdefault(trigram, []).append(row)
+        self._rows = {trigram: np.array(rows) for trigram, rows in ids.items()}
+        self._counts = np.array([len(of_word) for of_word in trigrams])
+
+    def likely_loan(self, word: str) -> str | None:
+        """Return the word with the highest share of common trigrams (Dice) that is likely to be the same word."""
+        trigrams = _trigrams(word)
+        rows = [self._rows[trigram] for trigram in trigrams if trigram in self._rows]
+        if not rows:
+            return None
+        common = np.bincount(np.concatenate(rows), minlength=len(self._words))
+        shares = 2 * common / (self._counts + len(trigrams))
+        best = int(shares.argmax())
+        if shares[best] >= LIKELY_LOAN:
+            return self._words[best]
+        maybe = [self._words[row] for row in np.flatnonzero(shares >= MAYBE_LOAN).tolist()]
+        alike = process.extractOne(word, maybe, scorer=OSA.normalized_similarity, score_cutoff=LETTERS_OF_LOAN)
+        return str(alike[0]) if alike else None
+
+
+def _trigrams(word: str) -> frozenset[str]:
+    spaced = f" {word} "
+    return frozenset(spaced[start : start + 3] for start in range(len(word)))
+
+
+def corrections_of(text: str, vocabulary: Vocabulary, scale: CosineScale | None) -> dict[str, str]:
+    """Return the words of a request to read as words of the catalog. `scale` is that of the model in use.
+
+    Words of another language are not misspelt; those that a model does not know may be loan words.
+    """
+    language = foreign_language(text)
+    if language is None:
+        return corrections(text, vocabulary)
+    return {} if scale is not None and scale.knows(language.code) else loan_words(text, vocabulary)
+
+
+def corrections(text: str, vocabulary: Vocabulary) -> dict[str, str]:
+    """Return the misspelt words of a query, each with the nearest word of the catalog. Literals are not corrected.
+
+    A word that the catalog does not know may still be right: `flight` is no misspelt `light`.
+    """
+    words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
+    return _correct_words(
+        [word for word in words if not vocabulary.knows(word) and not is_english(word)], vocabulary
+    )
+
+
+def loan_words(text: str, vocabulary: Vocabulary) -> dict[str, str]:
+    """Return words of another language, each with the catalog's word that it is like: `Kalender`, `calendar`."""
+    words = dict.fromkeys(without_stop_words(words_of(strip_literals(text))))
+    unknown = [word for word in words if len(word) >= MIN_CORRECTED and not vocabulary.knows(word)]
+    foreign = [word for word in unknown if word.isalpha() and not is_english(word)][:MAX_LOANS]
+    loans = {word: vocabulary.trigrams.likely_loan(word) for word in foreign}
+    return {word: loan for word, loan in loans.items() if loan}
+
+
+def _correct_words(unknown: Sequence[str], vocabulary: Vocabulary) -> dict[str, str]:
+    candidates = [word for word in unknown if len(word) >= MIN_CORRECTED and not word.isdigit()]
+    nearest = {word: _nearest_word(word, vocabulary) for word in candidates[:MAX_CORRECTED]}
+    return {word: correction for word, correction in nearest.items() if correction}
+
+
+def _nearest_word(word: str, vocabulary: Vocabulary) -> str | None:
+    """Return the nearest known word that is at most two letters longer or shorter."""
+    candidates = vocabulary.words_of_about(len(word))
+    match = process.extractOne(word, candidates, scorer=OSA.normalized_similarity, score_cutoff=SWAPPED_LETTERS)
+    if match is None:
+        return None
+    nearest, likeness = str(match[0]), match[1]
+    return nearest if likeness >= NEAREST_WORD or sorted(nearest) == sorted(word) else None
