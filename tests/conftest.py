@@ -42,6 +42,9 @@ settings.register_profile(
 )
 settings.load_profile("house")
 
+# What collecting tests makes stays until the end: nothing of it is garbage. See `pytest_collection_finish`.
+gc.disable()
+
 # Folders whose tests start engines, other programs or whole installations.
 WHOLE = ("tests/e2e/", "tests/chaos/", "tests/engines/", "tests/gates/", "tests/repo/")
 # Fixtures and parameter values that need engines or a model, which not every machine has.
@@ -87,8 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Freeze modules and tests: the garbage collector need not scan them again and again."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The commands and their help page. Each command parses its options, calls a service and prints the result."""
 
+import gc
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -207,9 +208,14 @@ def _read_commands(app: typer.Typer) -> None:
 
             serve_demo(host=host, port=port, tell=typer.echo)
             return
-        from toolscript.server.serve import serve as serve_forever
+        # What a start makes stays: `raise_gc_thresholds` turns collection on when the service answers.
+        gc.disable()
+        try:
+            from toolscript.server.serve import serve as serve_forever
 
-        serve_forever(host=host, port=port, socket_file=socket)
+            serve_forever(host=host, port=port, socket_file=socket)
+        finally:
+            gc.enable()
 
 
 def _doctor(app: typer.Typer) -> None:

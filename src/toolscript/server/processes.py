@@ -186,6 +186,7 @@ def raise_gc_thresholds() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
+    gc.enable()
 
 
 @contextmanager

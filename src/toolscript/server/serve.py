@@ -1,6 +1,7 @@
 """serve: searches over HTTP."""
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -78,6 +79,8 @@ def serve(*, host: str | None, port: int | None, socket_file: str | None = None)
         if settings.processes == 1:
             run(work())
             return
+        # This process only watches the others, for as long as they live.
+        gc.enable()
         run_in_processes(
             settings.processes,
             lambda started: run(work(started)),
