@@ -178,7 +178,9 @@ def _type(schema: Json, depth: int) -> str:
     if "enum" in schema:
         return " | ".join(json.dumps(value) for value in schema["enum"])
     if "anyOf" in schema:
-        return _union(_type(choice, depth) for choice in schema["anyOf"])
+        # A choice of anything is for what is refused alone: a program should not send it.
+        typed = [choice for choice in schema["anyOf"] if choice.keys() - {"description"}]
+        return _union(_type(choice, depth) for choice in typed)
     kinds = schema.get("type", ())
     return _union(_of_kind(kind, schema, depth) for kind in ([kinds] if isinstance(kinds, str) else kinds))
 

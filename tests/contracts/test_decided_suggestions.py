@@ -20,7 +20,7 @@ from tests.contracts.builders import (
 )
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 from toolscript.core.items import AssignedBy
-from toolscript.core.taxonomy import Skill, Suggestion, SuggestionState
+from toolscript.core.taxonomy import Actor, Skill, Suggestion, SuggestionState
 
 pytestmark = pytest.mark.requirement("SK-006")
 
@@ -50,6 +50,15 @@ async def test_an_approved_suggestion_is_a_skill_and_its_items_are_classified_ag
     assert [(await item(record, id_)).needs_skills for id_ in items] == [True, True, False]
     assert await asking(record, decided) == items[:2]
     assert "post" in {state.skill.id for state in await record.skill_vectors.behind(FIRST, 10)}
+
+
+async def test_a_decision_keeps_for_whom_its_actor_decided(record: Record) -> None:
+    suggestion, _ = await asked(record)
+    decided = await record.suggestions.reject(suggestion.id, Actor("svc", " ann\x00 "))
+    assert (decided.reviewed_by, decided.on_behalf_of) == ("svc", "ann\ufffd")
+    assert await record.suggestions.find(suggestion.id) == decided
+    ((_, entry),) = await record.taxonomy.audit(None, 1)
+    assert (entry.actor, entry.on_behalf_of, entry.action) == ("svc", "ann\ufffd", "suggestion.reject")
 
 
 async def test_the_items_of_a_merged_suggestion_are_classified_again(record: Record) -> None:

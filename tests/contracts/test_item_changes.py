@@ -10,6 +10,7 @@ from tests.contracts.paging import stays_whole
 from tests.contracts.source_builders import Changing, open_changing
 from toolscript.core.errors import Conflict, InvalidRequest, NotFound
 from toolscript.core.items import ItemKind, StoreReport
+from toolscript.core.taxonomy import Actor
 from toolscript.tools.model.catalog import MAX_KEPT_PER_ITEM, ChangeState
 
 pytestmark = pytest.mark.requirement("SK-009")
@@ -163,8 +164,8 @@ async def test_a_rejected_definition_stays_rejected_and_is_not_recorded_again(sc
     await scene.known(HARMLESS)
     await scene.holding.store("file", [HOSTILE])
     (waiting,) = await scene.changes.page(None, 10)
-    rejected = await scene.changes.reject(waiting.id, "ada")
-    assert (rejected.state, rejected.reviewed_by) == (REJECTED, "ada")
+    rejected = await scene.changes.reject(waiting.id, Actor("ada", "grace"))
+    assert (rejected.state, rejected.reviewed_by, rejected.on_behalf_of) == (REJECTED, "ada", "grace")
     assert rejected.reviewed_at is not None
     assert await scene.holding.store("file", [HOSTILE]) == StoreReport(unchanged=1)
     assert await states(scene) == [REJECTED]

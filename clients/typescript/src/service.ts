@@ -12,6 +12,7 @@ import {
   type GetChunkQuery,
   type HealthShown,
   type ItemSkills,
+  type ItemToImport,
   type JobShown,
   type LibraryChunk,
   type LibrarySearchAnswer,
@@ -208,7 +209,7 @@ export class Jobs extends Resource {
   /** Import items; `prune` removes those of the source that are not among them. */
   async startImport(
     source: string,
-    items: unknown[],
+    items: ItemToImport[],
     how: { prune?: boolean } = {},
     options?: RequestOptions,
   ): Promise<JobShown> {

@@ -6,7 +6,7 @@ from typing import Any
 from toolscript.cli.output import colour_wanted, printable, table, table_by_namespace
 from toolscript.core.items import Assignment, tool_id
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
-from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry, Suggestion
+from toolscript.core.taxonomy import Actor, AuditEntry, Member, Skill, SkillEntry, Suggestion
 from toolscript.tools.model.skills import Evidence
 
 MAX_DESCRIBED = 80
@@ -103,7 +103,7 @@ def audit_table(entries: Sequence[tuple[int, AuditEntry]]) -> str:
         [
             str(number),
             entry.at.isoformat(timespec="seconds"),
-            entry.actor,
+            _who(entry),
             entry.action,
             entry.subject,
             _short(_details_text(entry.details)),
@@ -115,6 +115,10 @@ def audit_table(entries: Sequence[tuple[int, AuditEntry]]) -> str:
         [entry.namespace for _, entry in entries],
     )
     return table_by_namespace(head, rows, namespaces)
+
+
+def _who(entry: AuditEntry) -> str:
+    return str(Actor(entry.actor, entry.on_behalf_of))
 
 
 def _nearest(evidence: Evidence) -> list[str]:

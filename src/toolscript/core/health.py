@@ -51,6 +51,7 @@ def health_routes(check_health: CheckHealth) -> APIRouter:
 
     @router.get("/livez", summary="Is the process alive?")
     async def livez() -> dict[str, str]:
+        """Answers while the process runs, whatever its engines do: for a liveness probe."""
         return {"status": "alive"}
 
     @router.get(
@@ -60,6 +61,7 @@ def health_routes(check_health: CheckHealth) -> APIRouter:
         summary="Can the service answer searches, and are all of its parts up?",
     )
     async def readyz() -> JSONResponse:
+        """Asks every engine, and answers 503 when no search works: for a readiness probe and a load balancer."""
         health = await check_health()
         parts = {name: {"ok": part.ok, "note": part.note} for name, part in health.parts.items()}
         status = 503 if health.status == "unready" else 200

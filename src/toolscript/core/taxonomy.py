@@ -142,6 +142,22 @@ class Suggestion:
     reviewed_at: datetime | None = None
     skill_id: str | None = None
     namespace: str = DEFAULT_NAMESPACE
+    on_behalf_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who decides. `on_behalf_of` is for whom, in the client's own words: nothing verifies it."""
+
+    name: str
+    on_behalf_of: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} on behalf of {self.on_behalf_of}" if self.on_behalf_of else self.name
+
+
+# A program that authenticates nobody, as the command line, names the person alone.
+DecidedBy = Actor | str
 
 
 @dataclass(frozen=True)
@@ -157,3 +173,4 @@ class AuditEntry:
     subject: str
     details: dict[str, object]
     namespace: str | None = None
+    on_behalf_of: str | None = None

@@ -130,7 +130,8 @@ class SearchOptions(BaseModel):
     cursor: str | None = Field(
         None,
         max_length=MAX_CURSOR,
-        description="`*` starts paging through all results; `next_cursor` of a response continues it.",
+        description="`*` asks for the first page of all results, `next_cursor` of an answer for the next. Without "
+        "a cursor a search ranks only as deep as `limit`, and its answer has no `next_cursor`.",
     )
     rerank: Rerank = Field(Rerank.OFF, description="Rerank the top results with a cross-encoder or an LLM.")
 

@@ -9,8 +9,9 @@ from toolscript.core.mcp_client.model import ServerStatus, Transport
 from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.core.version import __version__
 from toolscript.core.web.cursors import CURSOR_PATTERN
-from toolscript.core.web.request_context import API_PREFIX
+from toolscript.core.web.request_context import API_PREFIX, CODE, ERROR_CODES
 from toolscript.gateway.json import ANSWER, HIT, ITEM, STEP
+from toolscript.gateway.openapi_examples import ANSWER_EXAMPLES
 
 Json = dict[str, Any]
 
@@ -18,6 +19,8 @@ TOOLS_PATH = f"{API_PREFIX}/tools"
 SERVERS_PATH = f"{API_PREFIX}/servers"
 DEFAULT_PAGE, MAX_PAGE = 50, 200
 ANY_KIND = "any"
+# New clients should not use an alias: it is marked deprecated, and kept.
+ALIAS_OF = "Alias of"
 SEARCH_FIELDS = ("query", "limit", "threshold", "kind", "search_type", "explain", "include_schemas")
 
 DESCRIPTION = """\
@@ -30,19 +33,20 @@ its token.
 TAGS = {
     "tools": "Find, read and call tools; find and read prompts and resources.",
     "servers": "The MCP servers, and how they are doing.",
-    "aliases": "The same with other field names, and TypeScript.",
+    "aliases": "The same with other field names, kept for the clients that use them, and TypeScript.",
     "health": "Whether the gateway is alive, and what works.",
 }
 ERRORS = {
-    400: "The query is blank.",
+    400: "The query is blank: send some words. Everything else that is wrong with a request is 422.",
     401: "The request has no token, and does not come from a program of the gateway's owner.",
     403: "The host name is not one of this machine, or the request comes from another web page.",
     404: "Nothing has this name; `details.nearest` has similar names.",
     413: "The body is too large.",
     422: "The request is not valid; `details.field` names the field.",
     500: "A fault of the gateway; its log has the `x-request-id`.",
-    502: "The MCP server refused the call, or its answer is not valid.",
-    503: "The MCP server is not connected, or no server has answered yet.",
+    502: "The MCP server refused the call, or its answer is not valid: the same call will not succeed later.",
+    503: "The MCP server is not connected or did not answer in time, or no server has answered yet: try later. "
+    "A call that was not answered in time may have had its effect.",
 }
 ALWAYS = (401, 403, 500)
 _REQUEST_ID: Json = {
@@ -154,17 +158,21 @@ def _operation(
     *errors: int,
     parameters: tuple[Json, ...] = (),
     body: Json | None = None,
-    description: str = "",
+    description: str,
 ) -> Json:
     """Return an operation; `answer` is its schema. `errors` come on top of those that every route has."""
-    responses: Json = {"200": {"description": "OK", "content": _content(answer)}}
+    content = _content(answer)
+    if name in ANSWER_EXAMPLES:
+        content["application/json"]["example"] = ANSWER_EXAMPLES[name]
+    responses: Json = {"200": {"description": "OK", "content": content}}
     for status in sorted({*ALWAYS, *errors, *((413,) if body else ())}):
         responses[str(status)] = {"description": ERRORS[status], "content": _content(_named("Error"))}
     return {
         "operationId": name,
         "tags": [tag],
         "summary": summary,
-        **({"description": description} if description else {}),
+        "description": description,
+        **({"deprecated": True} if description.startswith(ALIAS_OF) else {}),
         **({"parameters": list(parameters)} if parameters else {}),
         **({"requestBody": {"required": True, "content": _content(body)}} if body else {}),
         "security": SECURITY,
@@ -202,6 +210,7 @@ _FILTER = _parameter("filter", STRING, "Servers and `server__tool` names, with c
 def _tool_paths() -> Json:
     search = _operation(
         *("search_tools", "tools", "Search tools", _named("ToolSearchAnswer"), 400, 422, 503),
+        description="Finds tools for a request in plain words, and says whether one of them fits.",
         body=_named("ToolSearchRequest"),
     )
     listing = _operation(
@@ -216,6 +225,7 @@ def _tool_paths() -> Json:
     )
     one = _operation(
         *("get_tool", "tools", "One tool, prompt or resource, with its schemas", _named("Tool"), 404, 422),
+        description="Two items of different kinds may have one name: `kind` chooses.",
         parameters=(_TOOL_ID, _parameter("kind", _ONE_KIND, "Which of several with this name.")),
     )
     call = _operation(
@@ -233,7 +243,9 @@ def _tool_paths() -> Json:
 
 def _server_paths() -> Json:
     listing = _operation(
-        *("list_servers", "servers", "List the servers", _named("ServerPage"), 422), parameters=(_CURSOR, _LIMIT)
+        *("list_servers", "servers", "List the servers", _named("ServerPage"), 422),
+        description="In order of name, each with its state and what it offers.",
+        parameters=(_CURSOR, _LIMIT),
     )
     return {SERVERS_PATH: {"get": listing}}
 
@@ -366,7 +378,7 @@ def _explanation() -> Json:
 def _error() -> Json:
     error = _object(
         "What went wrong.",
-        code=_text("The kind of error, such as `NOT_FOUND` or `METHOD_NOT_ALLOWED`."),
+        code={"description": CODE, "anyOf": [{**STRING, "enum": list(ERROR_CODES)}, dict(STRING)]},
         message=_text("What went wrong, in one sentence."),
         details=_described(ANY_OBJECT, "Facts for programs: `field`, `hint`, `nearest`, `server` ..."),
     )
@@ -515,6 +527,7 @@ def _types() -> Json:
     compact = _parameter("compact", STRING, "`true` for fewer words.")
     operation = _operation(
         *("get_typescript", "aliases", "A TypeScript module with the types of tools", {}, 404, 422),
+        description="A function with types for each tool, for scripts that call them through the gateway.",
         parameters=(_FILTER, compact),
     )
     operation["responses"]["200"]["content"] = {"application/typescript": {"schema": dict(STRING)}}
@@ -535,9 +548,13 @@ def _health_paths() -> Json:
         is_fallback=_described(BOOLEAN, "Whether the built-in model stands in for the one that was to be used."),
     )
     alive = _object("That it is alive.", status=_text("Always the same.", enum=["alive"]))
-    live = _operation("check_alive", "health", "Whether the gateway is alive", alive)
+    live = _operation(
+        *("check_alive", "health", "Whether the gateway is alive", alive),
+        description="Answers while the process runs, without a token.",
+    )
+    what_works = "Says which servers are connected, and whether searches have an embedding model."
     del live["responses"]["401"]
     return {
-        "/health": {"get": _operation("get_health", "health", "What works", health)},
+        "/health": {"get": _operation("get_health", "health", "What works", health, description=what_works)},
         "/livez": {"get": {**live, "security": []}},
     }

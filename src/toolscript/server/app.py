@@ -1,8 +1,7 @@
 """The HTTP API: its routes, its OpenAPI description and its metadata as a protected resource."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from fastapi import Depends, FastAPI, params
 from fastapi.telemetry import TelemetryConfig
@@ -16,18 +15,19 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.core.version import __version__
 from toolscript.core.web.admission import Admission, Admitted
 from toolscript.core.web.auth import AdminAccess, Identify, admins_only
-from toolscript.core.web.errors import ERROR_CONTENT, error_schemas, install_error_handlers
+from toolscript.core.web.errors import install_error_handlers
 from toolscript.core.web.hosts import AllowedHosts
 from toolscript.core.web.paging import TemplatedRoute
-from toolscript.core.web.request_context import HEADER, RequestContext, SecurityHeaders
+from toolscript.core.web.request_context import RequestContext, SecurityHeaders
 from toolscript.core.web.routers import add_routers, operation_id
 from toolscript.documents.http.dependencies import DocumentRoutes
 from toolscript.documents.http.routes import LARGER_REQUESTS, document_routes, search_health_routes
 from toolscript.documents.http.tenants import tenant_routes
 from toolscript.knowledge.http.routes import KnowledgeRoutes, knowledge_routes
+from toolscript.server.openapi import ACCESS, DescribedApi
 from toolscript.server.reference import reference_routes
 from toolscript.tools.curation import CurationManagement
-from toolscript.tools.http.access import Access, CatalogAccess
+from toolscript.tools.http.access import CatalogAccess
 from toolscript.tools.http.catalog import change_routes, source_routes, tool_routes
 from toolscript.tools.http.curation import curation_routes
 from toolscript.tools.http.jobs import JOBS_PATH, MAX_JOB_BYTES, SyncRequests, job_routes
@@ -37,34 +37,6 @@ from toolscript.tools.http.skills import audit_routes, skill_routes, suggestion_
 from toolscript.tools.ports import ItemChanges
 from toolscript.tools.skills.management import SkillManagement
 
-Json = dict[str, Any]
-
-_TEXT = {"type": "string"}
-_REQUEST_ID = {"description": "Id of the request, also in the log.", "required": True, "schema": _TEXT}
-_CHALLENGE = {"description": "How to authenticate.", "required": True, "schema": _TEXT}
-_RETRY_AFTER = {"description": "Seconds to wait.", "required": True, "schema": {"type": "integer"}}
-_ERROR = {"content": ERROR_CONTENT}
-_TOO_LARGE = {"description": "Content Too Large", **_ERROR}
-# Any operation that authenticates its client may answer these.
-_ALWAYS = {
-    "429": {"description": "Too Many Requests", **_ERROR},
-    "500": {"description": "Internal Server Error", **_ERROR},
-}
-
-_SECURITY_SCHEMES = {
-    "token": {
-        "type": "http",
-        "scheme": "bearer",
-        "bearerFormat": "JWT",
-        "description": "A token of the configured issuer, with the scope of the operation and a tenant. In the "
-        "catalog it sees the namespaces of its claim; what changes the catalog needs the scope `tools:manage`.",
-    },
-    "admin": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "TOOLSCRIPT_ADMIN_TOKEN. Over the socket of `serve --socket` no token is needed.",
-    },
-}
 TAGS = {
     "tools": "Search and read the tools, prompts and resources of the catalog.",
     "skills": "The categories of tools that route a search.",
@@ -80,72 +52,18 @@ TAGS = {
     "knowledge": "A library of chunks and extractions, each with its source.",
     "health": "Whether the service is alive and ready.",
 }
-# By tag: who may read, and who may write. The routes below and the security in OpenAPI follow this table.
-ACCESS = {
-    "tools": (Access.READ, Access.MANAGE),
-    "skills": (Access.READ, Access.ADMIN),
-    "suggestions": (Access.MANAGE, Access.ADMIN),
-    "curation": (Access.MANAGE, Access.MANAGE),
-    "tool_searches": (Access.MANAGE, Access.MANAGE),
-    "changes": (Access.MANAGE, Access.MANAGE),
-    "sources": (Access.READ, Access.MANAGE),
-    "jobs": (Access.MANAGE, Access.MANAGE),
-    "audit": (Access.MANAGE, Access.MANAGE),
-    "tenants": (Access.ADMIN, Access.ADMIN),
-    "knowledge": (Access.READ, Access.ADMIN),
-}
-_SECURITY: Mapping[Access | None, list[Json]] = {
-    # Anonymous clients may have the scope, so no credential is a choice, too.
-    Access.READ: [{"token": []}, {"admin": []}, {}],
-    Access.MANAGE: [{"admin": []}, {"token": []}],
-    Access.ADMIN: [{"admin": []}],
-    None: [{"token": []}],
-}
-
 DESCRIPTION = """\
 Resources are under `/api/v1`. Lists take `cursor` and `limit` and answer `results` and `next_cursor`; searches
 answer `query_id`, `results` and `metadata`. Errors are `{"error": {"code", "message", "details"}}`, and every
-answer has an `x-request-id`. Paths outside `/api/v1`, and those below `/api/v1/search`, are aliases with their own
-field names.
+answer has an `x-request-id`. `security` of an operation names the scope of its token. `DELETE` answers 204 when it
+is done, 202 with a job and its `Location` when it goes on, and 200 where there is something to report. Paths
+outside `/api/v1`, and those below `/api/v1/search`, are aliases with their own field names: marked deprecated,
+because new clients should not use them, and kept.
 """
 
 MCP_PATH = "/mcp"
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 HOUR_SECONDS = 3600
-
-
-class DescribedApi(FastAPI):
-    def openapi(self) -> Json:
-        if not self.openapi_schema:
-            schema = super().openapi()
-            components = schema.setdefault("components", {})
-            components["securitySchemes"] = _SECURITY_SCHEMES
-            components.setdefault("schemas", {}).update(error_schemas())
-            for path, operations in schema["paths"].items():
-                for method, operation in operations.items():
-                    _complete_responses(operation)
-                    _complete_security(operation, is_read=method == "get" or "search" in path)
-        return super().openapi()
-
-
-def _complete_security(operation: Json, *, is_read: bool) -> None:
-    """Name the credentials of an operation."""
-    read, write = ACCESS.get(operation["tags"][0], (None, None))
-    needs_some = "401" in operation["responses"]
-    operation["security"] = _SECURITY[read if is_read else write] if needs_some else []
-
-
-def _complete_responses(operation: Json) -> None:
-    responses: Json = operation["responses"]
-    if "requestBody" in operation:
-        responses["413"] = dict(_TOO_LARGE)
-    if "401" in responses:
-        responses |= {status: dict(_ALWAYS[status]) for status in _ALWAYS if status not in responses}
-    for status, response in responses.items():
-        headers = response.setdefault("headers", {})
-        headers[HEADER.decode()] = _REQUEST_ID
-        headers |= {"401": {"WWW-Authenticate": _CHALLENGE}, "429": {"Retry-After": _RETRY_AFTER}}.get(status, {})
-    operation["responses"] = dict(sorted(responses.items()))
 
 
 @dataclass(frozen=True)
@@ -206,6 +124,7 @@ def _described_api(access: ApiAccess, telemetry: TelemetryConfig | None) -> Desc
         description=DESCRIPTION,
         license_info={"name": "Apache 2.0", "identifier": "Apache-2.0"},
         openapi_tags=[{"name": name, "description": description} for name, description in TAGS.items()],
+        servers=[{"url": "/", "description": "This service."}],
         generate_unique_id_function=operation_id,
         redirect_slashes=False,
         openapi_url="/openapi.json" if access.docs else None,

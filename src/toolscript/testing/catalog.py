@@ -16,7 +16,7 @@ from toolscript.core.errors import NotFound
 from toolscript.core.items import Item, JsonObject, Schemas, StoredItem, StoreReport
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in, valid_namespace
 from toolscript.core.retrieval.model import PointVersion
-from toolscript.core.taxonomy import AuditEntry
+from toolscript.core.taxonomy import Actor, AuditEntry, DecidedBy
 from toolscript.tools.model.catalog import (
     FAILING_AFTER,
     MAX_JOBS_KEPT,
@@ -77,7 +77,7 @@ class MemoryItemChanges:
     async def find(self, change_id: int) -> ChangeDetails:
         return replace(self._row(change_id).details, change=self._change(change_id))
 
-    async def approve(self, change_id: int, by: str) -> ItemChange:
+    async def approve(self, change_id: int, by: DecidedBy) -> ItemChange:
         actor = valid_actor(by)
         held = self._held(change_id)
         stored = self._stored(held.item_id)
@@ -86,7 +86,7 @@ class MemoryItemChanges:
         self._put(held.item_id, self._rows[change_id].definition)
         return self._decide(held, ChangeState.APPROVED, actor, "change.approve")
 
-    async def reject(self, change_id: int, by: str) -> ItemChange:
+    async def reject(self, change_id: int, by: DecidedBy) -> ItemChange:
         actor = valid_actor(by)
         return self._decide(self._held(change_id), ChangeState.REJECTED, actor, "change.reject")
 
@@ -150,11 +150,14 @@ class MemoryItemChanges:
             raise not_held(change)
         return change
 
-    def _decide(self, held: ItemChange, state: ChangeState, actor: str, action: str) -> ItemChange:
+    def _decide(self, held: ItemChange, state: ChangeState, actor: Actor, action: str) -> ItemChange:
         now = datetime.now(UTC)
-        self._become(held.id, replace(held, state=state, reviewed_by=actor, reviewed_at=now))
+        decided = replace(held, state=state, reviewed_by=actor.name, on_behalf_of=actor.on_behalf_of)
+        self._become(held.id, replace(decided, reviewed_at=now))
         details: dict[str, object] = {"item_id": held.item_id}
-        self.audited.append(AuditEntry(now, actor, action, str(held.id), details, held.namespace))
+        self.audited.append(
+            AuditEntry(now, actor.name, action, str(held.id), details, held.namespace, actor.on_behalf_of)
+        )
         return self._change(held.id)
 
     def _become(self, change_id: int, change: ItemChange) -> None:

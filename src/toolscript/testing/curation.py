@@ -9,6 +9,7 @@ from itertools import count
 from toolscript.core.items import StoredItem, tool_id
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in, valid_namespace
 from toolscript.core.retrieval.curation import MAX_RULES, Rule, too_many_rules
+from toolscript.core.taxonomy import Actor, DecidedBy
 from toolscript.testing.catalog import MemoryCatalog
 from toolscript.testing.skills import MemoryTaxonomy
 from toolscript.tools.model.curation import (
@@ -47,7 +48,7 @@ class MemoryCurationRules:
             raise unknown_rule(rule_id)
         return row
 
-    async def add(self, rule: Rule, by: str, namespace: str = DEFAULT_NAMESPACE) -> StoredRule:
+    async def add(self, rule: Rule, by: DecidedBy, namespace: str = DEFAULT_NAMESPACE) -> StoredRule:
         actor, namespace = valid_actor(by), valid_namespace(namespace)
         item = self._item(rule, namespace)
         if sum(row.namespace == namespace for row in self._rows.values()) >= MAX_RULES:
@@ -59,7 +60,7 @@ class MemoryCurationRules:
         self._written(added, actor, "curation.add", {"after": rule_to_json(rule)})
         return added
 
-    async def change(self, rule_id: int, rule: Rule, by: str) -> StoredRule:
+    async def change(self, rule_id: int, rule: Rule, by: DecidedBy) -> StoredRule:
         actor, before = valid_actor(by), await self.find(rule_id)
         if before.rule == rule:
             return before
@@ -72,7 +73,7 @@ class MemoryCurationRules:
         self._written(changed, actor, "curation.change", rule_difference(before.rule, rule))
         return changed
 
-    async def remove(self, rule_id: int, by: str) -> None:
+    async def remove(self, rule_id: int, by: DecidedBy) -> None:
         actor, before = valid_actor(by), await self.find(rule_id)
         del self._rows[rule_id]
         self._written(before, actor, "curation.remove", {"before": rule_to_json(before.rule)})
@@ -98,7 +99,7 @@ class MemoryCurationRules:
             if (row.namespace, other.kind, other.words, other.tool, other.means) == key and row.id != rule_id:
                 raise taken_rule()
 
-    def _written(self, row: StoredRule, actor: str, action: str, details: Mapping[str, object]) -> None:
+    def _written(self, row: StoredRule, actor: Actor, action: str, details: Mapping[str, object]) -> None:
         self._revisions[row.namespace] = self._revisions.get(row.namespace, 0) + 1
         self._taxonomy.write_audit(actor, action, row.id, details, row.namespace)
 

@@ -15,9 +15,11 @@ from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import (
     MAX_COUNTED,
+    Actor,
     AuditEntry,
     Classification,
     Classified,
+    DecidedBy,
     Member,
     Skill,
     SkillEntry,
@@ -99,10 +101,10 @@ class MemoryTaxonomy:
             raise unknown_skill(skill_id)
         return self._entry(skill_id)
 
-    async def add(self, skill: Skill, by: str) -> SkillEntry:
+    async def add(self, skill: Skill, by: DecidedBy) -> SkillEntry:
         return self.add_now(skill, by)
 
-    def add_now(self, skill: Skill, by: str) -> SkillEntry:
+    def add_now(self, skill: Skill, by: DecidedBy) -> SkillEntry:
         actor, skill = valid_actor(by), valid_skill(skill)
         if skill.id in self._kept:
             raise taken_skill(skill.id)
@@ -111,7 +113,7 @@ class MemoryTaxonomy:
         self.write_audit(actor, "skill.add", skill.id, {"after": asdict(skill)})
         return self._entry(skill.id)
 
-    async def change(self, skill: Skill, by: str, instead_of: Skill | None = None) -> SkillEntry:
+    async def change(self, skill: Skill, by: DecidedBy, instead_of: Skill | None = None) -> SkillEntry:
         actor, skill = valid_actor(by), valid_skill(skill)
         before = (await self.find(skill.id)).skill
         if instead_of not in (None, before):
@@ -154,14 +156,17 @@ class MemoryTaxonomy:
 
     def write_audit(
         self,
-        actor: str,
+        actor: Actor,
         action: str,
         subject: object,
         details: Mapping[str, object],
         namespace: str | None = None,
     ) -> None:
         kept = json.loads(json.dumps(details))
-        self._audit.append(AuditEntry(datetime.now(UTC), actor, action, str(subject), kept, namespace))
+        entry = AuditEntry(
+            datetime.now(UTC), actor.name, action, str(subject), kept, namespace, actor.on_behalf_of
+        )
+        self._audit.append(entry)
 
     async def skills(self) -> Sequence[Skill]:
         return [kept.skill for kept in self._kept.values()]
@@ -328,19 +333,19 @@ class MemorySuggestions:
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
         return [id_ for id_ in self._active_items(self._find(suggestion_id)) if id_ > after][:limit]
 
-    async def approve(self, suggestion_id: int, skill: Skill, by: str) -> Suggestion:
+    async def approve(self, suggestion_id: int, skill: Skill, by: DecidedBy) -> Suggestion:
         actor, suggested = valid_actor(by), self._pending(suggestion_id)
         self._taxonomy.add_now(skill, actor)
         self._decide(suggested, SuggestionState.APPROVED, actor, skill.id)
         self._catalog.classify_again(suggested.items)
         return await self.find(suggestion_id)
 
-    async def reject(self, suggestion_id: int, by: str) -> Suggestion:
+    async def reject(self, suggestion_id: int, by: DecidedBy) -> Suggestion:
         actor, suggested = valid_actor(by), self._pending(suggestion_id)
         self._decide(suggested, SuggestionState.REJECTED, actor)
         return await self.find(suggestion_id)
 
-    async def merge(self, suggestion_id: int, into: str, by: str) -> Suggestion:
+    async def merge(self, suggestion_id: int, into: str, by: DecidedBy) -> Suggestion:
         actor, suggested = valid_actor(by), self._pending(suggestion_id)
         if not (await self._taxonomy.find(into)).skill.is_active:
             raise inactive_skill(into)
@@ -406,11 +411,16 @@ class MemorySuggestions:
         return suggested
 
     def _decide(
-        self, suggested: _Suggested, state: SuggestionState, actor: str, skill_id: str | None = None
+        self, suggested: _Suggested, state: SuggestionState, actor: Actor, skill_id: str | None = None
     ) -> None:
         before = suggested.suggestion
         suggested.suggestion = replace(
-            before, state=state, reviewed_by=actor, reviewed_at=datetime.now(UTC), skill_id=skill_id
+            before,
+            state=state,
+            reviewed_by=actor.name,
+            on_behalf_of=actor.on_behalf_of,
+            reviewed_at=datetime.now(UTC),
+            skill_id=skill_id,
         )
         details = {
             "name": before.suggested.name,
@@ -444,7 +454,7 @@ class MemoryAssignments:
                 taken[now.id] = (now.version, now.assignments)
         return taken
 
-    async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: str) -> tuple[Assignment, ...]:
+    async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: DecidedBy) -> tuple[Assignment, ...]:
         actor = valid_actor(by)
         assignments = by_hand(skill_ids, self._taxonomy.active(), actor)
         before = self._stored(item_id)
@@ -455,7 +465,7 @@ class MemoryAssignments:
         self._taxonomy.write_audit(actor, "item.assign", item_id, details, before.namespace)
         return now.assignments
 
-    async def release(self, item_id: int, by: str) -> None:
+    async def release(self, item_id: int, by: DecidedBy) -> None:
         actor = valid_actor(by)
         stored = self._stored(item_id)
         if item_id in self._catalog.by_hand:

@@ -14,6 +14,7 @@ from toolscript.core.errors import ToolscriptError
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.retrieval.curation import NO_CURATION, Curation, Rule
 from toolscript.core.retrieval.deadline import Attempt, Part
+from toolscript.core.taxonomy import DecidedBy
 from toolscript.tools.model.curation import StoredRule, changed_rule
 from toolscript.tools.ports import CurationRules
 
@@ -88,17 +89,17 @@ class CurationManagement:
     def within(self, namespaces: Namespaces) -> "CurationManagement":
         return CurationManagement(self.rules.within(namespaces), self.on_change)
 
-    async def add(self, rule: Rule, by: str, namespace: str) -> StoredRule:
+    async def add(self, rule: Rule, by: DecidedBy, namespace: str) -> StoredRule:
         added = await self.rules.add(rule, by, namespace)
         self.on_change()
         return added
 
-    async def change(self, rule_id: int, changes: Mapping[str, object], by: str) -> StoredRule:
+    async def change(self, rule_id: int, changes: Mapping[str, object], by: DecidedBy) -> StoredRule:
         rule = changed_rule((await self.rules.find(rule_id)).rule, changes)
         changed = await self.rules.change(rule_id, rule, by)
         self.on_change()
         return changed
 
-    async def remove(self, rule_id: int, by: str) -> None:
+    async def remove(self, rule_id: int, by: DecidedBy) -> None:
         await self.rules.remove(rule_id, by)
         self.on_change()

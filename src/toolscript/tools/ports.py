@@ -13,6 +13,7 @@ from toolscript.core.taxonomy import (
     AuditEntry,
     Classification,
     Classified,
+    DecidedBy,
     Member,
     Skill,
     SkillEntry,
@@ -68,10 +69,10 @@ class Taxonomy(Protocol):
     async def find(self, skill_id: str) -> SkillEntry:
         """Raise NotFound when there is none."""
 
-    async def add(self, skill: Skill, by: str) -> SkillEntry:
+    async def add(self, skill: Skill, by: DecidedBy) -> SkillEntry:
         """Add a skill. Raise Conflict when the id is taken."""
 
-    async def change(self, skill: Skill, by: str, instead_of: Skill | None = None) -> SkillEntry:
+    async def change(self, skill: Skill, by: DecidedBy, instead_of: Skill | None = None) -> SkillEntry:
         """Replace the skill of this id; an equal skill changes nothing.
 
         Raise Conflict when the stored skill differs from `instead_of`, if that is given.
@@ -104,10 +105,10 @@ class Assignments(Protocol):
         dropped. The same applies to an earlier suggestion of the item, as long as the item has not changed.
         """
 
-    async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: str) -> tuple[Assignment, ...]:
+    async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: DecidedBy) -> tuple[Assignment, ...]:
         """Store a person's decision, the first skill primary; none is a decision too. No classifier changes it."""
 
-    async def release(self, item_id: int, by: str) -> None:
+    async def release(self, item_id: int, by: DecidedBy) -> None:
         """Return the item to the classifier; it keeps its skills until it has been classified."""
 
     async def reclassify(
@@ -137,14 +138,14 @@ class Suggestions(Protocol):
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
         """Return the ids of the items that request it, in order."""
 
-    async def approve(self, suggestion_id: int, skill: Skill, by: str) -> Suggestion:
+    async def approve(self, suggestion_id: int, skill: Skill, by: DecidedBy) -> Suggestion:
         """Add the skill and reclassify the items that requested it. Raise Conflict when the skill's id is taken.
 
         These items get the skill, whatever the classifier returns, until their definition changes.
         """
 
-    async def reject(self, suggestion_id: int, by: str) -> Suggestion: ...
-    async def merge(self, suggestion_id: int, into: str, by: str) -> Suggestion:
+    async def reject(self, suggestion_id: int, by: DecidedBy) -> Suggestion: ...
+    async def merge(self, suggestion_id: int, into: str, by: DecidedBy) -> Suggestion:
         """Assign this active skill to the items that request the suggestion, now and later."""
 
     async def reclassify_more(self) -> int:
@@ -230,13 +231,13 @@ class ItemChanges(Protocol):
     async def find(self, change_id: int) -> ChangeDetails:
         """Raise NotFound when there is none."""
 
-    async def approve(self, change_id: int, by: str) -> ItemChange:
+    async def approve(self, change_id: int, by: DecidedBy) -> ItemChange:
         """Apply the held definition: a new version, dirty, to be classified unless assigned by hand. Audited.
 
         Raise Conflict when the change is not held, or another definition was applied meanwhile.
         """
 
-    async def reject(self, change_id: int, by: str) -> ItemChange:
+    async def reject(self, change_id: int, by: DecidedBy) -> ItemChange:
         """Keep the current definition and do not hold the rejected one again. Audited."""
 
 
@@ -252,16 +253,16 @@ class CurationRules(Protocol):
     async def find(self, rule_id: int) -> StoredRule:
         """Raise NotFound when there is none."""
 
-    async def add(self, rule: Rule, by: str, namespace: str = DEFAULT_NAMESPACE) -> StoredRule:
+    async def add(self, rule: Rule, by: DecidedBy, namespace: str = DEFAULT_NAMESPACE) -> StoredRule:
         """Raise NotFound when the namespace has no such item, Conflict for a rule that it has already.
 
         Raise InvalidRequest when it has MAX_RULES.
         """
 
-    async def change(self, rule_id: int, rule: Rule, by: str) -> StoredRule:
+    async def change(self, rule_id: int, rule: Rule, by: DecidedBy) -> StoredRule:
         """Replace a rule by one of the same kind. Raise as `find` and `add` do."""
 
-    async def remove(self, rule_id: int, by: str) -> None:
+    async def remove(self, rule_id: int, by: DecidedBy) -> None:
         """Raise NotFound when there is none."""
 
     async def revisions(self, namespaces: Sequence[str]) -> Mapping[str, int]:

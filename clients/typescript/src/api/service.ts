@@ -15,8 +15,13 @@ export type AbsenceReason =
   | "nothing_searched";
 
 export interface ApproveRequest {
-  /** Name of the reviewer, for the audit. */
-  reviewer: string;
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string;
   /** Changes to the suggested skill. */
   skill?: ApprovedSkill;
 }
@@ -38,10 +43,15 @@ export interface ApprovedSkill {
 }
 
 export interface AssignRequest {
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string;
   /** The primary one first; with an empty list the item is in no skill. */
   skill_ids: string[];
-  /** Name of the reviewer, for the audit. */
-  reviewer: string;
 }
 
 export interface Assigned {
@@ -74,8 +84,13 @@ export interface AuditShown {
   namespace: string | null;
   /** Time of the decision. */
   at: string;
-  /** The reviewer. */
+  /**
+   * Who decided: the subject of the token, or `admin` with the admin token. Where nothing authenticates clients:
+   * the person that the client names, or `api`.
+   */
   actor: string;
+  /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
+  on_behalf_of: string | null;
   /** The decision, such as `skill.add`. */
   action: string;
   /** Id of the skill, tool, suggestion, rule or change. */
@@ -108,8 +123,10 @@ export interface ChangeCompared {
   new_fingerprint: string;
   /** Time when a sync saw the change. */
   seen_at: string;
-  /** The reviewer; null without a decision. */
+  /** Who decided: the subject of the token; null without a decision. */
   reviewed_by: string | null;
+  /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
+  on_behalf_of: string | null;
   /** Time of the decision; null without one. */
   reviewed_at: string | null;
   /** The old values of the changed fields. */
@@ -149,8 +166,10 @@ export interface ChangeShown {
   new_fingerprint: string;
   /** Time when a sync saw the change. */
   seen_at: string;
-  /** The reviewer; null without a decision. */
+  /** Who decided: the subject of the token; null without a decision. */
   reviewed_by: string | null;
+  /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
+  on_behalf_of: string | null;
   /** Time of the decision; null without one. */
   reviewed_at: string | null;
 }
@@ -300,7 +319,10 @@ export interface DocumentSearchRequest {
   snippet_max_chars?: number;
   /** Metadata fields to return; null: all of them. */
   metadata_fields?: string[] | null;
-  /** `*` starts paging through all results; `next_cursor` of a response continues it. */
+  /**
+   * `*` asks for the first page of all results, `next_cursor` of an answer for the next. Without a cursor a search
+   * ranks only as deep as `limit`, and its answer has no `next_cursor`.
+   */
   cursor?: string | null;
   /** Rerank the top results with a cross-encoder or an LLM. Default: "off". */
   rerank?: Rerank;
@@ -330,6 +352,18 @@ export interface DocumentShown {
   updated_at: string;
 }
 
+/** A document as a client sends it. */
+export interface DocumentToPut {
+  /** Its id in the tenant, of printable characters. */
+  id: string;
+  /** Its text. */
+  text: string;
+  /** Becomes `metadata.title`, and counts more than the text. */
+  title?: string | null;
+  /** What searches may filter by, at most 16 KiB as JSON. */
+  metadata?: Record<string, unknown> | null;
+}
+
 export interface DocumentsDeleted {
   /** Ids of the documents that were deleted. */
   deleted: string[];
@@ -347,6 +381,12 @@ export interface DocumentsPut {
 export interface DocumentsToDelete {
   /** Ids of documents. */
   ids: string[];
+}
+
+/** Documents to put. */
+export interface DocumentsToPut {
+  /** The documents. */
+  documents: DocumentToPut[];
 }
 
 /** Whether a count is exact, a lower bound or an estimate. */
@@ -429,6 +469,39 @@ export interface ItemSkills {
   tool_id: number;
   /** The primary one first. */
   skills: Assigned[];
+}
+
+/** A tool, prompt or resource of a catalog. Further fields are ignored. */
+export interface ItemToImport {
+  /** Its key in the source. Empty: of server, kind and name. */
+  id?: string;
+  /** Tool, prompt or resource. Default: "tool". */
+  kind?: ItemKind;
+  /** Its MCP server. */
+  server: string;
+  /** Its name on the server. */
+  name: string;
+  /** What it does. */
+  description?: string;
+  /** What its server is for. */
+  server_description?: string;
+  /** JSON Schema of its arguments. */
+  input_schema?: Record<string, unknown> | null;
+  /** JSON Schema of its results. */
+  output_schema?: Record<string, unknown> | null;
+  /** Hints of its server, such as `readOnlyHint`. */
+  annotations?: Record<string, unknown> | null;
+}
+
+export interface ItemsRequest {
+  /** Name of the source that the items belong to. */
+  source: string;
+  /** As in the lines of a file. What is not valid is refused alone, and named in the report. */
+  items: ItemToImport[];
+  /** Remove the items of this source that are not in the request. Default: false. */
+  prune?: boolean;
+  /** Namespace to write to. Null: `default`, or the only one that the token sees. */
+  namespace?: string | null;
 }
 
 export interface JobPage {
@@ -632,8 +705,13 @@ export interface ListedTool {
 export type MatchedBy = "vector" | "words";
 
 export interface MergeRequest {
-  /** Name of the reviewer, for the audit. */
-  reviewer: string;
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string;
   /** The active skill assigned to the items that request it, now and later. */
   into: string;
 }
@@ -648,6 +726,13 @@ export interface NearSkill {
 }
 
 export interface NewRule {
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string;
   /** `promote` a tool, a `synonym`, or a tool that is `never` returned. */
   kind: RuleKind;
   /** Words that a request must have, in any order and in any form with the same stem. */
@@ -658,11 +743,18 @@ export interface NewRule {
   means?: string;
   /** Whether a synonym works the other way, too. Default: false. */
   mutual?: boolean;
-  /** Name of the reviewer, for the audit. Default: "api". */
-  reviewer?: string;
+  /** Namespace to write to. Null: `default`, or the only one that the token sees. */
+  namespace?: string | null;
 }
 
 export interface NewSkill {
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string;
   /** Display name. */
   name: string;
   /** What the skill covers. */
@@ -675,8 +767,6 @@ export interface NewSkill {
   examples?: string[];
   /** Whether searches are routed to it. Default: true. */
   is_active?: boolean;
-  /** Name of the reviewer, for the audit. Default: "api". */
-  reviewer?: string;
   /** Its id for good: lower case, digits and _, such as `calendar_management`. */
   id: string;
 }
@@ -729,12 +819,24 @@ export type PutOutcome = "created" | "updated" | "unchanged" | "refused";
 export type Rerank = "off" | "cross_encoder" | "llm";
 
 export interface ReviewRequest {
-  /** Name of the reviewer, for the audit. */
-  reviewer: string;
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string;
 }
 
 /** Changes of a rule. Omitted fields stay unchanged; the kind cannot change. */
 export interface RuleChanges {
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string;
   /** Words that a request must have, in any order and in any form with the same stem. */
   words?: string;
   /** The tool that the rule is about. */
@@ -743,8 +845,6 @@ export interface RuleChanges {
   means?: string;
   /** Whether a synonym works the other way, too. */
   mutual?: boolean;
-  /** Name of the reviewer, for the audit. Default: "api". */
-  reviewer?: string;
 }
 
 /** What a rule does: put a tool first, say what words mean, or never return a tool. */
@@ -843,8 +943,26 @@ export interface SearchShown {
 /** Which retrievers answer. `semantic` is literal mode: exactly what the source documents specify. */
 export type SearchType = "semantic" | "keyword" | "hybrid";
 
+/**
+ * A request names configured servers only: a client must not make the service run programs. For administrators
+ * alone: the config file is no part of any namespace.
+ */
+export interface ServersRequest {
+  /** Names of servers; empty for all. */
+  servers?: string[];
+  /** Namespace to write to. Null: `default`, or the only one that the token sees. */
+  namespace?: string | null;
+}
+
 /** Changes of a skill. Omitted fields stay unchanged. */
 export interface SkillChanges {
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string;
   /** Display name. */
   name?: string;
   /** What the skill covers. */
@@ -857,11 +975,16 @@ export interface SkillChanges {
   examples?: string[];
   /** False deactivates the skill: searches are no longer routed to it, and nothing is deleted. */
   is_active?: boolean;
-  /** Name of the reviewer, for the audit. Default: "api". */
-  reviewer?: string;
 }
 
 export interface SkillFields {
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string;
   /** Display name. */
   name: string;
   /** What the skill covers. */
@@ -874,8 +997,6 @@ export interface SkillFields {
   examples?: string[];
   /** Whether searches are routed to it. Default: true. */
   is_active?: boolean;
-  /** Name of the reviewer, for the audit. Default: "api". */
-  reviewer?: string;
 }
 
 export interface SkillMatch {
@@ -1018,8 +1139,10 @@ export interface SuggestionDecided {
   tool_count: number;
   /** Time when it was first suggested. */
   created_at: string;
-  /** The reviewer; null without a decision. */
+  /** Who decided: the subject of the token; null without a decision. */
   reviewed_by: string | null;
+  /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
+  on_behalf_of: string | null;
   /** Time of the decision; null without one. */
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
@@ -1043,8 +1166,10 @@ export interface SuggestionEvidence {
   tool_count: number;
   /** Time when it was first suggested. */
   created_at: string;
-  /** The reviewer; null without a decision. */
+  /** Who decided: the subject of the token; null without a decision. */
   reviewed_by: string | null;
+  /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
+  on_behalf_of: string | null;
   /** Time of the decision; null without one. */
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
@@ -1079,8 +1204,10 @@ export interface SuggestionShown {
   tool_count: number;
   /** Time when it was first suggested. */
   created_at: string;
-  /** The reviewer; null without a decision. */
+  /** Who decided: the subject of the token; null without a decision. */
   reviewed_by: string | null;
+  /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
+  on_behalf_of: string | null;
   /** Time of the decision; null without one. */
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
@@ -1412,8 +1539,13 @@ export interface ListToolsQuery {
 }
 
 export interface ReleaseSkillsOfToolQuery {
-  /** Name of the reviewer, for the audit. */
-  reviewer: string;
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string | null;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string | null;
 }
 
 export interface ListSkillsQuery {
@@ -1469,13 +1601,18 @@ export interface ListRulesQuery {
 }
 
 export interface AddRuleQuery {
-  /** Namespace of the source. Default: `default`, or the only one that the token sees. */
+  /** Earlier place of `namespace` of the body. */
   namespace?: string | null;
 }
 
 export interface DeleteRuleQuery {
-  /** Name of the reviewer, for the audit. Default: "api". */
-  reviewer?: string;
+  /**
+   * For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit is
+   * the subject of the token.
+   */
+  on_behalf_of?: string | null;
+  /** Earlier name of `on_behalf_of`. */
+  reviewer?: string | null;
 }
 
 export interface ListToolSearchesQuery {
@@ -1530,21 +1667,7 @@ export interface DeleteToolSourceQuery {
   namespace?: string | null;
 }
 
-export type StartJobBody = {
-  /** Name of the source that the items belong to. */
-  source: string;
-  /** {id, server, name, description, input_schema, ...}, as in the lines of a file. */
-  items: unknown[];
-  /** Remove the items of this source that are not in the request. Default: false. */
-  prune?: boolean;
-  /** Namespace to write to. Null: `default`, or the only one that the token sees. */
-  namespace?: string | null;
-} | {
-  /** Names of servers; empty for all. */
-  servers?: string[];
-  /** Namespace to write to. Null: `default`, or the only one that the token sees. */
-  namespace?: string | null;
-};
+export type StartJobBody = ItemsRequest | ServersRequest;
 
 export interface ListJobsQuery {
   /** `next_cursor` of the previous page; empty for the first page. */
@@ -1574,10 +1697,6 @@ export interface ListDocumentsQuery {
    * a search without a query returns the same documents.
    */
   filters?: string;
-}
-
-export interface PutDocumentsBody {
-  documents: unknown[];
 }
 
 export interface ListLibrarySourcesQuery {
@@ -1688,7 +1807,7 @@ export interface Operations {
   /** List documents. */
   list_documents: { query: ListDocumentsQuery; answer: DocumentPage };
   /** Put documents. */
-  put_documents: { body: PutDocumentsBody; answer: DocumentsPut };
+  put_documents: { body: DocumentsToPut; answer: DocumentsPut };
   /** One document. */
   get_document: { path: { document_id: string }; answer: DocumentShown };
   /** Delete one document. */

@@ -122,7 +122,9 @@ class Suggestion(Record):
     created_at: str
     """Time when it was first suggested."""
     reviewed_by: str | None
-    """The reviewer; null without a decision."""
+    """Who decided: the subject of the token; null without a decision."""
+    on_behalf_of: str | None
+    """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
     """Time of the decision; null without one."""
     skill_id: str | None
@@ -167,7 +169,9 @@ class SuggestionEvidence(Record):
     created_at: str
     """Time when it was first suggested."""
     reviewed_by: str | None
-    """The reviewer; null without a decision."""
+    """Who decided: the subject of the token; null without a decision."""
+    on_behalf_of: str | None
+    """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
     """Time of the decision; null without one."""
     skill_id: str | None
@@ -196,7 +200,9 @@ class SuggestionDecided(Record):
     created_at: str
     """Time when it was first suggested."""
     reviewed_by: str | None
-    """The reviewer; null without a decision."""
+    """Who decided: the subject of the token; null without a decision."""
+    on_behalf_of: str | None
+    """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
     """Time of the decision; null without one."""
     skill_id: str | None
@@ -322,7 +328,9 @@ class Change(Record):
     seen_at: str
     """Time when a sync saw the change."""
     reviewed_by: str | None
-    """The reviewer; null without a decision."""
+    """Who decided: the subject of the token; null without a decision."""
+    on_behalf_of: str | None
+    """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
     """Time of the decision; null without one."""
 
@@ -352,7 +360,9 @@ class ChangeCompared(Record):
     seen_at: str
     """Time when a sync saw the change."""
     reviewed_by: str | None
-    """The reviewer; null without a decision."""
+    """Who decided: the subject of the token; null without a decision."""
+    on_behalf_of: str | None
+    """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
     """Time of the decision; null without one."""
     old: dict[str, Any]
@@ -412,7 +422,11 @@ class AuditEntry(Record):
     at: str
     """Time of the decision."""
     actor: str
-    """The reviewer."""
+    """Who decided: the subject of the token, or `admin` with the admin token. Where nothing authenticates
+    clients: the person that the client names, or `api`.
+    """
+    on_behalf_of: str | None
+    """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     action: str
     """The decision, such as `skill.add`."""
     subject: str

@@ -111,23 +111,23 @@ class Suggestions(Resource[M_co]):
 
     @operation
     def approve(
-        self, suggestion_id: int, *, reviewer: str, skill: Mapping[str, Any] | None = None
+        self, suggestion_id: int, *, on_behalf_of: str | None = None, skill: Mapping[str, Any] | None = None
     ) -> Steps[SuggestionDecided]:
         """Make a skill of a suggestion; `skill` has other fields for it, such as `id` and `name`."""
-        body = {"reviewer": reviewer, "skill": None if skill is None else dict(skill)}
+        body = {"on_behalf_of": on_behalf_of, "skill": None if skill is None else dict(skill)}
         path = f"{SUGGESTIONS}/{step_of(suggestion_id)}/approve"
         return self._ask("POST", path, SuggestionDecided, body=body, idempotent=False)
 
     @operation
-    def reject(self, suggestion_id: int, *, reviewer: str) -> Steps[Suggestion]:
+    def reject(self, suggestion_id: int, *, on_behalf_of: str | None = None) -> Steps[Suggestion]:
         """Reject a suggestion."""
         path = f"{SUGGESTIONS}/{step_of(suggestion_id)}/reject"
-        return self._ask("POST", path, Suggestion, body={"reviewer": reviewer}, idempotent=False)
+        return self._ask("POST", path, Suggestion, body={"on_behalf_of": on_behalf_of}, idempotent=False)
 
     @operation
-    def merge(self, suggestion_id: int, *, into: str, reviewer: str) -> Steps[Suggestion]:
+    def merge(self, suggestion_id: int, *, into: str, on_behalf_of: str | None = None) -> Steps[Suggestion]:
         """Give the tools of a suggestion to a skill that exists."""
-        path, body = f"{SUGGESTIONS}/{step_of(suggestion_id)}/merge", {"reviewer": reviewer, "into": into}
+        path, body = f"{SUGGESTIONS}/{step_of(suggestion_id)}/merge", {"on_behalf_of": on_behalf_of, "into": into}
         return self._ask("POST", path, Suggestion, body=body, idempotent=False)
 
 
@@ -148,18 +148,18 @@ class Curation(Resource[M_co]):
 
     @operation
     def promote(
-        self, tool_id: int, words: str, *, namespace: str | None = None, reviewer: str | None = None
+        self, tool_id: int, words: str, *, namespace: str | None = None, on_behalf_of: str | None = None
     ) -> Steps[CurationRule]:
         """Put a tool first for requests that have these words."""
-        body = {"kind": "promote", "tool_id": tool_id, "words": words, "reviewer": reviewer}
+        body = {"kind": "promote", "tool_id": tool_id, "words": words, "on_behalf_of": on_behalf_of}
         return self._add(body, namespace)
 
     @operation
     def never(
-        self, tool_id: int, words: str, *, namespace: str | None = None, reviewer: str | None = None
+        self, tool_id: int, words: str, *, namespace: str | None = None, on_behalf_of: str | None = None
     ) -> Steps[CurationRule]:
         """Never return a tool for requests that have these words."""
-        body = {"kind": "never", "tool_id": tool_id, "words": words, "reviewer": reviewer}
+        body = {"kind": "never", "tool_id": tool_id, "words": words, "on_behalf_of": on_behalf_of}
         return self._add(body, namespace)
 
     @operation
@@ -170,10 +170,10 @@ class Curation(Resource[M_co]):
         *,
         mutual: bool = False,
         namespace: str | None = None,
-        reviewer: str | None = None,
+        on_behalf_of: str | None = None,
     ) -> Steps[CurationRule]:
         """Say what words mean; a mutual synonym works the other way, too."""
-        body = {"kind": "synonym", "words": words, "means": means, "mutual": mutual, "reviewer": reviewer}
+        body = {"kind": "synonym", "words": words, "means": means, "mutual": mutual, "on_behalf_of": on_behalf_of}
         return self._add(body, namespace)
 
     @operation
@@ -182,14 +182,13 @@ class Curation(Resource[M_co]):
         return self._ask("PATCH", f"{CURATION}/{step_of(rule_id)}", CurationRule, body=changes)
 
     @operation
-    def delete(self, rule_id: int, *, reviewer: str | None = None) -> Steps[None]:
+    def delete(self, rule_id: int, *, on_behalf_of: str | None = None) -> Steps[None]:
         """Delete a rule."""
-        path = f"{CURATION}/{step_of(rule_id)}{query_of({'reviewer': reviewer})}"
+        path = f"{CURATION}/{step_of(rule_id)}{query_of({'on_behalf_of': on_behalf_of})}"
         return self._conversation.ask(Request("DELETE", path, idempotent=False), lambda _: None)
 
     def _add(self, body: Mapping[str, Any], namespace: str | None) -> Steps[CurationRule]:
-        query = {"namespace": namespace}
-        return self._ask("POST", CURATION, CurationRule, body=body, query=query, idempotent=False)
+        return self._ask("POST", CURATION, CurationRule, body={**body, "namespace": namespace}, idempotent=False)
 
 
 class Searches(Resource[M_co]):
@@ -237,16 +236,16 @@ class Changes(Resource[M_co]):
         return self._ask("GET", f"{CHANGES}/{step_of(change_id)}", ChangeCompared)
 
     @operation
-    def approve(self, change_id: int, *, reviewer: str) -> Steps[Change]:
+    def approve(self, change_id: int, *, on_behalf_of: str | None = None) -> Steps[Change]:
         """Let a held change take effect."""
         path = f"{CHANGES}/{step_of(change_id)}/approve"
-        return self._ask("POST", path, Change, body={"reviewer": reviewer}, idempotent=False)
+        return self._ask("POST", path, Change, body={"on_behalf_of": on_behalf_of}, idempotent=False)
 
     @operation
-    def reject(self, change_id: int, *, reviewer: str) -> Steps[Change]:
+    def reject(self, change_id: int, *, on_behalf_of: str | None = None) -> Steps[Change]:
         """Keep the old definition."""
         path = f"{CHANGES}/{step_of(change_id)}/reject"
-        return self._ask("POST", path, Change, body={"reviewer": reviewer}, idempotent=False)
+        return self._ask("POST", path, Change, body={"on_behalf_of": on_behalf_of}, idempotent=False)
 
 
 class Sources(Resource[M_co]):

@@ -121,15 +121,17 @@ class Tools(Resource[M_co]):
         return self._ask("GET", f"{TOOLS}/{step_of(tool_id)}/skills", ItemSkills)
 
     @operation
-    def set_skills(self, tool_id: int, skill_ids: Sequence[str], *, reviewer: str) -> Steps[ItemSkills]:
+    def set_skills(
+        self, tool_id: int, skill_ids: Sequence[str], *, on_behalf_of: str | None = None
+    ) -> Steps[ItemSkills]:
         """Decide the skills of a tool; no classifier changes them then."""
-        body = {"skill_ids": [*skill_ids], "reviewer": reviewer}
+        body = {"skill_ids": [*skill_ids], "on_behalf_of": on_behalf_of}
         return self._ask("PUT", f"{TOOLS}/{step_of(tool_id)}/skills", ItemSkills, body=body)
 
     @operation
-    def release_skills(self, tool_id: int, *, reviewer: str) -> Steps[ItemSkills]:
+    def release_skills(self, tool_id: int, *, on_behalf_of: str | None = None) -> Steps[ItemSkills]:
         """Leave the skills of a tool to the classifier again."""
-        query = {"reviewer": reviewer}
+        query = {"on_behalf_of": on_behalf_of}
         return self._ask("DELETE", f"{TOOLS}/{step_of(tool_id)}/skills", ItemSkills, query=query)
 
 

@@ -1,5 +1,7 @@
 """Errors over HTTP: the error envelope, its status and headers, and its OpenAPI description."""
 
+from typing import Any
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -16,7 +18,7 @@ from toolscript.core.errors import (
     envelope,
     envelope_of,
 )
-from toolscript.core.web.request_context import code_of_status, has_kinds
+from toolscript.core.web.request_context import CODE, ERROR_CODES, code_of_status, has_kinds
 
 SEND_HINT = "send Authorization: Bearer <token>"
 # An error code of RFC 6750, for the challenge in WWW-Authenticate.
@@ -46,14 +48,16 @@ def refusal_headers(status: int, error: ToolscriptError, **more: str) -> dict[st
     return {} if retry_after is None else {"Retry-After": str(retry_after)}
 
 
+def _known_codes(schema: dict[str, Any]) -> None:
+    """List the codes and allow others: a client that was generated must not break when one is added."""
+    schema.pop("type")
+    schema["anyOf"] = [{"type": "string", "enum": list(ERROR_CODES)}, {"type": "string"}]
+
+
 class ErrorBody(BaseModel):
     """An error for people and programs."""
 
-    code: str = Field(
-        description="The kind of error, for programs: `VALIDATION_ERROR`, `UNAUTHORIZED`, `FORBIDDEN`, "
-        "`PLAN_EXCEEDED`, `NOT_FOUND`, `METHOD_NOT_ALLOWED`, `CONFLICT`, `TOO_LARGE`, `UNSUPPORTED`, "
-        "`RATE_LIMITED`, `UNAVAILABLE` or `INTERNAL_ERROR`. Others may be added: go by the status then."
-    )
+    code: str = Field(description=CODE, json_schema_extra=_known_codes)
     message: str = Field(description="What went wrong, for people.")
     details: dict[str, object] = Field(description="Facts such as `field`, `hint` and `retry_after_seconds`.")
 
@@ -64,6 +68,22 @@ class ErrorEnvelope(BaseModel):
     error: ErrorBody = Field(description="The error.")
 
 
+# When a status is answered, and what to do then. A route may say more about its own.
+ERROR_TEXTS = {
+    400: "The query is blank: send some words. Everything else that is wrong with a request is 422.",
+    401: "There is no token, or it is not valid: `WWW-Authenticate` says which, and how to authenticate.",
+    403: "The token does not have the scope that `details.scope` names, the plan does not allow this, or it is "
+    "not allowed from this address or host name. The same request will not succeed later.",
+    404: "Nothing has this id or name in the namespaces that the client sees; `details.hint` says how to find it.",
+    409: "It exists already, or was decided or changed meanwhile: read it again before the next try.",
+    413: "The body is larger than the operation takes: send it in parts.",
+    415: "The operation does not take this `Content-Type` or `Content-Encoding`.",
+    422: "The request is not valid: `details.problems`, or `details.field`, names what to change.",
+    429: "The requests of this minute are spent, or too many uploads run at once: wait for `Retry-After` seconds.",
+    500: "A fault of the service; its log has the `x-request-id`. A read may be tried again.",
+    503: "An engine does not answer, or the load is above capacity: try again, after `Retry-After` seconds where "
+    "it is sent. With `details.retryable` false, only the operator can change it, as `details.hint` says.",
+}
 ERROR_CONTENT = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}}
 
 
@@ -73,7 +93,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
     A reference to `error_schemas` and not the model, of which FastAPI would build a validator for every status of
     every route: that takes as long as all the rest of the API.
     """
-    return {status: {"content": ERROR_CONTENT} for status in statuses}
+    return {status: {"description": ERROR_TEXTS[status], "content": ERROR_CONTENT} for status in statuses}
 
 
 def error_schemas() -> dict[str, object]:

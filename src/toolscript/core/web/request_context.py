@@ -13,7 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolscript.core.errors import envelope
+from toolscript.core.errors import ERROR_TABLE, envelope
 
 HEADER = b"x-request-id"
 # For log records written while handling a request.
@@ -44,6 +44,18 @@ _KINDS_BY_STATUS = {
     415: "UNSUPPORTED",
 }
 _CODES_BY_STATUS = {404: "NOT_FOUND", **dict.fromkeys((405, 408, 413, 415), "VALIDATION_ERROR")}
+
+# Every code of an error, in both forms.
+ERROR_CODES = tuple(
+    sorted(
+        {*_KINDS_BY_STATUS.values(), *(row.code for row in ERROR_TABLE.values())}
+        | {row.kind for row in ERROR_TABLE.values() if row.kind}
+    )
+)
+CODE = (
+    "The kind of error, for programs. The list has those of this version; others may be added: go by the status "
+    "then. The aliases have `VALIDATION_ERROR` for 405, 409, 413 and 415, and `FORBIDDEN` for an exceeded plan."
+)
 
 # Facts that handlers put into the state of a request, for its log line.
 FACTS_OF_HANDLERS = ("tenant", "query_id")

@@ -41,6 +41,7 @@ def add_search_alias(router: APIRouter, documents: DocumentRoutes) -> None:
         response_model=SearchAliasResponse,
         responses=SEARCH_ANSWERS,
         summary="Search documents (alias)",
+        deprecated=True,
         description=f"{_alias_of(f'POST {SEARCH_PATH}')} Events of a stream are `hit` and `end`.",
     )
     async def search_documents_alias(
@@ -57,6 +58,7 @@ def add_writing_aliases(router: APIRouter, documents: DocumentRoutes) -> None:
         responses=PUT_ANSWERS,
         openapi_extra=PUT_BODY,
         summary="Put documents (alias)",
+        deprecated=True,
         description=_alias_of(f"PUT {DOCUMENTS_PATH}"),
     )
     async def put_documents_alias(request: Request, principal: CurrentPrincipal) -> Response:
@@ -66,6 +68,7 @@ def add_writing_aliases(router: APIRouter, documents: DocumentRoutes) -> None:
         DOCUMENTS_ALIAS,
         responses=documented(401, 403, 422, 429, 500, 503),
         summary="Delete documents (alias)",
+        deprecated=True,
         description=_alias_of(f"POST {DOCUMENTS_PATH}/delete"),
     )
     async def delete_documents_alias(request: DocumentsToDelete, principal: CurrentPrincipal) -> DocumentsDeleted:
@@ -75,6 +78,7 @@ def add_writing_aliases(router: APIRouter, documents: DocumentRoutes) -> None:
         DOCUMENT_ALIAS,
         responses=ANSWERS_OF_REMOVAL,
         summary="Delete one document (alias)",
+        deprecated=True,
         description=_alias_of(f"DELETE {DOCUMENTS_PATH}/{{document_id}}"),
     )
     async def delete_document_alias(document_id: IdInPath, principal: CurrentPrincipal) -> DocumentsDeleted:
@@ -82,7 +86,7 @@ def add_writing_aliases(router: APIRouter, documents: DocumentRoutes) -> None:
 
 
 def add_reading_alias(router: APIRouter, documents: DocumentRoutes) -> None:
-    @router.get(DOCUMENT_ALIAS, responses=ANSWERS_OF_ONE, summary="One document (alias)")
+    @router.get(DOCUMENT_ALIAS, responses=ANSWERS_OF_ONE, summary="One document (alias)", deprecated=True)
     async def get_document_alias(document_id: IdInPath, principal: CurrentPrincipal) -> DocumentAliasShown:
         """Alias of `GET /api/v1/documents/{document_id}` with its own field names.
 

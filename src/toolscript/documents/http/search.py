@@ -33,9 +33,21 @@ Render = Callable[[str, str], str]
 MAX_SEARCH_BYTES = 128 * 1024
 
 _TEXT = {"schema": {"type": "string"}}
+_LINES_ANSWERED = (
+    "JSON in each line: for each result an entry of `results` of the JSON answer, best first; then one line with "
+    "all of that answer but `results`. A line with `error`, as the schema `ErrorEnvelope` describes it, ends a "
+    "search that failed."
+)
+_EVENTS_ANSWERED = (
+    "Server-sent events whose `data` are the lines of `application/x-ndjson`: for each result an event `result`, "
+    "of the alias `hit`; then `end`, or `error`."
+)
 SEARCH_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {LINES: _TEXT, EVENTS: _TEXT},
+        "content": {
+            LINES: {"schema": {"type": "string", "description": _LINES_ANSWERED}},
+            EVENTS: {"schema": {"type": "string", "description": _EVENTS_ANSWERED}},
+        },
         "headers": {"Vary": {"description": "The form depends on `Accept`.", **_TEXT}},
     },
     **documented(400, 401, 403, 422, 429, 500, 503),

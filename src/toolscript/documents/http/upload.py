@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import ClientDisconnect
 
 from toolscript.core.auth.model import Principal
@@ -28,44 +29,69 @@ from toolscript.documents.http.put import (
     write_lines,
 )
 from toolscript.documents.http.upload_limits import TimedBody
-from toolscript.documents.model.document import parse_document
+from toolscript.documents.model.document import MAX_ID, MAX_METADATA_BYTES, MAX_TEXT, parse_document
 
 MAX_JSON_BYTES = 1024 * 1024
 CLOSE_CONNECTION = {"Connection": "close"}
 
 Json = dict[str, object]
 
-# The schema describes a document but does not enforce it: an invalid document is refused alone.
-_DOCUMENTS = {
+_DOCUMENT_EXAMPLE: dict[str, Any] = {"id": "a.md", "text": "Whales are mammals.", "metadata": {"year": 2026}}
+
+
+class DocumentToPut(BaseModel):
+    """A document as a client sends it."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_DOCUMENT_EXAMPLE]})
+
+    id: str = Field(min_length=1, max_length=MAX_ID, description="Its id in the tenant, of printable characters.")
+    text: str = Field(min_length=1, max_length=MAX_TEXT, description="Its text.")
+    title: str | None = Field(None, description="Becomes `metadata.title`, and counts more than the text.")
+    metadata: dict[str, Any] | None = Field(
+        None, description=f"What searches may filter by, at most {MAX_METADATA_BYTES >> 10} KiB as JSON."
+    )
+
+
+# Describes a document but does not enforce it: an invalid document is refused alone.
+_ENTRY = {
+    "anyOf": [
+        {"$ref": "#/components/schemas/DocumentToPut"},
+        {"description": "Anything else is refused alone: its result says why."},
+    ]
+}
+_DOCUMENTS: Json = {
     "title": "Documents to put",
+    "description": "Documents to put.",
     "type": "object",
-    "properties": {
-        "documents": {
-            "type": "array",
-            "items": {
-                "description": "{id, text, title?, metadata?}: an id is printable, of at most 512 characters, a "
-                "text of 1,000,000; a title becomes `metadata.title` and counts more than the text; metadata "
-                "is an object of at most 16 KiB.",
-                "examples": [{"id": "a.md", "text": "Whales are mammals.", "metadata": {"year": 2026}}],
-            },
-        }
-    },
+    "properties": {"documents": {"description": "The documents.", "type": "array", "items": _ENTRY}},
     "required": ["documents"],
     "additionalProperties": False,
+    "examples": [{"documents": [_DOCUMENT_EXAMPLE]}],
 }
+_LINES_SENT = "A document in each line, as the schema `DocumentToPut` describes it, and its example shows."
+_LINES_ANSWERED = (
+    "A line for each document, as an entry of `results` with its `line`; then one line with `counts` as in the "
+    "JSON answer, and with `error` as in the schema `ErrorBody` if it ended early."
+)
 PUT_BODY = {
     "requestBody": {
         "required": True,
         "content": {
-            JSON: {"schema": _DOCUMENTS},
-            LINES: {"schema": {"type": "string", "description": "A document in each line."}},
+            JSON: {"schema": {"$ref": "#/components/schemas/DocumentsToPut"}},
+            LINES: {"schema": {"type": "string", "description": _LINES_SENT}},
         },
     }
 }
 PUT_ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {LINES: {"schema": {"type": "string"}}}},
+    200: {"content": {LINES: {"schema": {"type": "string", "description": _LINES_ANSWERED}}}},
     **documented(401, 403, 415, 422, 429, 500, 503),
 }
+
+
+def document_schemas() -> dict[str, Any]:
+    """Return the schemas of the bodies of a put, for the components of an OpenAPI document."""
+    return {"DocumentsToPut": _DOCUMENTS, "DocumentToPut": DocumentToPut.model_json_schema()}
+
 
 logger = logging.getLogger(__name__)
 

@@ -67,7 +67,7 @@ class KnowledgeRoutes:
 
 
 def knowledge_routes(knowledge: KnowledgeRoutes | None) -> APIRouter:
-    """Return the routes. Operation ids of the aliases are the names of the MCP tools, which do the same."""
+    """Return the routes. The source document fixes the operation id of one alias, `search_knowledge`."""
     checked = require_identity(knowledge.identity, Scope.KNOWLEDGE_READ) if knowledge else APIRoute
     router = api_router(tag="knowledge", route_class=checked)
     search = knowledge.search if knowledge else None
@@ -108,6 +108,7 @@ def _add_resources(router: APIRouter, knowledge: LibrarySearch | None, default: 
         f"{PREFIX}/sources/{{source_id}}", response_model=LibrarySource, responses=ONE, summary="One source"
     )
     async def get_library_source(source_id: SourceId) -> Response:
+        """Returns a source with its topics, its metadata and the number of its chunks."""
         hint = f"`GET {PREFIX}/sources` lists the sources"
         return json_response(
             LibrarySource.of(await _ask(knowledge, lambda library: library.source(source_id), hint))
@@ -127,6 +128,7 @@ def _add_search_alias(router: APIRouter, knowledge: LibrarySearch | None, defaul
         response_model=KnowledgeResponse,
         responses=ANSWERS,
         operation_id="search_knowledge",
+        deprecated=True,
         summary="Search the library (alias)",
     )
     async def search_knowledge(
@@ -145,7 +147,8 @@ def _add_aliases(router: APIRouter, knowledge: LibrarySearch | None) -> None:
         "/sources",
         response_model=SourcesShown,
         responses=ANSWERS,
-        operation_id="list_sources",
+        operation_id="list_sources_alias",
+        deprecated=True,
         summary="List the sources of the library (alias)",
     )
     async def list_sources(
@@ -162,7 +165,8 @@ def _add_aliases(router: APIRouter, knowledge: LibrarySearch | None) -> None:
         "/sources/{source_id}",
         response_model=SourceShown,
         responses=ONE,
-        operation_id="get_source",
+        operation_id="get_source_alias",
+        deprecated=True,
         summary="One source (alias)",
     )
     async def get_source(source_id: SourceId) -> Response:
@@ -173,7 +177,8 @@ def _add_aliases(router: APIRouter, knowledge: LibrarySearch | None) -> None:
         "/passages/{chunk_id}",
         response_model=KnowledgePassageShown,
         responses=ONE,
-        operation_id="get_passage",
+        operation_id="get_passage_alias",
+        deprecated=True,
         summary="A chunk with its neighbours (alias)",
     )
     async def get_passage(chunk_id: ChunkId, before: Before = 1, after: After = 1) -> Response:

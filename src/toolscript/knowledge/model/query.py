@@ -11,7 +11,8 @@ MAX_RESULTS = 100
 MAX_VALUES = 32
 MAX_VALUE = 200
 MAX_NEIGHBOURS = 20
-MAX_SOURCES = 100
+# As every list of the API.
+MAX_SOURCES = 200
 
 CHUNK, EXTRACTION = "chunk", "extraction"
 

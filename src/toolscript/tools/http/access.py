@@ -1,6 +1,6 @@
-"""Who may use the routes of the catalog, and the namespaces that each client sees.
+"""Who may use the routes of the catalog, the namespaces that each client sees, and its name in the audit.
 
-A check runs before a route and records the namespaces; the route takes them as `Seen`, and fails without a check.
+A check runs before a route and records both; the route takes them as `Seen` and `Decider`, and fails without one.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,11 +11,19 @@ from typing import Annotated
 from fastapi import Depends, Query, Request, Response
 from fastapi.routing import APIRoute
 
-from toolscript.core.auth.model import Scope
+from toolscript.core.auth.model import Identity, Scope
 from toolscript.core.errors import Forbidden, Unauthorized
 from toolscript.core.namespaces import NAME_PATTERN, ONLY_DEFAULT, Namespaces, chosen_namespace, require_seen
+from toolscript.core.taxonomy import Actor
 from toolscript.core.web.auth import READING, AdminAccess, Identify, check_first
 from toolscript.core.web.errors import require_scope
+from toolscript.tools.model.skills import MAX_ACTOR
+from toolscript.tools.schemas.skills import ON_BEHALF_OF, REVIEWER, Person
+from toolscript.tools.skills.importing import LOADER
+
+# In the audit: the administrator's credential has no subject, and in development nothing authenticates clients.
+ADMIN_ACTOR, NOBODY = "admin", "api"
+RESERVED = frozenset({ADMIN_ACTOR, NOBODY, LOADER})
 
 RequestCheck = Callable[[Request, Response], Awaitable[None]]
 
@@ -56,23 +64,23 @@ class CatalogAccess:
     async def _read(self, request: Request, response: Response) -> None:
         if self.is_public and "authorization" not in request.headers:
             # Only the administrators of a socket or in development come without a token.
-            _see(request, None if self.admin.admits(request) else ONLY_DEFAULT)
+            _see(request, None if self.admin.admits(request) else ONLY_DEFAULT, "")
         else:
             await self._search(request, response)
 
     async def _search(self, request: Request, response: Response) -> None:
         if self._is_admin(request):
-            _see(request, None)
+            self._see_all(request)
         elif self.identify is None:
-            _see(request, ONLY_DEFAULT)
+            _see(request, ONLY_DEFAULT, "")
         else:
             identity = await self.identify(request, response)
             require_scope(identity, Scope.TOOLS_READ)
-            _see(request, identity.namespaces)
+            _see(request, identity.namespaces, _name_of(identity))
 
     async def _manage(self, request: Request, response: Response) -> None:
         if self._is_admin(request):
-            _see(request, None)
+            self._see_all(request)
             return
         refusal = self.admin.refusal(request)
         if self.identify is None or not _has_jwt(request):
@@ -82,13 +90,16 @@ class CatalogAccess:
         except Unauthorized as error:
             raise refusal if refusal and "error" not in error.details else error from None
         require_scope(identity, Scope.TOOLS_MANAGE)
-        _see(request, identity.namespaces)
+        _see(request, identity.namespaces, _name_of(identity))
 
     async def _administer(self, request: Request, _: Response) -> None:
         refusal = self.admin.refusal(request)
         if refusal is not None:
             raise refusal
-        _see(request, None)
+        self._see_all(request)
+
+    def _see_all(self, request: Request) -> None:
+        _see(request, None, "" if self.admin.is_by_address(request) else ADMIN_ACTOR)
 
     def _is_admin(self, request: Request) -> bool:
         """Return whether an administrator sent the request.
@@ -104,8 +115,43 @@ def _has_jwt(request: Request) -> bool:
     return request.headers.get("authorization", "").count(".") == 2
 
 
-def _see(request: Request, namespaces: Namespaces) -> None:
+def _name_of(identity: Identity) -> str:
+    """Return the name of an authenticated client in the audit, which is never that of another kind of client."""
+    principal = identity.principal
+    if principal is None:
+        return ""
+    name = str(principal.subject).strip()[:MAX_ACTOR] or principal.tenant.name
+    return f"token:{name}" if name in RESERVED else name
+
+
+def _see(request: Request, namespaces: Namespaces, actor: str) -> None:
     request.state.namespaces = namespaces
+    request.state.actor = actor
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """The client of a write that the audit records; `name` is empty where nothing authenticates clients."""
+
+    name: str
+
+    def on_behalf_of(self, person: str) -> Actor:
+        """Return the actor. `person` is the client's own word, all that is known of a client without a name."""
+        if not self.name:
+            return Actor(person or NOBODY)
+        return Actor(self.name, person or None)
+
+
+async def _deciding(request: Request) -> Deciding:
+    return Deciding(request.state.actor)
+
+
+async def _decider_in_query(
+    deciding: Annotated[Deciding, Depends(_deciding)],
+    on_behalf_of: Annotated[Person | None, Query(description=ON_BEHALF_OF)] = None,
+    reviewer: Annotated[Person | None, Query(description=REVIEWER, deprecated=True)] = None,
+) -> Actor:
+    return deciding.on_behalf_of(on_behalf_of or reviewer or "")
 
 
 async def _seen(request: Request) -> Namespaces:
@@ -139,5 +185,9 @@ async def _chosen(
 Seen = Annotated[Namespaces, Depends(_seen)]
 # The same, narrowed by the query parameter `namespace`.
 Narrowed = Annotated[Namespaces, Depends(_narrowed)]
-# The one namespace of a source.
+# The client, for the audit.
+Decider = Annotated[Deciding, Depends(_deciding)]
+# The actor of a request without a body.
+DeciderInQuery = Annotated[Actor, Depends(_decider_in_query)]
+# The one namespace of a source that the path names. A body names its namespace itself.
 Chosen = Annotated[str, Depends(_chosen)]

@@ -14,7 +14,7 @@ from toolscript.core.web.errors import documented
 from toolscript.core.web.paging import USUAL, Cursor, Limit, NumberInPath
 from toolscript.core.web.request_context import API_PREFIX
 from toolscript.core.web.routers import NO_CHECKS, api_router
-from toolscript.tools.http.access import Chosen, Narrowed, Seen
+from toolscript.tools.http.access import Chosen, Decider, Narrowed, Seen
 from toolscript.tools.http.jobs import JOB_STARTED, MAX_SOURCE, SyncRequests, job_started
 from toolscript.tools.model.catalog import ChangeState, ItemFilter
 from toolscript.tools.ports import ItemChanges
@@ -48,11 +48,13 @@ def source_routes(sync: SyncRequests, checks: Sequence[Depends] = NO_CHECKS) -> 
 def _read_sources(router: APIRouter, sync: SyncRequests) -> None:
     @router.get("", responses=documented(401, 403, 422, 503), summary="List sources of tools, in order of name")
     async def list_tool_sources(seen: Narrowed, cursor: Cursor = "", limit: Limit = USUAL) -> ToolSourcePage:
+        """Lists sources that the client sees, with the number of their tools."""
         sources = await sync.contents.within(seen).sources(source_after(cursor), limit + 1)
         return ToolSourcePage.of_sources(sources, limit)
 
     @router.get("/{name:path}", responses=documented(401, 403, 404, 422, 503), summary="One source of tools")
     async def get_tool_source(name: SourceName, namespace: Chosen) -> ToolSource:
+        """Returns a source with the number of its tools, and when it was last synced."""
         source = await sync.contents.source(readable(name), namespace)
         if source is None:
             raise NotFound(f"there is no source {name[:80]!r}", hint="GET /api/v1/sources lists them")
@@ -99,6 +101,7 @@ def _list_tools(router: APIRouter, sync: SyncRequests) -> None:
         ] = None,
         kind: Annotated[ItemKind | None, Query(description="Only tools, prompts or resources.")] = None,
     ) -> ToolPage:
+        """Lists tools, prompts and resources without their schemas."""
         item_filter = ItemFilter(source and readable(source), server and readable(server), kind)
         items = await sync.contents.within(seen).page(decode_cursor(cursor, 0), limit + 1, item_filter)
         return ToolPage.of_items(items, limit)
@@ -111,6 +114,7 @@ def _one_tool(router: APIRouter, sync: SyncRequests) -> None:
         summary="One tool with its schemas",
     )
     async def get_tool(tool_id: NumberInPath, seen: Seen) -> ToolShown:
+        """Returns a tool, prompt or resource with its schemas and annotations."""
         return ToolShown.of(await sync.contents.within(seen).find(tool_id))
 
     @router.delete(
@@ -139,6 +143,7 @@ def _read_changes(router: APIRouter, changes: ItemChanges) -> None:
         cursor: Cursor = "",
         limit: Limit = USUAL,
     ) -> ChangePage:
+        """Lists definitions that changed after a tool was first seen, applied at once or held for review."""
         item_changes = await changes.within(seen).page(decode_cursor(cursor, 0) or None, limit + 1, state)
         return ChangePage.of_changes(item_changes, limit)
 
@@ -148,6 +153,7 @@ def _read_changes(router: APIRouter, changes: ItemChanges) -> None:
         summary="One change with the old and new values",
     )
     async def get_change(change_id: NumberInPath, seen: Seen) -> ChangeCompared:
+        """Returns a change with the values of the changed fields before and after."""
         return ChangeCompared.of_details(await changes.within(seen).find(change_id))
 
 
@@ -155,13 +161,21 @@ def _decide(router: APIRouter, changes: ItemChanges) -> None:
     refusals = documented(401, 403, 404, 409, 422, 503)
 
     @router.post("/{change_id}/approve", responses=refusals, summary="Apply the held definition")
-    async def approve_change(change_id: NumberInPath, request: ReviewRequest, seen: Seen) -> ChangeShown:
-        return ChangeShown.of(await changes.within(seen).approve(change_id, request.reviewer))
+    async def approve_change(
+        change_id: NumberInPath, request: ReviewRequest, seen: Seen, decider: Decider
+    ) -> ChangeShown:
+        """The tool gets the held definition. A change that is not held, or that is outdated, is 409."""
+        by = decider.on_behalf_of(request.person)
+        return ChangeShown.of(await changes.within(seen).approve(change_id, by))
 
     @router.post(
         "/{change_id}/reject",
         responses=refusals,
         summary="Keep the current definition, and do not hold the rejected one again",
     )
-    async def reject_change(change_id: NumberInPath, request: ReviewRequest, seen: Seen) -> ChangeShown:
-        return ChangeShown.of(await changes.within(seen).reject(change_id, request.reviewer))
+    async def reject_change(
+        change_id: NumberInPath, request: ReviewRequest, seen: Seen, decider: Decider
+    ) -> ChangeShown:
+        """The tool keeps its definition. A change that is not held is 409."""
+        by = decider.on_behalf_of(request.person)
+        return ChangeShown.of(await changes.within(seen).reject(change_id, by))

@@ -11,9 +11,9 @@ from fastapi.params import Depends
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from toolscript.core.errors import Forbidden, InvalidRequest
-from toolscript.core.item_json import catalog_item_from_json
-from toolscript.core.items import Item, RefusedItem
-from toolscript.core.namespaces import NAME_PATTERN, Namespaces, chosen_namespace
+from toolscript.core.item_json import MAX_NAME, MAX_TEXT, catalog_item_from_json
+from toolscript.core.items import Item, ItemKind, RefusedItem
+from toolscript.core.namespaces import Namespaces, chosen_namespace
 from toolscript.core.text import readable
 from toolscript.core.web.cursors import decode_cursor
 from toolscript.core.web.errors import documented
@@ -24,6 +24,7 @@ from toolscript.tools.http.access import Narrowed, Seen
 from toolscript.tools.model.catalog import SyncJob
 from toolscript.tools.ports import CatalogContents, SyncJobs
 from toolscript.tools.schemas.catalog import JobPage, JobShown
+from toolscript.tools.schemas.skills import IntoNamespace
 
 JOBS_PATH = f"{API_PREFIX}/jobs"
 MAX_ITEMS = 10_000
@@ -34,6 +35,8 @@ _LOCATION = {"description": "The job.", "required": True, "schema": {"type": "st
 # The responses of an operation that starts a job.
 JOB_STARTED: dict[int | str, dict[str, Any]] = {202: {"headers": {"Location": _LOCATION}}}
 
+_COMPONENTS = "#/components/schemas/"
+REFUSED = "Anything else is refused alone."
 _ITEMS_EXAMPLE = {
     "source": "billing",
     "items": [{"server": "billing", "name": "create_invoice", "description": "Create an invoice for a customer"}],
@@ -57,15 +60,6 @@ class SyncRequests(Protocol):
     async def remove_source(self, name: str, namespace: str) -> SyncJob: ...
 
 
-IntoNamespace = Annotated[
-    str | None,
-    Field(
-        pattern=NAME_PATTERN,
-        description="Namespace to write to. Null: `default`, or the only one that the token sees.",
-    ),
-]
-
-
 class ItemsRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", title="Items of a catalog")
 
@@ -74,7 +68,7 @@ class ItemsRequest(BaseModel):
     )
     items: list[Any] = Field(
         max_length=MAX_ITEMS,
-        description="{id, server, name, description, input_schema, ...}, as in the lines of a file.",
+        description="As in the lines of a file. What is not valid is refused alone, and named in the report.",
     )
     prune: StrictBool = Field(False, description="Remove the items of this source that are not in the request.")
     namespace: IntoNamespace = None
@@ -94,12 +88,38 @@ class ServersRequest(BaseModel):
     namespace: IntoNamespace = None
 
 
-_SCHEMAS = [ItemsRequest.model_json_schema(), ServersRequest.model_json_schema()]
+class ItemToImport(BaseModel):
+    """A tool, prompt or resource of a catalog. Further fields are ignored."""
+
+    id: str = Field("", max_length=MAX_NAME, description="Its key in the source. Empty: of server, kind and name.")
+    kind: ItemKind = Field(ItemKind.TOOL, description="Tool, prompt or resource.")
+    server: str = Field(min_length=1, max_length=MAX_NAME, description="Its MCP server.")
+    name: str = Field(min_length=1, max_length=MAX_NAME, description="Its name on the server.")
+    description: str = Field("", max_length=MAX_TEXT, description="What it does.")
+    server_description: str = Field("", max_length=MAX_TEXT, description="What its server is for.")
+    input_schema: dict[str, Any] | None = Field(None, description="JSON Schema of its arguments.")
+    output_schema: dict[str, Any] | None = Field(None, description="JSON Schema of its results.")
+    annotations: dict[str, Any] | None = Field(None, description="Hints of its server, such as `readOnlyHint`.")
+
+
+_BODIES = (ItemsRequest, ServersRequest, ItemToImport)
+_SCHEMAS = [{"$ref": f"{_COMPONENTS}{model.__name__}"} for model in (ItemsRequest, ServersRequest)]
 _EXAMPLES = {
     "items": {"summary": "Import the items of a catalog", "value": _ITEMS_EXAMPLE},
     "servers": {"summary": "Sync MCP servers", "value": _SERVERS_EXAMPLE},
 }
 _BODY = {"requestBody": {"content": {"application/json": {"schema": {"anyOf": _SCHEMAS}, "examples": _EXAMPLES}}}}
+
+
+def job_schemas() -> dict[str, Any]:
+    """Return the schemas of the bodies that start a job, for the components of an OpenAPI document."""
+    schemas: dict[str, Any] = {}
+    for model in _BODIES:
+        schema = model.model_json_schema(ref_template=f"{_COMPONENTS}{{model}}")
+        schemas |= {**schema.pop("$defs", {}), model.__name__: schema}
+    item = {"anyOf": [{"$ref": f"{_COMPONENTS}ItemToImport"}, {"description": REFUSED}]}
+    schemas["ItemsRequest"]["properties"]["items"]["items"] = item
+    return schemas
 
 
 def job_routes(sync: SyncRequests, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
@@ -127,10 +147,12 @@ def job_routes(sync: SyncRequests, checks: Sequence[Depends] = NO_CHECKS) -> API
         summary="One job: its state, progress and report",
     )
     async def get_job(job_id: NumberInPath, seen: Seen) -> JobShown:
+        """Returns a job. Poll it until its state is neither `queued` nor `running`."""
         return JobShown.of(await sync.jobs.within(seen).find(job_id))
 
     @router.get("", responses=documented(401, 403, 422, 503), summary="List jobs, the latest first")
     async def list_jobs(seen: Narrowed, cursor: Cursor = "", limit: Limit = USUAL) -> JobPage:
+        """Lists jobs of the namespaces that the client sees."""
         jobs = await sync.jobs.within(seen).page(decode_cursor(cursor, 0) or None, limit + 1)
         return JobPage.of_jobs(jobs, limit)
 

@@ -92,6 +92,7 @@ def _resources(router: APIRouter, service: SearchService) -> None:
         summary="Search tools, routed by skills",
     )
     async def search_tools(request: Request, body: ToolSearchRequest, seen: Seen) -> Response:
+        """Finds the tools for a request in plain words, with skills first, and says whether any of them fits."""
         query_id = new_query_id(request)
         answer = await service.search(body.as_query(service.default, seen), query_id)
         return _json(ToolSearchAnswer.of(answer, query_id), answer.degraded)
@@ -104,6 +105,7 @@ def _resources(router: APIRouter, service: SearchService) -> None:
         summary="Search skills: the first stage of a tool search alone",
     )
     async def search_skills(request: Request, body: SkillSearchRequest, seen: Seen) -> Response:
+        """Finds the skills for a request. A tool search does this first; alone it shows where it would look."""
         query_id = new_query_id(request)
         answer = await service.catalog.skills(body.as_query(service.default, seen))
         return _json(SkillSearchAnswer.of(answer, query_id), answer.degraded)
@@ -111,7 +113,12 @@ def _resources(router: APIRouter, service: SearchService) -> None:
 
 def _search_alias(router: APIRouter, service: SearchService) -> None:
     @router.post(
-        "/search", tags=["tools"], response_model=SearchResponse, responses=ANSWERS, summary="Search tools (alias)"
+        "/search",
+        tags=["tools"],
+        response_model=SearchResponse,
+        responses=ANSWERS,
+        summary="Search tools (alias)",
+        deprecated=True,
     )
     async def search_catalog_alias(request: SearchRequest, seen: Seen) -> Response:
         """Alias of `POST /api/v1/tools/search` with its own field names."""
@@ -126,6 +133,7 @@ def _skill_alias(router: APIRouter, service: SearchService) -> None:
         response_model=list[SkillMatch],
         responses=ANSWERS,
         summary="Search skills: at most `limit`, by vector first (alias)",
+        deprecated=True,
     )
     async def search_catalog_skills_alias(
         seen: Seen,
@@ -150,6 +158,7 @@ def _tool_alias(router: APIRouter, service: SearchService) -> None:
         response_model=list[ToolFound],
         responses=ANSWERS,
         summary="Search all items, or those of named skills (alias)",
+        deprecated=True,
     )
     async def search_catalog_tools_alias(
         seen: Seen,

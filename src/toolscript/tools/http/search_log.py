@@ -61,7 +61,10 @@ def search_log_routes(service: SearchLogService | None, checks: Sequence[Depends
         summary="The most frequent requests without a good match",
     )
     async def list_gaps(seen: Narrowed, days: Days = USUAL_DAYS, limit: MaxGaps = USUAL_GAPS) -> GapsShown:
-        """What the catalog lacks, or calls by another name: a synonym may help. Needs a log that keeps texts."""
+        """What the catalog lacks, or calls by another name: a synonym may help. Needs a log that keeps texts.
+
+        The top of a count over the days, and so without pages: each page would count all of them again.
+        """
         opened = _opened(service)
         return GapsShown.of(await opened.log.within(seen).gaps(_since(days), limit), days, opened.keeps)
 

@@ -97,6 +97,7 @@ class ItemChange:
     reviewed_by: str | None = None
     reviewed_at: datetime | None = None
     namespace: str = DEFAULT_NAMESPACE
+    on_behalf_of: str | None = None
 
 
 @dataclass(frozen=True)

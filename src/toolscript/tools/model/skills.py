@@ -15,7 +15,7 @@ from toolscript.core.items import (
     StoredItem,
     valid_assignments,
 )
-from toolscript.core.taxonomy import Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.core.taxonomy import Actor, DecidedBy, Skill, SuggestedSkill, Suggestion, SuggestionState
 from toolscript.core.text import readable
 
 SKILLS_HINT = "`toolscript skills list` and GET /api/v1/skills list what is there"
@@ -64,14 +64,20 @@ def inactive_skill(skill_id: str) -> InvalidRequest:
     return InvalidRequest(f"skill {skill_id!r} is not active", hint=hint, details={"skill_id": skill_id})
 
 
-def valid_actor(by: str) -> str:
-    """Return the name of the person who decides. Raise when it is blank: the audit needs it later."""
-    actor = readable(by.strip())
-    if not 1 <= len(actor) <= MAX_ACTOR:
+def valid_actor(by: DecidedBy) -> Actor:
+    """Return who decides. Raise when a name is blank: the audit needs it later."""
+    actor = Actor(by) if isinstance(by, str) else by
+    person = None if actor.on_behalf_of is None else _valid_name(actor.on_behalf_of)
+    return Actor(_valid_name(actor.name), person)
+
+
+def _valid_name(name: str) -> str:
+    name = readable(name.strip())
+    if not 1 <= len(name) <= MAX_ACTOR:
         raise InvalidRequest(
-            f"the name of the reviewer must have 1 to {MAX_ACTOR} characters", details={"field": "reviewer"}
+            f"the name of the reviewer must have 1 to {MAX_ACTOR} characters", details={"field": "on_behalf_of"}
         )
-    return actor
+    return name
 
 
 def valid_skill(skill: Skill) -> Skill:
@@ -134,7 +140,7 @@ def by_classifier(assignments: Sequence[Assignment], active: Collection[str]) ->
     return valid_assignments(readable_assignments, frozenset(active))
 
 
-def by_hand(skill_ids: Sequence[str], active: Collection[str], by: str) -> tuple[Assignment, ...]:
+def by_hand(skill_ids: Sequence[str], active: Collection[str], by: Actor) -> tuple[Assignment, ...]:
     """Return the assignments of a person's decision, the first skill primary."""
     unique_ids = list(dict.fromkeys(skill_ids))
     if len(unique_ids) > MAX_MANUAL_ASSIGNMENTS:

@@ -8,7 +8,7 @@ from psycopg.rows import class_row
 from toolscript.core.items import AssignedBy, Assignment
 from toolscript.core.namespaces import Namespaces, seen_in
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.core.taxonomy import Classified, SuggestedSkill, SuggestionState
+from toolscript.core.taxonomy import Classified, DecidedBy, SuggestedSkill, SuggestionState
 from toolscript.tools.model.skills import (
     are_same,
     by_classifier,
@@ -227,7 +227,7 @@ class PostgresAssignments:
             await conn.execute(SHARE_GENERATIONS)
             return await record(conn, seen)
 
-    async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: str) -> tuple[Assignment, ...]:
+    async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: DecidedBy) -> tuple[Assignment, ...]:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
@@ -241,7 +241,7 @@ class PostgresAssignments:
             await write_audit(conn, actor, "item.assign", item_id, moved(before, after), namespace)
             return (await assigned(conn, [item_id]))[item_id]
 
-    async def release(self, item_id: int, by: str) -> None:
+    async def release(self, item_id: int, by: DecidedBy) -> None:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)

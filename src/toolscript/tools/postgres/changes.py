@@ -8,6 +8,7 @@ from psycopg.rows import dict_row
 from toolscript.core.items import MAX_ID
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
+from toolscript.core.taxonomy import Actor, DecidedBy
 from toolscript.tools.model.catalog import (
     ChangeDetails,
     ChangeState,
@@ -31,7 +32,7 @@ from toolscript.tools.postgres.views import page_of, seen_in_view, seen_of
 
 _COLUMNS = """
 changes.id, item_id, changes.namespace, changes.source, changes.key, items.server, items.name, old_fingerprint,
-new_fingerprint, changed_fields, state, seen_at, reviewed_by, reviewed_at
+new_fingerprint, changed_fields, state, seen_at, reviewed_by, on_behalf_of, reviewed_at
 """
 
 _LISTED = f"SELECT {_COLUMNS} FROM mcp.item_changes changes JOIN mcp.items ON items.id = item_id"  # noqa: S608 - built from constants only
@@ -52,7 +53,8 @@ WHERE changes.id = %(id)s FOR UPDATE OF changes
 """  # noqa: S608 - built from constants only
 
 _DECIDE = """
-UPDATE mcp.item_changes SET state = %s, reviewed_by = %s, reviewed_at = now(), definition = NULL WHERE id = %s
+UPDATE mcp.item_changes
+SET state = %s, reviewed_by = %s, on_behalf_of = %s, reviewed_at = now(), definition = NULL WHERE id = %s
 """
 
 
@@ -77,7 +79,7 @@ class PostgresItemChanges:
             row = await self._find(conn, change_id)
         return ChangeDetails(_change(row), row["old"], row["new"])
 
-    async def approve(self, change_id: int, by: str) -> ItemChange:
+    async def approve(self, change_id: int, by: DecidedBy) -> ItemChange:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             held, (in_force, was_there), definition = await self._hold(conn, change_id)
@@ -89,7 +91,7 @@ class PostgresItemChanges:
             await add_to_source(conn, SourceKey(held.namespace, held.source), 0 if was_there else 1)
             return _change(await self._find(conn, change_id))
 
-    async def reject(self, change_id: int, by: str) -> ItemChange:
+    async def reject(self, change_id: int, by: DecidedBy) -> ItemChange:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             held, _, _ = await self._hold(conn, change_id)
@@ -118,8 +120,8 @@ class PostgresItemChanges:
         return held, rows[0], row["definition"]
 
 
-async def _decide(conn: Connection, held: ItemChange, state: ChangeState, actor: str) -> None:
-    await conn.execute(_DECIDE, (state, actor, held.id))
+async def _decide(conn: Connection, held: ItemChange, state: ChangeState, actor: Actor) -> None:
+    await conn.execute(_DECIDE, (state, actor.name, actor.on_behalf_of, held.id))
     action = "change.approve" if state is ChangeState.APPROVED else "change.reject"
     details = {
         "item_id": held.item_id,

@@ -9,6 +9,7 @@ from toolscript.core.items import tool_id
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, valid_namespace
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.retrieval.curation import MAX_RULES, Rule, RuleKind, too_many_rules
+from toolscript.core.taxonomy import DecidedBy
 from toolscript.tools.model.curation import (
     StoredRule,
     rule_difference,
@@ -75,7 +76,7 @@ class PostgresCurationRules:
         async with connection(self._pool) as conn:
             return await self._find(conn, rule_id)
 
-    async def add(self, rule: Rule, by: str, namespace: str = DEFAULT_NAMESPACE) -> StoredRule:
+    async def add(self, rule: Rule, by: DecidedBy, namespace: str = DEFAULT_NAMESPACE) -> StoredRule:
         actor, values = valid_actor(by), {**rule_to_json(rule), "namespace": valid_namespace(namespace)}
         async with transaction(self._pool) as conn:
             await conn.execute(_BEGIN, values)
@@ -88,7 +89,7 @@ class PostgresCurationRules:
             await write_audit(conn, actor, "curation.add", added[0], {"after": rule_to_json(rule)}, namespace)
             return await self._find(conn, int(str(added[0])))
 
-    async def change(self, rule_id: int, rule: Rule, by: str) -> StoredRule:
+    async def change(self, rule_id: int, rule: Rule, by: DecidedBy) -> StoredRule:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             before = await self._begin(conn, rule_id)
@@ -104,7 +105,7 @@ class PostgresCurationRules:
             await write_audit(conn, actor, "curation.change", rule_id, details, before.namespace)
             return await self._find(conn, rule_id)
 
-    async def remove(self, rule_id: int, by: str) -> None:
+    async def remove(self, rule_id: int, by: DecidedBy) -> None:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             before = await self._begin(conn, rule_id)

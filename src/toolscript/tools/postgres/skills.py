@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from toolscript.core.items import AssignedBy, Assignment, ItemKind
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry
+from toolscript.core.taxonomy import Actor, AuditEntry, DecidedBy, Member, Skill, SkillEntry
 from toolscript.core.text import readable
 from toolscript.tools.model.skills import (
     action_of,
@@ -90,7 +90,7 @@ class PostgresTaxonomy:
         async with connection(self._pool) as conn:
             return await find_skill(conn, skill_id, self._namespaces)
 
-    async def add(self, skill: Skill, by: str) -> SkillEntry:
+    async def add(self, skill: Skill, by: DecidedBy) -> SkillEntry:
         actor, skill = valid_actor(by), valid_skill(skill)
         async with transaction(self._pool) as conn:
             await begin_change(conn)
@@ -98,7 +98,7 @@ class PostgresTaxonomy:
             await mark_skill(conn, skill.id)
             return await find_skill(conn, skill.id, self._namespaces)
 
-    async def change(self, skill: Skill, by: str, instead_of: Skill | None = None) -> SkillEntry:
+    async def change(self, skill: Skill, by: DecidedBy, instead_of: Skill | None = None) -> SkillEntry:
         actor, skill = valid_actor(by), valid_skill(skill)
         async with transaction(self._pool) as conn:
             await begin_change(conn)
@@ -134,7 +134,7 @@ async def begin_change(conn: Connection) -> None:
     await conn.execute(SHARE_GENERATIONS)
 
 
-async def add_skill(conn: Connection, skill: Skill, actor: str) -> None:
+async def add_skill(conn: Connection, skill: Skill, actor: Actor) -> None:
     """Add a skill, after `begin_change`. The caller also calls `mark_skill`, after all its other locks."""
     added = await conn.execute(_ADD, _values(skill))
     if not added.rowcount:

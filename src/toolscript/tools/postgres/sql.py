@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from toolscript.core.items import MAX_ID, SKILL_ID, AssignedBy, Assignment, Item
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.postgres.pool import Connection
-from toolscript.core.taxonomy import AuditEntry
+from toolscript.core.taxonomy import Actor, AuditEntry
 from toolscript.tools.model.catalog import MAX_KEPT_PER_ITEM, ChangeState, Difference, definition_of, difference
 from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 
@@ -112,9 +112,12 @@ INSERT INTO mcp.skill_suggestion_items (suggestion_id, tool_id)
 SELECT * FROM unnest(%(kept)s::bigint[], %(kept_for)s::bigint[]) ON CONFLICT DO NOTHING
 """
 
-_WRITE = "INSERT INTO mcp.audit (actor, action, subject, details, namespace) VALUES (%s, %s, %s, %s, %s)"
+_WRITE = """
+INSERT INTO mcp.audit (actor, on_behalf_of, action, subject, details, namespace)
+VALUES (%s, %s, %s, %s, %s, %s)
+"""
 
-_AUDIT = "SELECT id, at, actor, action, subject, details, namespace FROM mcp.audit"
+_AUDIT = "SELECT id, at, actor, on_behalf_of, action, subject, details, namespace FROM mcp.audit"
 _EARLIER = "mcp.audit WHERE id < %(before)s"
 _EARLIER_SHARED = f"{_EARLIER} AND namespace IS NULL"
 
@@ -241,14 +244,14 @@ async def detach_all_suggestions(conn: Connection, item_ids: Collection[int]) ->
 
 async def write_audit(
     conn: Connection,
-    actor: str,
+    actor: Actor,
     action: str,
     subject: object,
     details: Mapping[str, object],
     namespace: str | None = None,
 ) -> None:
     """Write an entry; `namespace` None for a subject that all namespaces share."""
-    await conn.execute(_WRITE, (actor, action, str(subject), _json(details), namespace))
+    await conn.execute(_WRITE, (actor.name, actor.on_behalf_of, action, str(subject), _json(details), namespace))
 
 
 async def read_audit(

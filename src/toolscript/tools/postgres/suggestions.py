@@ -7,7 +7,15 @@ from psycopg.rows import dict_row
 
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.core.taxonomy import MAX_COUNTED, Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.core.taxonomy import (
+    MAX_COUNTED,
+    Actor,
+    DecidedBy,
+    Skill,
+    SuggestedSkill,
+    Suggestion,
+    SuggestionState,
+)
 from toolscript.tools.model.skills import (
     audit_action,
     decided_already,
@@ -24,8 +32,8 @@ from toolscript.tools.postgres.views import SEEN, page_of, seen_of
 CALLED_AT_ONCE = 1_000
 
 _COLUMNS = f"""
-id, namespace, suggested_name, suggested_description, status, created_at, reviewed_by, reviewed_at,
-       skill_id,
+id, namespace, suggested_name, suggested_description, status, created_at, reviewed_by, on_behalf_of,
+       reviewed_at, skill_id,
        (SELECT count(*) FROM (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id
                               LIMIT {MAX_COUNTED}) AS asking) AS asked_by
 """  # noqa: S608 - built from constants only
@@ -54,7 +62,9 @@ SELECT tool_id FROM mcp.skill_suggestion_items WHERE suggestion_id = %s AND tool
 
 _DECIDE = """
 UPDATE mcp.skill_suggestions
-SET status = %(state)s, skill_id = %(skill)s, reviewed_by = %(actor)s, reviewed_at = now() WHERE id = %(id)s
+SET status = %(state)s, skill_id = %(skill)s, reviewed_by = %(actor)s, on_behalf_of = %(person)s,
+    reviewed_at = now()
+WHERE id = %(id)s
 """
 
 
@@ -86,7 +96,7 @@ class PostgresSuggestions:
                 await self._find(conn, suggestion_id)
         return [int(str(row[0])) for row in rows]
 
-    async def approve(self, suggestion_id: int, skill: Skill, by: str) -> Suggestion:
+    async def approve(self, suggestion_id: int, skill: Skill, by: DecidedBy) -> Suggestion:
         actor, skill = valid_actor(by), valid_skill(skill)
         async with transaction(self._pool) as conn:
             await begin_change(conn)
@@ -97,14 +107,14 @@ class PostgresSuggestions:
             await mark_skill(conn, skill.id)
             return await self._find(conn, suggestion_id)
 
-    async def reject(self, suggestion_id: int, by: str) -> Suggestion:
+    async def reject(self, suggestion_id: int, by: DecidedBy) -> Suggestion:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             suggestion = await self._hold_pending(conn, suggestion_id)
             await _decide(conn, suggestion, SuggestionState.REJECTED, actor)
             return await self._find(conn, suggestion_id)
 
-    async def merge(self, suggestion_id: int, into: str, by: str) -> Suggestion:
+    async def merge(self, suggestion_id: int, into: str, by: DecidedBy) -> Suggestion:
         actor = valid_actor(by)
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
@@ -139,9 +149,10 @@ class PostgresSuggestions:
 
 
 async def _decide(
-    conn: Connection, suggestion: Suggestion, state: SuggestionState, actor: str, skill_id: str | None = None
+    conn: Connection, suggestion: Suggestion, state: SuggestionState, actor: Actor, skill_id: str | None = None
 ) -> None:
-    await conn.execute(_DECIDE, {"id": suggestion.id, "state": state, "skill": skill_id, "actor": actor})
+    by = {"actor": actor.name, "person": actor.on_behalf_of}
+    await conn.execute(_DECIDE, {"id": suggestion.id, "state": state, "skill": skill_id, **by})
     details = {"name": suggestion.suggested.name, "asked_by": suggestion.asked_by, "skill_id": skill_id}
     await write_audit(conn, actor, audit_action(state), suggestion.id, details, suggestion.namespace)
 
@@ -166,4 +177,5 @@ def _suggestion(row: dict[str, Any]) -> Suggestion:
         reviewed_at=row["reviewed_at"],
         skill_id=row["skill_id"],
         namespace=row["namespace"],
+        on_behalf_of=row["on_behalf_of"],
     )

@@ -20,6 +20,7 @@ from toolscript.tools.model.catalog import (
     JobState,
     SyncJob,
 )
+from toolscript.tools.schemas.skills import FOR_WHOM, REVIEWED_BY
 
 
 class ToolSource(BaseModel):
@@ -104,7 +105,8 @@ class ChangeShown(BaseModel):
     old_fingerprint: str = Field(description="Hash of the definition before.")
     new_fingerprint: str = Field(description="Hash of the changed definition.")
     seen_at: Time = Field(description="Time when a sync saw the change.")
-    reviewed_by: str | None = Field(description="The reviewer; null without a decision.")
+    reviewed_by: str | None = Field(description=REVIEWED_BY)
+    on_behalf_of: str | None = Field(description=FOR_WHOM)
     reviewed_at: Time | None = Field(description="Time of the decision; null without one.")
 
     @classmethod

@@ -9,7 +9,7 @@ from toolscript.core.retrieval.curation import MAX_LETTERS, Rule, RuleKind
 from toolscript.core.web.fields import JsonId, Time, model_of
 from toolscript.core.web.paging import Page
 from toolscript.tools.model.curation import StoredRule
-from toolscript.tools.schemas.skills import Body, Person, optional_field
+from toolscript.tools.schemas.skills import Audited, IntoNamespace, optional_field
 
 WORDS = "Words that a request must have, in any order and in any form with the same stem."
 MEANS = "What the words of a synonym mean: words of tools. Only for a synonym."
@@ -17,10 +17,10 @@ TOOL = "The tool that the rule is about; null for a synonym."
 MUTUAL = "Whether a synonym works the other way, too."
 
 
-class NewRule(Body):
+class NewRule(Audited):
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"kind": "synonym", "words": "PR", "means": "pull request", "reviewer": "ann"}]
+            "examples": [{"kind": "synonym", "words": "PR", "means": "pull request", "on_behalf_of": "ann"}]
         }
     )
 
@@ -29,22 +29,21 @@ class NewRule(Body):
     tool_id: JsonId | None = Field(None, description=TOOL)
     means: str = Field("", max_length=MAX_LETTERS, description=MEANS)
     mutual: StrictBool = Field(False, description=MUTUAL)
-    reviewer: Person = "api"
+    namespace: IntoNamespace = None
 
     def rule(self) -> Rule:
         return Rule(self.kind, self.words, self.tool_id, self.means, self.mutual)
 
 
-class RuleChanges(Body):
+class RuleChanges(Audited):
     """Changes of a rule. Omitted fields stay unchanged; the kind cannot change."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"words": "pull request", "reviewer": "ann"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"words": "pull request", "on_behalf_of": "ann"}]})
 
     words: str = optional_field(min_length=1, max_length=MAX_LETTERS, description=WORDS)
     tool_id: JsonId = optional_field(1, description="The tool that the rule is about.")
     means: str = optional_field(min_length=1, max_length=MAX_LETTERS, description=MEANS)
     mutual: StrictBool = optional_field(False, description=MUTUAL)
-    reviewer: Person = "api"
 
 
 class RuleShown(BaseModel):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from toolscript.core.items import MAX_MANUAL_ASSIGNMENTS, SKILL_ID, AssignedBy, Assignment, ItemKind, StoredItem
+from toolscript.core.namespaces import NAME_PATTERN
 from toolscript.core.taxonomy import AuditEntry, Member, SkillEntry, Suggestion, SuggestionState
 from toolscript.core.web.cursors import encode_cursor
 from toolscript.core.web.fields import Time, model_of
@@ -24,8 +25,20 @@ from toolscript.tools.model.skills import NearSkill as Near
 ID_PATTERN = f"^{SKILL_ID.pattern}$"
 
 StateFilter = Literal["pending", "approved", "rejected", "merged", "all"]
-Person = Annotated[
-    str, Field(min_length=1, max_length=MAX_ACTOR, description="Name of the reviewer, for the audit.")
+Person = Annotated[str, Field(min_length=1, max_length=MAX_ACTOR)]
+ON_BEHALF_OF = (
+    "For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit "
+    "is the subject of the token."
+)
+REVIEWED_BY = "Who decided: the subject of the token; null without a decision."
+FOR_WHOM = "For whom, in the client's own words: nothing verifies it. Null where it named nobody."
+REVIEWER = "Earlier name of `on_behalf_of`."
+IntoNamespace = Annotated[
+    str | None,
+    Field(
+        pattern=NAME_PATTERN,
+        description="Namespace to write to. Null: `default`, or the only one that the token sees.",
+    ),
 ]
 Words = Annotated[list[Annotated[str, Field(min_length=1, max_length=MAX_WORD)]], Field(max_length=MAX_WORDS)]
 SkillId = Annotated[str, Field(pattern=ID_PATTERN)]
@@ -44,8 +57,28 @@ def optional_field(default: Any = "", **limits: Any) -> Any:
     return Field(default, json_schema_extra=_without_default, **limits)
 
 
+def _deprecated(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+    schema["deprecated"] = True
+
+
 class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+
+class Audited(Body):
+    """The body of a write that the audit records."""
+
+    on_behalf_of: Person = optional_field(description=ON_BEHALF_OF)
+    reviewer: Person = Field("", description=REVIEWER, json_schema_extra=_deprecated)
+
+    @property
+    def person(self) -> str:
+        return self.on_behalf_of or self.reviewer
+
+    def written(self, *, only_set: bool = False) -> dict[str, Any]:
+        """Return the fields of what is written. `only_set`: without those that the client left out."""
+        return self.model_dump(exclude=set(Audited.model_fields), exclude_unset=only_set)
 
 
 _SKILL_EXAMPLE: dict[str, Any] = {
@@ -53,11 +86,11 @@ _SKILL_EXAMPLE: dict[str, Any] = {
     "description": "Create, move and cancel events and meetings",
     "keywords": ["meeting", "calendar"],
     "examples": ["create_event"],
-    "reviewer": "ann",
+    "on_behalf_of": "ann",
 }
 
 
-class SkillFields(Body):
+class SkillFields(Audited):
     model_config = ConfigDict(json_schema_extra={"examples": [_SKILL_EXAMPLE]})
 
     name: str = Field(min_length=1, max_length=MAX_NAME, description="Display name.")
@@ -66,7 +99,6 @@ class SkillFields(Body):
     keywords: Words = Field([], description="Words that indicate that an item belongs here.")
     examples: Words = Field([], description="Names of items that belong here.")
     is_active: StrictBool = Field(True, description="Whether searches are routed to it.")
-    reviewer: Person = "api"
 
 
 class NewSkill(SkillFields):
@@ -77,10 +109,10 @@ class NewSkill(SkillFields):
     id: SkillId = Field(description="Its id for good: lower case, digits and _, such as `calendar_management`.")
 
 
-class SkillChanges(Body):
+class SkillChanges(Audited):
     """Changes of a skill. Omitted fields stay unchanged."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"is_active": False, "reviewer": "ann"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"is_active": False, "on_behalf_of": "ann"}]})
 
     name: str = optional_field(min_length=1, max_length=MAX_NAME, description="Display name.")
     description: str = optional_field(max_length=MAX_DESCRIPTION, description="What the skill covers.")
@@ -91,7 +123,6 @@ class SkillChanges(Body):
         True,
         description="False deactivates the skill: searches are no longer routed to it, and nothing is deleted.",
     )
-    reviewer: Person = "api"
 
 
 class SkillShown(BaseModel):
@@ -166,22 +197,19 @@ class ItemSkills(BaseModel):
         return cls.model_construct(tool_id=item_id, skills=assigned_skills)
 
 
-class AssignRequest(Body):
+class AssignRequest(Audited):
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"skill_ids": ["calendar_management"], "reviewer": "ann"}]}
+        json_schema_extra={"examples": [{"skill_ids": ["calendar_management"], "on_behalf_of": "ann"}]}
     )
 
     skill_ids: list[SkillId] = Field(
         max_length=MAX_MANUAL_ASSIGNMENTS,
         description="The primary one first; with an empty list the item is in no skill.",
     )
-    reviewer: Person
 
 
-class ReviewRequest(Body):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"reviewer": "ann"}]})
-
-    reviewer: Person
+class ReviewRequest(Audited):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"on_behalf_of": "ann"}]})
 
 
 class ApprovedSkill(Body):
@@ -198,7 +226,7 @@ class ApprovedSkill(Body):
 class ApproveRequest(ReviewRequest):
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"reviewer": "ann", "skill": {"id": "meeting_rooms", "keywords": ["room"]}}]
+            "examples": [{"on_behalf_of": "ann", "skill": {"id": "meeting_rooms", "keywords": ["room"]}}]
         }
     )
 
@@ -208,7 +236,9 @@ class ApproveRequest(ReviewRequest):
 
 
 class MergeRequest(ReviewRequest):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"reviewer": "ann", "into": "calendar_management"}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"on_behalf_of": "ann", "into": "calendar_management"}]}
+    )
 
     into: SkillId = Field(description="The active skill assigned to the items that request it, now and later.")
 
@@ -221,7 +251,8 @@ class SuggestionShown(BaseModel):
     state: SuggestionState = Field(description="`pending` until a person decides.")
     tool_count: int = Field(description="Number of tools that request it.")
     created_at: Time = Field(description="Time when it was first suggested.")
-    reviewed_by: str | None = Field(description="The reviewer; null without a decision.")
+    reviewed_by: str | None = Field(description=REVIEWED_BY)
+    on_behalf_of: str | None = Field(description=FOR_WHOM)
     reviewed_at: Time | None = Field(description="Time of the decision; null without one.")
     skill_id: str | None = Field(description="The skill assigned to the items that request it.")
 
@@ -272,7 +303,11 @@ class AuditShown(BaseModel):
     id: int = Field(description="Its number.")
     namespace: str | None = Field(description="Namespace of the subject; null for what all share, as a skill.")
     at: Time = Field(description="Time of the decision.")
-    actor: str = Field(description="The reviewer.")
+    actor: str = Field(
+        description="Who decided: the subject of the token, or `admin` with the admin token. Where nothing "
+        "authenticates clients: the person that the client names, or `api`."
+    )
+    on_behalf_of: str | None = Field(description=FOR_WHOM)
     action: str = Field(description="The decision, such as `skill.add`.")
     subject: str = Field(description="Id of the skill, tool, suggestion, rule or change.")
     details: dict[str, object] = Field(description="What changed.")

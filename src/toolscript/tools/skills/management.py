@@ -14,7 +14,7 @@ from toolscript.core.items import JsonObject
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.taxonomy import Skill, SkillEntry, SuggestedSkill, Suggestion, skill_id_of
+from toolscript.core.taxonomy import DecidedBy, Skill, SkillEntry, SuggestedSkill, Suggestion, skill_id_of
 from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_NAME, changed_skill, skill_from_json
 from toolscript.tools.model.skills import Evidence, NearSkill
 from toolscript.tools.ports import Assignments, Catalog, Suggestions, Taxonomy
@@ -145,26 +145,26 @@ class SkillManagement:
             suggestions=self.suggestions.within(namespaces),
         )
 
-    async def add(self, skill: Skill, by: str) -> Written:
+    async def add(self, skill: Skill, by: DecidedBy) -> Written:
         return Written(await self.taxonomy.add(skill, by), await self.route([skill.id]))
 
-    async def replace(self, skill: Skill, by: str) -> Written:
+    async def replace(self, skill: Skill, by: DecidedBy) -> Written:
         return Written(await self.taxonomy.change(skill, by), await self.route([skill.id]))
 
-    async def edit(self, skill_id: str, changes: JsonObject, by: str) -> Written:
+    async def edit(self, skill_id: str, changes: JsonObject, by: DecidedBy) -> Written:
         return await self._edit(skill_id, lambda skill: changed_skill(skill, changes), by)
 
-    async def set_active(self, skill_id: str, is_active: bool, by: str) -> Written:
+    async def set_active(self, skill_id: str, is_active: bool, by: DecidedBy) -> Written:
         return await self._edit(skill_id, lambda skill: replace(skill, is_active=is_active), by)
 
-    async def _edit(self, skill_id: str, edited: Callable[[Skill], Skill], by: str) -> Written:
+    async def _edit(self, skill_id: str, edited: Callable[[Skill], Skill], by: DecidedBy) -> Written:
         """Edit the current skill, and retry on a conflict, so that concurrent edits are not lost."""
         for _ in range(EDIT_TRIES - 1):
             with suppress(Conflict):
                 return await self._edit_once(skill_id, edited, by)
         return await self._edit_once(skill_id, edited, by)
 
-    async def _edit_once(self, skill_id: str, edited: Callable[[Skill], Skill], by: str) -> Written:
+    async def _edit_once(self, skill_id: str, edited: Callable[[Skill], Skill], by: DecidedBy) -> Written:
         skill = (await self.taxonomy.find(skill_id)).skill
         entry = await self.taxonomy.change(edited(skill), by, instead_of=skill)
         return Written(entry, await self.route([skill_id]))
@@ -177,7 +177,7 @@ class SkillManagement:
         nearest, reason = await self._nearest(suggestion.suggested)
         return Evidence(suggestion, items, more_after, nearest, reason)
 
-    async def approve(self, suggestion_id: int, changes: JsonObject, by: str) -> Decided:
+    async def approve(self, suggestion_id: int, changes: JsonObject, by: DecidedBy) -> Decided:
         """Approve a suggestion. `changes` are the reviewer's changes to the suggested skill."""
         suggestion = await self.suggestions.find(suggestion_id)
         skill = skill_from_json({**proposed(suggestion.suggested), **changes})

@@ -203,7 +203,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("search_knowledge", {"query": "x", "tenant": "acme"}, "search_knowledge has no argument 'tenant'. it takes "),
     ("get_passage", {"chunk_id": "a"}, "chunk_id must be 24 hex digits, as answers give them"),
     ("get_passage", {"chunk_id": "0" * 24, "before": -1}, "before must be a whole number from 0 to 20"),
-    ("list_sources", {"limit": 0}, "limit must be a whole number from 1 to 100"),
+    ("list_sources", {"limit": 0}, "limit must be a whole number from 1 to 200"),
     ("list_sources", {"cursor": "?"}, "this is no cursor of this list"),
     ("list_skills", {"cursor": "?"}, "this is no cursor of this list"),
     ("search_tools", {"query": "x", "kind": "toy"}, "kind must be one of tool, prompt, resource"),

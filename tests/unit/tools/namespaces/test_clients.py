@@ -22,7 +22,7 @@ from tests.unit.tools.namespaces.test_isolation import ADMIN_ONLY, API, CALLS
 from toolscript.core.errors import SetupError
 from toolscript.core.settings.service import Settings
 from toolscript.server.access import public_scopes
-from toolscript.server.app import ACCESS
+from toolscript.server.openapi import ACCESS
 from toolscript.tools.http.access import Access
 
 pytestmark = pytest.mark.requirement("AP-005")

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from tests.unit.tools.namespaces.builders import ALPHA, BETA, CANARY, MANAGE, READ, Client, Json, Service
-from toolscript.server.app import ACCESS
+from toolscript.server.openapi import ACCESS
 
 pytestmark = pytest.mark.requirement("AP-005")
 

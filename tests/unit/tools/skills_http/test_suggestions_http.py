@@ -104,9 +104,9 @@ async def test_suggestions_are_listed_by_state_page_by_page(managed: Managed) ->
     await managed.refused("GET", SUGGESTIONS, 422, state="lost")
 
 
-async def test_a_decision_needs_a_person_and_a_suggestion(managed: Managed) -> None:
+async def test_a_decision_needs_a_body_and_a_suggestion(managed: Managed) -> None:
     number = await managed.suggest("Anonymous", "readFile")
-    for body in ({}, {"reviewer": ""}, {"reviewer": "   "}, {"reviewer": "x" * 201}):
+    for body in (None, {"reviewer": ""}, {"reviewer": "   "}, {"reviewer": "x" * 201}):
         await managed.refused("POST", f"{SUGGESTIONS}/{number}/reject", 422, body)
     await managed.refused("POST", f"{SUGGESTIONS}/999999/reject", 404, {"reviewer": "ann"})
     await managed.refused("GET", f"{SUGGESTIONS}/999999", 404)

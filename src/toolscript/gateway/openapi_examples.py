@@ -1,0 +1,68 @@
+"""Examples of the gateway's answers, for its OpenAPI document; the schemas there are checked against them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+_TOOL: Json = {
+    "id": "filesystem__read_text_file",
+    "kind": "tool",
+    "server": "filesystem",
+    "name": "read_text_file",
+    "description": "Read the complete contents of a file as text.",
+    "input_schema": None,
+    "output_schema": None,
+    "annotations": None,
+}
+_PATH: Json = {"type": "string", "description": "Path of the file."}
+_SCHEMA: Json = {"type": "object", "properties": {"path": _PATH}, "required": ["path"]}
+_HIT: Json = {
+    **_TOOL,
+    "confidence": 0.97,
+    "reason": "name and description match: read, file",
+    "explanation": None,
+}
+_METADATA: Json = {
+    "query": "read a file",
+    "kind": "tool",
+    "search_type": "hybrid",
+    "limit": 3,
+    "threshold": 0.3,
+    "took_ms": 1.8,
+    "degraded": [],
+    "model": "builtin",
+    "index_version": "f343569b017c",
+    "weights_version": "009ee7dbeb84",
+    "candidate_count": 1,
+    "good_match": True,
+    "unmatched_words": [],
+    "near_misses": [],
+    "hint": None,
+    "rules": None,
+}
+_SERVER: Json = {
+    "name": "filesystem",
+    "state": "ready",
+    "transport": "stdio",
+    "error": None,
+    "protocol": "2025-11-25",
+    "version": "1.2.0",
+    "tools": 14,
+    "prompts": 0,
+    "resources": 0,
+}
+_QUERY_ID = "3155c063-68f1-4d94-8182-c68c47b8c097"
+
+# By operation.
+ANSWER_EXAMPLES: Mapping[str, Json] = {
+    "search_tools": {"query_id": _QUERY_ID, "results": [_HIT], "steps": [], "metadata": _METADATA},
+    "list_tools": {"results": [_TOOL], "next_cursor": None},
+    "get_tool": {**_TOOL, "input_schema": _SCHEMA, "annotations": {"readOnlyHint": True}},
+    "call_tool": {
+        "content": [{"type": "text", "text": "Buy milk."}],
+        "structured_content": None,
+        "is_error": False,
+    },
+    "list_servers": {"results": [_SERVER], "next_cursor": None},
+}
