@@ -205,8 +205,11 @@ async def test_a_rarer_term_has_a_higher_idf_and_an_unknown_one_the_highest(inde
     assert await index.idfs([]) == {}
 
 
-async def test_the_vocabulary_has_the_words_of_names_servers_and_descriptions(index: Index) -> None:
+async def test_an_empty_index_has_no_words(index: Index) -> None:
     assert not (await index.vocabulary()).words
+
+
+async def test_the_vocabulary_has_the_words_of_names_servers_and_descriptions(index: Index) -> None:
     merge = point(1, words="merge pull", server="git-hub", name="mergePull", description="Merges a request.")
     await index.put([merge, point(2, words="read")])
     vocabulary = await index.vocabulary()

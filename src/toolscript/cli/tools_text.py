@@ -20,6 +20,7 @@ WITHOUT = {
     "embedding": "the embedding model did not answer: keyword search only",
     "skills": "not all skills were matched in time",
     "curation": "rules of curation were not applied",
+    "spelling": "misspelt words were not corrected",
     "index": "the index did not answer every request: see `/readyz` of the service",
     "schemas": "the catalog did not answer: schemas are missing",
     "rerank": "the reranker did not answer in time: the order is that of the search",

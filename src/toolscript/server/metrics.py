@@ -44,12 +44,12 @@ UNMATCHED = "unmatched"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 EXECUTE = "execute"
 STAGES = {
-    TOOLS: ("embed", "skills", "retrieve", "rank", "enrich"),
+    TOOLS: ("spelling", "embed", "skills", "retrieve", "rank", "enrich"),
     DOCUMENTS: ("embed", "statistics", "retrieve", "fuse", "rerank", "enrich"),
     KNOWLEDGE: ("embed", "statistics", "retrieve", "enrich"),
 }
 PARTS = {
-    TOOLS: (Part.EMBEDDING, Part.SKILLS, Part.INDEX, Part.SCHEMAS),
+    TOOLS: (Part.EMBEDDING, Part.SKILLS, Part.INDEX, Part.SCHEMAS, Part.CURATION, Part.SPELLING),
     DOCUMENTS: (Part.EMBEDDING, Part.INDEX, Part.RERANK),
     KNOWLEDGE: (Part.EMBEDDING, Part.INDEX),
 }

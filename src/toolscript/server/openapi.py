@@ -105,9 +105,10 @@ def _needed(tag: str, *, is_read: bool) -> tuple[list[Json], str]:
     if access is Access.MANAGE:
         scope = Scope.TOOLS_MANAGE
         return [{"admin": []}, {"token": [scope.value]}], f"For administrators, or scope: `{scope}`."
-    scope = Scope.KNOWLEDGE_READ if tag == "knowledge" else Scope.TOOLS_READ
-    # Anonymous clients may have the scope, so no credential is a choice, too.
-    choices: list[Json] = [{"token": [scope.value]}, {"admin": []}, {}]
+    is_library = tag == "knowledge"
+    scope = Scope.KNOWLEDGE_READ if is_library else Scope.TOOLS_READ
+    # Anonymous clients may have the scope, so no credential is a choice, too. The library has no administrators.
+    choices: list[Json] = [{"token": [scope.value]}, *([] if is_library else [{"admin": []}]), {}]
     return choices, f"Scope: `{scope}`, which clients without a token have where the operator made it public."
 
 

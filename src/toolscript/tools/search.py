@@ -17,7 +17,7 @@ from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
 from toolscript.core.retrieval.ports import Embedder, IndexReader, IndexViews, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.rerank import STEP_HITS
-from toolscript.core.retrieval.spelling import Vocabulary, corrections_of
+from toolscript.core.retrieval.spelling import corrections_of
 from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.core.retrieval.verdict import CosineScale
@@ -50,7 +50,6 @@ MULTILINGUAL_REMEDY = ", or index with TOOLSCRIPT_EMBEDDING_MODEL=multilingual (
 NO_SKILLS_MATCHED = "No skills matched, falling back to unfiltered search"
 
 Vectors = list[Vector] | None
-NO_WORDS = Vocabulary()
 
 logger = logging.getLogger(__name__)
 
@@ -149,11 +148,7 @@ class SearchWithin:
         self._why_not = WhyNotExplainer(index)
 
     async def search(self, query: ToolQuery) -> ToolAnswer:
-        context = self._context(query)
-        curation = NO_CURATION if self._rules is None else await self._rules.get(context.attempt)
-        if corrections := await self._corrections(context, curation):
-            context = context.corrected(corrections)
-        context = context.curated(curation)
+        context = await self._read(self._context(query), query.search_type)
         with start_background(self._skills_by_words(context, query.search_type)) as by_words:
             vectors = await self._embed(context)
             context.stages.end("embedding")
@@ -168,7 +163,7 @@ class SearchWithin:
     async def skills(self, query: SkillQuery) -> SkillAnswer:
         by = query.search_type
         one_vector = SearchType.SEMANTIC if by is SearchType.HYBRID else by
-        context = self._context(ToolQuery(query.text, search_type=one_vector))
+        context = await self._read(self._context(ToolQuery(query.text, search_type=one_vector)), by)
         with start_background(self._skills_by_words(context, by)) as by_words:
             vectors = await self._embed(context)
             matched = await self._match(context, vectors, await by_words, query.limit, query.threshold)
@@ -189,20 +184,29 @@ class SearchWithin:
         parts = self._parts
         return SearchContext.now(query, parts.deadline_seconds, parts.spans, parts.is_overloaded)
 
-    async def _corrections(self, context: SearchContext, curation: Curation) -> Mapping[str, str]:
+    async def _read(self, context: SearchContext, by: SearchType | None) -> SearchContext:
+        """Apply the rules of people, and correct spelling. Literal mode (`semantic`) corrects nothing."""
+        curation = NO_CURATION if self._rules is None else await self._rules.get(context.attempt)
+        if by is not SearchType.SEMANTIC:
+            work = self._corrections(context.query.text, curation, by_words=by is SearchType.KEYWORD)
+            with context.spans.span("search.spelling"):
+                if corrections := await context.attempt.or_else(Part.SPELLING, work, {}):
+                    context = context.corrected(corrections)
+            context.stages.end("engine")
+        return context.curated(curation)
+
+    async def _corrections(self, text: str, curation: Curation, *, by_words: bool) -> Mapping[str, str]:
         """Return the misspelt words. The vocabulary is that of a sample: whether it only lacks a word that the
-        catalog has, the index itself says. Literal mode (`semantic`) corrects nothing."""
-        query, attempt = context.query, context.attempt
-        if query.search_type is SearchType.SEMANTIC:
+        catalog has, the index itself says."""
+        vocabulary = await self._index.vocabulary()
+        if not vocabulary.has_unknown(text):
             return {}
-        vocabulary = await attempt.or_else(Part.INDEX, self._index.vocabulary(), NO_WORDS)
-        scale = None if query.search_type is SearchType.KEYWORD else self._parts.scale
-        found = curation.unless_known(corrections_of(query.text, vocabulary, scale))
-        if not found:
-            return found
+        # A word is compared with thousands.
+        scale = None if by_words else self._parts.scale
+        found = curation.unless_known(await asyncio.to_thread(corrections_of, text, vocabulary, scale))
         asks = [IndexQuery(terms=dict.fromkeys(terms_of_word(word), 1.0), limit=1) for word in found]
-        answers = await attempt.or_else(Part.INDEX, self._index.search_all(asks), ())
-        return {word: found[word] for word, answer in zip(found, answers, strict=False) if not answer.words}
+        answers = await self._index.search_all(asks) if asks else ()
+        return {word: found[word] for word, answer in zip(found, answers, strict=True) if not answer.words}
 
     async def _embed(self, context: SearchContext) -> Vectors:
         """Embed the query text for `semantic`; for `hybrid`, also every sub-query in it."""
@@ -317,6 +321,7 @@ class SearchWithin:
             weights_version=self._parts.weights_version if query.search_type is SearchType.HYBRID else None,
             rules=context.rules if query.explain else None,
             hint=self._hint(ranked),
+            corrected=context.request.corrections,
         )
 
     def _hint(self, ranked: RankedItems) -> str | None:

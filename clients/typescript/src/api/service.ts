@@ -86,7 +86,8 @@ export interface AuditShown {
   at: string;
   /**
    * Who decided: the subject of the token, or `admin` with the admin token. Where nothing authenticates clients:
-   * the person that the client names, or `api`.
+   * the person that the client names, or `api`. Of the command line, and of entries made before the actor was
+   * verified, it is the writer's own word.
    */
   actor: string;
   /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
@@ -123,7 +124,10 @@ export interface ChangeCompared {
   new_fingerprint: string;
   /** Time when a sync saw the change. */
   seen_at: string;
-  /** Who decided: the subject of the token; null without a decision. */
+  /**
+   * Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+   * command line, and of decisions made before the actor was verified, it is the writer's own word.
+   */
   reviewed_by: string | null;
   /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
   on_behalf_of: string | null;
@@ -166,7 +170,10 @@ export interface ChangeShown {
   new_fingerprint: string;
   /** Time when a sync saw the change. */
   seen_at: string;
-  /** Who decided: the subject of the token; null without a decision. */
+  /**
+   * Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+   * command line, and of decisions made before the actor was verified, it is the writer's own word.
+   */
   reviewed_by: string | null;
   /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
   on_behalf_of: string | null;
@@ -356,7 +363,7 @@ export interface DocumentShown {
 export interface DocumentToPut {
   /** Its id in the tenant, of printable characters. */
   id: string;
-  /** Its text. */
+  /** Its text; may be empty where it has a title. */
   text: string;
   /** Becomes `metadata.title`, and counts more than the text. */
   title?: string | null;
@@ -481,9 +488,9 @@ export interface ItemToImport {
   server: string;
   /** Its name on the server. */
   name: string;
-  /** What it does. */
+  /** What it does; cut at 100,000 characters. */
   description?: string;
-  /** What its server is for. */
+  /** What its server is for; cut at 100,000. */
   server_description?: string;
   /** JSON Schema of its arguments. */
   input_schema?: Record<string, unknown> | null;
@@ -1139,7 +1146,10 @@ export interface SuggestionDecided {
   tool_count: number;
   /** Time when it was first suggested. */
   created_at: string;
-  /** Who decided: the subject of the token; null without a decision. */
+  /**
+   * Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+   * command line, and of decisions made before the actor was verified, it is the writer's own word.
+   */
   reviewed_by: string | null;
   /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
   on_behalf_of: string | null;
@@ -1166,7 +1176,10 @@ export interface SuggestionEvidence {
   tool_count: number;
   /** Time when it was first suggested. */
   created_at: string;
-  /** Who decided: the subject of the token; null without a decision. */
+  /**
+   * Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+   * command line, and of decisions made before the actor was verified, it is the writer's own word.
+   */
   reviewed_by: string | null;
   /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
   on_behalf_of: string | null;
@@ -1204,7 +1217,10 @@ export interface SuggestionShown {
   tool_count: number;
   /** Time when it was first suggested. */
   created_at: string;
-  /** Who decided: the subject of the token; null without a decision. */
+  /**
+   * Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+   * command line, and of decisions made before the actor was verified, it is the writer's own word.
+   */
   reviewed_by: string | null;
   /** For whom, in the client's own words: nothing verifies it. Null where it named nobody. */
   on_behalf_of: string | null;
@@ -1386,6 +1402,8 @@ export interface ToolSearchMetadata {
   good_match: boolean | null;
   /** Words of the query that none of the best candidates has. */
   unmatched_words: string[];
+  /** Misspelt words of the query, each with the word of the catalog that it was read as. */
+  corrected_words: Record<string, string>;
   /** The best items below the threshold, when none reaches it. */
   near_misses: ToolCandidate[];
   /** What to try, such as where the model does not know the language; null where all is well. */

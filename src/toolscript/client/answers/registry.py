@@ -122,7 +122,9 @@ class Suggestion(Record):
     created_at: str
     """Time when it was first suggested."""
     reviewed_by: str | None
-    """Who decided: the subject of the token; null without a decision."""
+    """Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+    command line, and of decisions made before the actor was verified, it is the writer's own word.
+    """
     on_behalf_of: str | None
     """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
@@ -169,7 +171,9 @@ class SuggestionEvidence(Record):
     created_at: str
     """Time when it was first suggested."""
     reviewed_by: str | None
-    """Who decided: the subject of the token; null without a decision."""
+    """Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+    command line, and of decisions made before the actor was verified, it is the writer's own word.
+    """
     on_behalf_of: str | None
     """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
@@ -200,7 +204,9 @@ class SuggestionDecided(Record):
     created_at: str
     """Time when it was first suggested."""
     reviewed_by: str | None
-    """Who decided: the subject of the token; null without a decision."""
+    """Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+    command line, and of decisions made before the actor was verified, it is the writer's own word.
+    """
     on_behalf_of: str | None
     """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
@@ -328,7 +334,9 @@ class Change(Record):
     seen_at: str
     """Time when a sync saw the change."""
     reviewed_by: str | None
-    """Who decided: the subject of the token; null without a decision."""
+    """Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+    command line, and of decisions made before the actor was verified, it is the writer's own word.
+    """
     on_behalf_of: str | None
     """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
@@ -360,7 +368,9 @@ class ChangeCompared(Record):
     seen_at: str
     """Time when a sync saw the change."""
     reviewed_by: str | None
-    """Who decided: the subject of the token; null without a decision."""
+    """Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the
+    command line, and of decisions made before the actor was verified, it is the writer's own word.
+    """
     on_behalf_of: str | None
     """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""
     reviewed_at: str | None
@@ -423,7 +433,8 @@ class AuditEntry(Record):
     """Time of the decision."""
     actor: str
     """Who decided: the subject of the token, or `admin` with the admin token. Where nothing authenticates
-    clients: the person that the client names, or `api`.
+    clients: the person that the client names, or `api`. Of the command line, and of entries made before the
+    actor was verified, it is the writer's own word.
     """
     on_behalf_of: str | None
     """For whom, in the client's own words: nothing verifies it. Null where it named nobody."""

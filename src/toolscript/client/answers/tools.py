@@ -181,6 +181,8 @@ class ToolSearchMetadata(Record):
     """Approximate number of items in no skill: only `direct` and `hybrid` find them. Null if the index did not
     answer. Only from a service.
     """
+    corrected_words: dict[str, str] | None = None
+    """Misspelt words of the query, each with the word of the catalog that it was read as. Only from a service."""
     why_not: WhyNot | None = None
     """The answer to `why_not`; null without it. Only from a service."""
     stages_ms: StageTimes | None = None

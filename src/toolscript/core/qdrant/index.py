@@ -45,6 +45,8 @@ SAMPLE = 2_000
 # because some tight clusters are reachable only from far away. `LARGE` is a number of points.
 EF, EF_LARGE, LARGE = 400, 1_000, 300_000
 SAMPLE_AGAIN_SECONDS = 60.0
+# Words of a large collection change more slowly than its counts, and take longer to read.
+WORDS_AGAIN_SECONDS = 600.0
 # Minimum time between samples of an empty collection, so that not every search samples it.
 EMPTY_SECONDS = 0.2
 # Prefetch factor: all terms are scored on this multiple of the limit.
@@ -87,11 +89,9 @@ class CommonTerms:
 
 @dataclass(frozen=True)
 class Sample:
-    """Statistics: common terms, the vocabulary, points per filter value, and points without a value of
-    `counted_empty`."""
+    """Statistics: common terms, points per filter value, and points without a value of `counted_empty`."""
 
     common: CommonTerms = field(default_factory=lambda: CommonTerms(0, {}))
-    vocabulary: Vocabulary = field(default_factory=Vocabulary)
     sizes: Sizes = field(default_factory=Sizes)
     empty: int = 0
 
@@ -114,9 +114,13 @@ class Sampler:
         points, segments, empty = await asyncio.gather(self.count(exact=False), self._segments(), self._empty())
         values = await asyncio.gather(*map(self._values, self._layout.counted_fields))
         by_field = dict(zip(self._layout.counted_fields, values, strict=True))
-        # Thousands of texts take a while to split: not on the event loop.
-        common, vocabulary = await asyncio.to_thread(_terms_and_words, points, await self._random_points())
-        return Sample(common, vocabulary, Sizes(points, segments, self._scanned, by_field), empty)
+        common = CommonTerms.of_sample(points, map(_terms_of, await self._random_points()))
+        return Sample(common, Sizes(points, segments, self._scanned, by_field), empty)
+
+    async def vocabulary(self) -> tuple[Vocabulary, int]:
+        """Return the words of a sample, and its size. Texts are split off the event loop: it takes a while."""
+        points = await self._random_points(WORD_FIELDS)
+        return await asyncio.to_thread(_vocabulary_of, points), len(points)
 
     async def count(self, *, exact: bool, where: wire.Filter | None = None) -> int:
         request = wire.CountPoints(collection_name=self._name, exact=exact, filter=where)
@@ -140,13 +144,13 @@ class Sampler:
         answer = await self._points("Facet", request)
         return {hit.value.string_value: int(hit.count) for hit in answer.hits}
 
-    async def _random_points(self) -> Sequence[wire.ScoredPoint]:
+    async def _random_points(self, fields: Sequence[str] = ()) -> Sequence[wire.ScoredPoint]:
         request = wire.QueryPoints(
             collection_name=self._name,
             query=wire.Query(sample=wire.Sample.Random),
             limit=SAMPLE,
             with_vectors=wire.WithVectorsSelector(include=wire.VectorsSelector(names=[WORDS])),
-            with_payload=_only(WORD_FIELDS),
+            with_payload=_only(fields) if fields else wire.WithPayloadSelector(enable=False),
         )
         points: Sequence[wire.ScoredPoint] = (await self._points("Query", request)).result
         return points
@@ -156,11 +160,15 @@ class Sampler:
             return await getattr(self._qdrant.points, method)(request, timeout=self._qdrant.timeout_seconds)
 
 
-def _terms_and_words(points: int, sample: Sequence[wire.ScoredPoint]) -> tuple[CommonTerms, Vocabulary]:
-    """Return the terms of a sample of this many points, and the words of their texts."""
-    common = CommonTerms.of_sample(points, (hit.vectors.vectors.vectors[WORDS].sparse.indices for hit in sample))
+def _terms_of(hit: wire.ScoredPoint) -> Sequence[int]:
+    indices: Sequence[int] = hit.vectors.vectors.vectors[WORDS].sparse.indices
+    return indices
+
+
+def _vocabulary_of(sample: Sequence[wire.ScoredPoint]) -> Vocabulary:
     texts = (str(value) for hit in sample for value in Payload(hit.payload).values())
-    return common, Vocabulary.of_texts(texts, common.shares)
+    vocabulary = Vocabulary.of_texts(texts, frozenset(term for hit in sample for term in _terms_of(hit)))
+    return vocabulary.prepared()
 
 
 async def whole(qdrant: Qdrant, name: str, maximum: int) -> list[StoredPoint] | None:
@@ -196,6 +204,9 @@ class QdrantIndex:
         self._sample = Sample()
         self._sampled_at = float("-inf")
         self._sampling: asyncio.Future[None] | None = None
+        self._vocabulary: Vocabulary | None = None
+        self._read_again_at = float("-inf")
+        self._reading: asyncio.Future[None] | None = None
 
     @property
     def card(self) -> IndexCard:
@@ -232,8 +243,23 @@ class QdrantIndex:
         return {term: idf_of(shares.get(term, 0.0), common.points) for term in terms}
 
     async def vocabulary(self) -> Vocabulary:
-        await self._keep_sampled()
-        return self._sample.vocabulary
+        """Return the words of a sample. The first one is awaited; later ones are read in the background."""
+        if self._reading is None or (self._reading.done() and time.monotonic() > self._read_again_at):
+            self._reading = asyncio.ensure_future(self._read_vocabulary())
+        if self._vocabulary is None:
+            await asyncio.shield(self._reading)
+        return self._vocabulary or Vocabulary()
+
+    async def _read_vocabulary(self) -> None:
+        self._read_again_at = time.monotonic() + SAMPLE_AGAIN_SECONDS
+        try:
+            self._vocabulary, points = await self._sampler.vocabulary()
+        except ToolscriptError as error:
+            # Until it can be read, nothing is corrected, or by the words that were read before.
+            logger.warning("no vocabulary of the index", extra={"part": "spelling", "reason": error.message})
+        else:
+            seconds = SAMPLE_AGAIN_SECONDS if points else EMPTY_SECONDS
+            self._read_again_at = time.monotonic() + (seconds if points < SAMPLE else WORDS_AGAIN_SECONDS)
 
     async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
         request = wire.GetPoints(

@@ -77,6 +77,7 @@ def _discard(task: asyncio.Task[Any]) -> None:
 # | SCHEMAS   | hits without schemas                                           | tools/hydration.py     |
 # | RERANK    | the order of the fusion                                        | documents/rerank.py    |
 # | CURATION  | no rules; only as long as they have not been read once         | tools/curation.py      |
+# | SPELLING  | the words as they are written                                  | tools/search.py        |
 class Part(StrEnum):
     EMBEDDING = "embedding"
     SKILLS = "skills"
@@ -84,6 +85,7 @@ class Part(StrEnum):
     SCHEMAS = "schemas"
     RERANK = "rerank"
     CURATION = "curation"
+    SPELLING = "spelling"
 
 
 def never_overloaded(_seconds: float) -> bool:
@@ -105,6 +107,7 @@ SHARE_OF_TIME_LEFT = {
     Part.SCHEMAS: 1.0,
     Part.RERANK: 0.5,
     Part.CURATION: 0.25,
+    Part.SPELLING: 0.1,
 }
 
 

@@ -72,7 +72,8 @@ class MergedIndex:
     async def vocabulary(self) -> Vocabulary:
         parts = await asyncio.gather(*(part.vocabulary() for part in self._parts))
         if [*map(id, parts)] != [*map(id, self._vocabularies)]:
-            self._vocabularies, self._vocabulary = parts, Vocabulary.merged(parts)
+            merged = await asyncio.to_thread(lambda: Vocabulary.merged(parts).prepared())
+            self._vocabularies, self._vocabulary = parts, merged
         return self._vocabulary
 
 

@@ -44,6 +44,16 @@ class Vocabulary:
         words = frozenset[str]().union(*(part.words for part in parts))
         return cls(words, _AnyOf([part.terms for part in parts]))
 
+    def prepared(self) -> "Vocabulary":
+        """Build the lazy properties, so that no search has to."""
+        _ = self.words_by_length, self.trigrams
+        return self
+
+    def has_unknown(self, text: str) -> bool:
+        """Return whether a text has words to be corrected; most have none."""
+        words = without_stop_words(words_of(strip_literals(text)))
+        return not all(self.knows(word) or is_english(word) for word in words)
+
     def knows(self, word: str) -> bool:
         return any(term in self.terms for term in terms_of_word(word))
 

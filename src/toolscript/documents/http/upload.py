@@ -45,7 +45,7 @@ class DocumentToPut(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_DOCUMENT_EXAMPLE]})
 
     id: str = Field(min_length=1, max_length=MAX_ID, description="Its id in the tenant, of printable characters.")
-    text: str = Field(min_length=1, max_length=MAX_TEXT, description="Its text.")
+    text: str = Field(max_length=MAX_TEXT, description="Its text; may be empty where it has a title.")
     title: str | None = Field(None, description="Becomes `metadata.title`, and counts more than the text.")
     metadata: dict[str, Any] | None = Field(
         None, description=f"What searches may filter by, at most {MAX_METADATA_BYTES >> 10} KiB as JSON."
@@ -56,7 +56,7 @@ class DocumentToPut(BaseModel):
 _ENTRY = {
     "anyOf": [
         {"$ref": "#/components/schemas/DocumentToPut"},
-        {"description": "Anything else is refused alone: its result says why."},
+        {"description": "Anything else may be refused, alone: its result says why."},
     ]
 }
 _DOCUMENTS: Json = {

@@ -15,6 +15,7 @@ from toolscript.core.auth.model import Identity, Scope
 from toolscript.core.errors import Forbidden, Unauthorized
 from toolscript.core.namespaces import NAME_PATTERN, ONLY_DEFAULT, Namespaces, chosen_namespace, require_seen
 from toolscript.core.taxonomy import Actor
+from toolscript.core.text import visible
 from toolscript.core.web.auth import READING, AdminAccess, Identify, check_first
 from toolscript.core.web.errors import require_scope
 from toolscript.tools.model.skills import MAX_ACTOR
@@ -120,7 +121,7 @@ def _name_of(identity: Identity) -> str:
     principal = identity.principal
     if principal is None:
         return ""
-    name = str(principal.subject).strip()[:MAX_ACTOR] or principal.tenant.name
+    name = visible(str(principal.subject)).strip()[:MAX_ACTOR] or principal.tenant.name
     return f"token:{name}" if name in RESERVED else name
 
 

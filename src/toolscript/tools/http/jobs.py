@@ -36,7 +36,7 @@ _LOCATION = {"description": "The job.", "required": True, "schema": {"type": "st
 JOB_STARTED: dict[int | str, dict[str, Any]] = {202: {"headers": {"Location": _LOCATION}}}
 
 _COMPONENTS = "#/components/schemas/"
-REFUSED = "Anything else is refused alone."
+REFUSED = "Anything else may be refused, alone."
 _ITEMS_EXAMPLE = {
     "source": "billing",
     "items": [{"server": "billing", "name": "create_invoice", "description": "Create an invoice for a customer"}],
@@ -95,8 +95,8 @@ class ItemToImport(BaseModel):
     kind: ItemKind = Field(ItemKind.TOOL, description="Tool, prompt or resource.")
     server: str = Field(min_length=1, max_length=MAX_NAME, description="Its MCP server.")
     name: str = Field(min_length=1, max_length=MAX_NAME, description="Its name on the server.")
-    description: str = Field("", max_length=MAX_TEXT, description="What it does.")
-    server_description: str = Field("", max_length=MAX_TEXT, description="What its server is for.")
+    description: str = Field("", description=f"What it does; cut at {MAX_TEXT:,} characters.")
+    server_description: str = Field("", description=f"What its server is for; cut at {MAX_TEXT:,}.")
     input_schema: dict[str, Any] | None = Field(None, description="JSON Schema of its arguments.")
     output_schema: dict[str, Any] | None = Field(None, description="JSON Schema of its results.")
     annotations: dict[str, Any] | None = Field(None, description="Hints of its server, such as `readOnlyHint`.")

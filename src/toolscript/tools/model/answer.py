@@ -129,7 +129,7 @@ class ToolAnswer:
     them; None when the index did not answer. `index` is the fingerprint of the index version that answered, and
     `weights_version` that of the ranking weights, None when a single retriever was requested. `rules` say what the
     rules of people did to the results, None unless an explanation was requested. `hint` says what to do where the
-    model does not know the language of the query.
+    model does not know the language of the query. `corrected` has the words that were read as others.
     """
 
     query: str
@@ -152,6 +152,7 @@ class ToolAnswer:
     weights_version: str | None = None
     rules: tuple[str, ...] | None = None
     hint: str | None = None
+    corrected: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def all_hits(self) -> tuple[ToolHit, ...]:

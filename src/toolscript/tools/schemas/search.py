@@ -301,6 +301,9 @@ class ToolSearchMetadata(SearchMetadata):
         "Null if `search_type` is `semantic` or `keyword`."
     )
     unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")
+    corrected_words: dict[str, str] = Field(
+        description="Misspelt words of the query, each with the word of the catalog that it was read as."
+    )
     near_misses: list[ToolCandidate] = Field(
         description="The best items below the threshold, when none reaches it."
     )
@@ -325,6 +328,7 @@ class ToolSearchMetadata(SearchMetadata):
             skill_ids=None if answer.skill_ids_used is None else list(answer.skill_ids_used),
             matched_skills=[SkillMatch.of(skill) for skill in answer.skills],
             unmatched_words=list(answer.unmatched),
+            corrected_words=dict(answer.corrected),
             near_misses=[ToolCandidate.of(hit) for hit in answer.near_misses],
             why_not=None if answer.absence is None else WhyNot.of(answer.absence),
             rules=None if answer.rules is None else list(answer.rules),

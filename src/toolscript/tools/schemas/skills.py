@@ -30,7 +30,10 @@ ON_BEHALF_OF = (
     "For whom the client decides, in its own words, for the audit: nothing verifies it. The `actor` of the audit "
     "is the subject of the token."
 )
-REVIEWED_BY = "Who decided: the subject of the token; null without a decision."
+REVIEWED_BY = (
+    "Who decided: the subject of the token, or `admin` with the admin token; null without a decision. Of the "
+    "command line, and of decisions made before the actor was verified, it is the writer's own word."
+)
 FOR_WHOM = "For whom, in the client's own words: nothing verifies it. Null where it named nobody."
 REVIEWER = "Earlier name of `on_behalf_of`."
 IntoNamespace = Annotated[
@@ -305,7 +308,8 @@ class AuditShown(BaseModel):
     at: Time = Field(description="Time of the decision.")
     actor: str = Field(
         description="Who decided: the subject of the token, or `admin` with the admin token. Where nothing "
-        "authenticates clients: the person that the client names, or `api`."
+        "authenticates clients: the person that the client names, or `api`. Of the command line, and of entries "
+        "made before the actor was verified, it is the writer's own word."
     )
     on_behalf_of: str | None = Field(description=FOR_WHOM)
     action: str = Field(description="The decision, such as `skill.add`.")

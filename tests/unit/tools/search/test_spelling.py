@@ -43,7 +43,7 @@ def query(text: str, search_type: SearchType = SearchType.KEYWORD) -> ToolQuery:
 async def test_a_misspelt_word_finds_what_the_right_one_does(search_type: SearchType) -> None:
     answer = await Scene().search(query("electornic", search_type))
     assert answer.hits[0].name == "send_mail"
-    assert answer.unmatched == ()
+    assert (answer.unmatched, answer.corrected) == ((), {"electornic": "electronic"})
 
 
 async def test_literal_mode_corrects_nothing() -> None:
@@ -75,3 +75,4 @@ async def test_a_word_of_a_rule_is_not_misspelt() -> None:
 async def test_an_index_without_a_vocabulary_searches_for_the_words_as_they_are() -> None:
     answer = await Scene(index=SilentIndex()).search(query("electronic"))
     assert answer.hits[0].name == "send_mail"
+    assert answer.degraded == ("spelling",)
