@@ -166,11 +166,11 @@ class LocalSearch:
 
     async def embed(self, prepared: PreparedSearch) -> Matrix | None:
         """Return the vectors of the texts; None without any, without a model, or if it fails."""
-        embedded = await self._embed(prepared.texts, prepared.index)
-        prepared.stages.end("embedding")
-        return embedded
+        return await self._embed(prepared.texts, prepared.index)
 
     def answer(self, prepared: PreparedSearch, embedded: Matrix | None) -> LocalAnswer:
+        # All the time since `prepare`, also that of a change of threads.
+        prepared.stages.end("embedding")
         card, weights = prepared.card, self._weights
         if prepared.search_type is SearchType.HYBRID:
             answer = self._answer_ranked(prepared, embedded, weights)
