@@ -1,0 +1,113 @@
+"""Proposed changes of the taxonomy, with their evidence. A person decides about each, as about a suggestion."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from toolscript.core.items import AssignedBy, Assignment, Item
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.taxonomy import Skill
+
+
+class ProposalKind(StrEnum):
+    """`suggestion` is a skill that classifiers asked for; the others are proposed from the catalog."""
+
+    SUGGESTION = "suggestion"
+    NEW = "new"
+    SPLIT = "split"
+    MERGE = "merge"
+    RETIRE = "retire"
+
+
+class Move(NamedTuple):
+    """An item and the skills that it would get, the best first, with confidences. Without any it is classified."""
+
+    item_id: int
+    skill_ids: tuple[str, ...]
+    confidences: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class NearExisting:
+    """`cosine` is that of the two centroids."""
+
+    skill_id: str
+    cosine: float
+
+
+@dataclass(frozen=True)
+class RoutingGain:
+    """Members taken as queries: the share that reaches its own skill among the nearest, and the share of the
+    catalog that is searched for that; now, and with the proposal."""
+
+    sample: int
+    reached_before: float
+    reached_after: float
+    searched_before: float
+    searched_after: float
+
+
+@dataclass(frozen=True)
+class ProposalEvidence:
+    """`sizes` are the members of each skill after the decision; `samples` are names of its most central items."""
+
+    members: int
+    catalog: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    samples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    nearest: tuple[NearExisting, ...] = ()
+    routing: RoutingGain | None = None
+    named_by: AssignedBy = AssignedBy.RULES
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """`creates` are added, and `retires` deactivated once no item is only in them."""
+
+    kind: ProposalKind
+    key: str
+    name: str
+    description: str
+    evidence: ProposalEvidence
+    creates: tuple[Skill, ...] = ()
+    retires: tuple[str, ...] = ()
+    moves: Sequence[Move] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class EarlierProposal:
+    """A proposal of the queue that is pending or was rejected, and the skill that it has for each item."""
+
+    key: str
+    kind: ProposalKind
+    is_rejected: bool
+    creates: tuple[Skill, ...]
+    retires: tuple[str, ...]
+    members: Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """An item of the catalog with its vector and its skills."""
+
+    id: int
+    item: Item
+    vector: Vector
+    assignments: tuple[Assignment, ...] = ()
+
+    @property
+    def is_by_hand(self) -> bool:
+        return any(assignment.source is AssignedBy.HUMAN for assignment in self.assignments)
+
+
+@dataclass(frozen=True)
+class ProposalLimits:
+    """When a skill is too large, or too small to propose; and how sure an assignment must be to fit well."""
+
+    max_share: float = 0.15
+    min_members: int = 3
+    weak_confidence: float = 0.55
+    sample: int = 20_000
+    merge_cosine: float = 0.97
+    min_catalog_to_retire: int = 200
