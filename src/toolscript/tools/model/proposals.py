@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from toolscript.core.items import AssignedBy, Assignment, Item
+from toolscript.core.items import MAX_ASSIGNMENTS, MAX_REASON, AssignedBy, Assignment, Item
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import Skill
 
@@ -111,3 +111,16 @@ class ProposalLimits:
     sample: int = 20_000
     merge_cosine: float = 0.97
     min_catalog_to_retire: int = 200
+
+
+def moved_assignments(
+    before: Sequence[Assignment], move: Move, retires: Sequence[str], reason: str
+) -> tuple[Assignment, ...]:
+    """Return the assignments of a moved item: those of the proposal first, then those that it keeps."""
+    new = [
+        Assignment(skill_id, confidence, AssignedBy.RULES, reason[:MAX_REASON])
+        for skill_id, confidence in zip(move.skill_ids, move.confidences, strict=True)
+    ]
+    replaced = {*move.skill_ids, *retires}
+    kept = [assignment for assignment in before if assignment.skill_id not in replaced]
+    return tuple([*new, *kept][:MAX_ASSIGNMENTS])

@@ -1,6 +1,6 @@
 """Clusters of unit vectors: bisecting spherical k-means without random numbers.
 
-The same rows in the same order give the same clusters. Time grows with rows x clusters, memory with the rows alone.
+The same rows in the same order give the same clusters. Time grows with rows and clusters, memory with the rows.
 """
 
 from dataclasses import dataclass
@@ -134,13 +134,13 @@ def _second_half(rows: Matrix) -> NDArray[np.bool_]:
             break
         direction = direction / np.float32(length)
     position = np.round(centred @ direction, 5)
-    second = position > 0
+    second: NDArray[np.bool_] = np.asarray(position > 0)
     for _ in range(BISECTION_ROUNDS):
         if not 0 < int(second.sum()) < len(rows):
             break
         two = unit_rows(np.stack([rows[~second].sum(axis=0), rows[second].sum(axis=0)]))
         scores = np.round(rows @ two.T, 5)
-        moved = scores[:, 1] > scores[:, 0]
+        moved: NDArray[np.bool_] = np.asarray(scores[:, 1] > scores[:, 0])
         if np.array_equal(moved, second):
             return second
         second = moved

@@ -1,7 +1,8 @@
 """Names and descriptions of clusters, from the terms and the central items of their members.
 
-A term is a word or two adjacent words of an item's name, server or description, without verbs and stop words. A good
-term is in many members and in few other items; the second and third term cover members that the first ones do not.
+A term is a word or two adjacent words of an item's name, server or description, without verbs and stop words.
+A good term is in many members and in few other items; the second and third term cover members that the first ones
+do not.
 """
 
 import re
@@ -17,7 +18,7 @@ from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_
 from toolscript.core.taxonomy import Skill, skill_id_of
 from toolscript.core.text import readable
 from toolscript.tools.classify.steering import SkillNames, described
-from toolscript.tools.skills.subjects import VERBS
+from toolscript.tools.skills.subjects import VERBS, words_in
 
 MAX_TEXT = 400
 MAX_TERMS_IN_NAME = 3
@@ -37,45 +38,11 @@ PAIR_SHARE, PAIR_WEIGHT = 0.55, 1.5
 PLURAL_SHARE, SMALL_SHARE = 0.08, 0.25
 MIN_COVERED_BY_NEXT = 0.12
 
-GENERIC = frozenset(
-    """
-    able above accurate after answer ask asks asking before between both clear each efficient efficiently enable
-    enables enabling enhance ensuring including intended lets like may more most natural per precise provides questions
-    seamless seamlessly specify specifying streamline streamlined streamlining supports supported these those through
-    otherwise lists once considered incorporates indicates involves understand once description str int float dict ctx
-    bool list quickly reliable read-only raises arise destructive accepts continue automated
-    want wants wish without integration management efficient enhanced advanced easy easily effectively optionally omit
-    gets equivalent upstream top shows retrieves returning identify plus designed capabilities locally
-    able access across action actions additional address allow allows also annotation api apis args
-    argument arguments array available base based basic batch boolean bool bulk calls case cli client command
-    commands common complete comprehensive config configuration content context current custom data default defined
-    desired detail detailed details different direct e eg either element elements empty enabled entire entries entry error
-    etc every example examples existing false field fields first following format full function functionality functions
-    general given group groups high id identifier identifiers ids individual info information input inputs instance
-    int integer item items json key large last latest level limit lines local main many match matching max mcp message
-    method metadata mode model multiple must name named names necessary need needed new none null number object objects
-    one only operation operations option optional options original output own page parameter parameters params part
-    particular path perform possible primary properties property protocol provided provider purpose quick raw real
-    related relevant remote required requires resource resources response responses result results returned returns
-    same second section separate server servers service services session setting settings several show simple single size
-    source special specific specified standard state status string structured success successful system tag target
-    text time token tool tools total true two type types unique unit upon usage used useful user users using valid value
-    values various version via way well whether whole within without work yes you your
-    """.split()
-)
+GENERIC = words_in("generic")
 # Verbs as they read in a sentence; what is not here is written as it is.
 _SPOKEN = {"get": "read", "fetch": "read", "retrieve": "read", "upsert": "write", "set": "change", "put": "write"}
 # Plural nouns that share their stem with a verb.
-_NOUNS = frozenset(
-    """
-    addresses alerts backup backups load bookings books builds changes charts clicks configurations connections controls copies drafts
-    edits estimates events exports forecasts imports indexes issues links lists locks logs measurements merges monitors
-    notifications orders patches payments pins posts prints processes queries records releases replies reports requests
-    reviews scans schedules screenshots searches shares streams subscriptions suggestions summaries tests tracks
-    transfers transformations translations translation updates validation views watches subscription notification
-    configuration transformation measurement generation prediction deployment deployments
-    """.split()
-)
+_NOUNS = words_in("nouns")
 _SEPARATORS = re.compile(r"[-_/]+")
 _WORD = re.compile(r"[^\W\d_]\w*(?:[-'’]\w+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")

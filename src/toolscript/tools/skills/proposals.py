@@ -309,12 +309,13 @@ def _clustered(
 
 def _count(rows: int, name: str, request: ProposalInput) -> int:
     """Return how many clusters to aim at. A split has as many parts as its share of the catalog calls for."""
-    of_rows = max(1, min(rows // 6, round(CLUSTERS_PER_ROOT * rows ** (1 / 3))))
+    of_rows: int = max(1, min(rows // 6, round(CLUSTERS_PER_ROOT * float(rows) ** (1 / 3))))
     if name == NEW:
         return of_rows
     share = request.sizes.members[name] / max(1, request.sizes.catalog)
-    wanted = round(CLUSTERS_PER_ROOT * request.sizes.catalog ** (1 / 3) * share / 2)
-    return max(2, min(MAX_PARTS, wanted, of_rows))
+    wanted = round(CLUSTERS_PER_ROOT * float(request.sizes.catalog) ** (1 / 3) * share / 2)
+    parts: int = max(2, min(MAX_PARTS, wanted, of_rows))
+    return parts
 
 
 async def _place_the_rest(
@@ -395,12 +396,12 @@ def _named(group: _Group, survey: _Survey, taken: frozenset[str]) -> tuple[list[
     for place, centroid in enumerate(group.centroids):
         rows = np.flatnonzero(group.labels == place)
         scores = np.round(group.sample.subjects[rows] @ centroid, 4)
-        central = [group.sample.items[row] for row in rows[np.argsort(-scores, kind="stable")][:CENTRAL]]
+        central = [group.sample.items[row] for row in rows[np.argsort(-scores, kind="stable")][:CENTRAL].tolist()]
         samples.append(tuple(f"{item.server}: {item.name}" if item.server else item.name for item in central))
         if place < len(group.kept):
             skills.append(group.kept[place][1])
             continue
-        text = ClusterText([group.sample.terms[row] for row in rows], central, survey.shares)
+        text = ClusterText([group.sample.terms[row] for row in rows.tolist()], central, survey.shares)
         skill = skill_of(text, taken, names)
         if group.name != NEW:
             skill = replace(skill, parent_domain=group.name)
@@ -521,7 +522,7 @@ def _gain(
     own = np.array([active.index(group.name) if group.name in active else -1] * len(rows))
     stays = np.array([id_ not in retired for id_ in active], dtype=np.bool_)
     dense = _dense_centroids(group)[list(places)]
-    after = np.concatenate([before[stays], dense]) if len(active) else dense
+    after = np.concatenate([before[stays], dense]) if active else dense
     shares_after = np.concatenate([shares_before[stays], members.sizes[list(places)] / total])
     offset = int(stays.sum())
     positions = {place: offset + position for position, place in enumerate(places)}

@@ -1,13 +1,17 @@
 """Vectors of what items are about.
 
-Vectors of tools are near when the verbs are the same: `delete_note` is as near to `delete_event` as to `read_note`.
+Vectors of tools are near when their verbs are the same: `delete_note` is as near to `delete_event` as to
+`read_note`.
 A skill is a subject, so the verbs are projected out, and each item moves towards the mean of its server.
 """
 
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 
 import numpy as np
 
@@ -19,8 +23,8 @@ from toolscript.tools.skills.clustering import unit_rows
 # How much an item moves towards the mean of its server. The mean of a server with one subject is long, that of a
 # server with many is short, and counts for less by itself.
 SERVER_SHARE = 0.8
-# Words count for this much beside a dense vector of length 1. They are hashed to few dimensions with signs, so that
-# collisions cancel out.
+# Words count for this much beside a dense vector of length 1. They are hashed to few dimensions with signs, so
+# that collisions cancel out.
 WORD_SHARE = 0.6
 WORD_DIMENSIONS = 512
 NAME_WEIGHT = 2.0
@@ -29,26 +33,15 @@ MAX_VERBS = 12
 # A verb of fewer items says nothing about verbs.
 MIN_ITEMS_OF_VERB = 5
 
-VERBS = frozenset(
-    """
-    access activate add adjust analyse analyze append apply approve archive ask assess assign attach authenticate authorize
-    backup begin book browse build bulk buy calculate call cancel capture change check checkout choose clean clear click
-    clone close collect compare complete compose compute configure confirm connect control convert copy count create
-    deactivate debug decode define delete deploy describe detect determine diff disable disconnect discover display
-    download draft draw edit enable encode end enhance enroll ensure estimate evaluate examine execute exit expand
-    explain explore export extract fetch fill filter find fix follow forecast format gather generate get give handle
-    help identify import improve include index initialize input insert inspect install interact invoke issue join
-    kill launch leave link list load locate lock log login logout look lookup make manage mark measure merge modify
-    monitor move navigate notify obtain open optimize order organize parse patch pause perform pin ping place play
-    poll post predict prepare preview print process provide provision publish pull push put query read rebuild receive
-    recommend record recover refresh register reject release reload remove rename render reopen reorder replace reply
-    report request reset resize resolve restart restore resume retrieve retry return reverse revert review revoke run
-    save scan schedule scrape screenshot search see select send set share show simulate sort split start stop store
-    stream submit subscribe suggest summarize support switch sync take tell terminate test toggle track transfer
-    transform translate trigger try unassign uninstall unlink unlock unpin unsubscribe update upgrade upload upsert use
-    validate verify view visit wait watch whoami write
-    """.split()
-)
+
+@cache
+def words_in(table: str) -> frozenset[str]:
+    """Return a list of `words.toml`: verbs of tools, nouns that share their stem with one, words of no subject."""
+    text = (files("toolscript.tools.skills") / "words.toml").read_text("utf-8")
+    return frozenset(str(tomllib.loads(text)[table]).split())
+
+
+VERBS = words_in("verbs")
 
 
 @dataclass(frozen=True)
@@ -62,13 +55,13 @@ class SubjectSpace:
 
     def vectors_of(self, items: Sequence[Item], vectors: Matrix) -> Matrix:
         """Return unit vectors of the items' subjects. A server that the sample does not have moves no item."""
-        rows = self._own(items, vectors)
+        rows = self.own(items, vectors)
         for place, item in enumerate(items):
             if item.server in self.servers:
                 rows[place] += SERVER_SHARE * self.servers[item.server]
         return unit_rows(rows)
 
-    def _own(self, items: Sequence[Item], vectors: Matrix) -> Matrix:
+    def own(self, items: Sequence[Item], vectors: Matrix) -> Matrix:
         """Return dense vectors without verbs, beside the items' words."""
         dense = vectors - self.mean
         if len(self.verbs):
@@ -84,7 +77,7 @@ def subject_space(items: Sequence[Item], vectors: Matrix) -> SubjectSpace:
     mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
     verbs = _verb_directions(items, vectors - mean)
     space = SubjectSpace(mean, verbs, _idf(items), {})
-    rows = space._own(items, vectors)
+    rows = space.own(items, vectors)
     places: dict[str, list[int]] = {}
     for place, item in enumerate(items):
         places.setdefault(item.server, []).append(place)
