@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from toolscript.core.embedding.items import embed_items
 from toolscript.core.items import Assignment, StoredItem
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.taxonomy import Skill, Unclassified
+from toolscript.core.taxonomy import ProposalKind, Skill, Unclassified
 from toolscript.core.values import OnProgress, silent
 from toolscript.eval.dataset import SkillSet
 from toolscript.tools.classify.rules import RulesClassifier
-from toolscript.tools.model.proposals import Observed, Proposal, ProposalKind, moved_assignments
-from toolscript.tools.skills.proposals import ProposalInput, SkillSizes, propose
+from toolscript.tools.model.proposals import Observed, Proposal, SkillSizes, moved_assignments
+from toolscript.tools.skills.proposals import ProposalInput, propose
 
 BATCH = 500
 

@@ -1,23 +1,14 @@
 """Proposed changes of the taxonomy, with their evidence. A person decides about each, as about a suggestion."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
+from toolscript.core.errors import Conflict, InvalidRequest
 from toolscript.core.items import MAX_ASSIGNMENTS, MAX_REASON, AssignedBy, Assignment, Item
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.taxonomy import Skill
-
-
-class ProposalKind(StrEnum):
-    """`suggestion` is a skill that classifiers asked for; the others are proposed from the catalog."""
-
-    SUGGESTION = "suggestion"
-    NEW = "new"
-    SPLIT = "split"
-    MERGE = "merge"
-    RETIRE = "retire"
+from toolscript.core.taxonomy import ProposalKind, ProposedChange, Skill, Suggestion
+from toolscript.tools.model.skills import SUGGESTIONS_HINT
 
 
 class Move(NamedTuple):
@@ -74,6 +65,36 @@ class Proposal:
     retires: tuple[str, ...] = ()
     moves: Sequence[Move] = field(default=(), repr=False)
 
+    @property
+    def change(self) -> ProposedChange:
+        return ProposedChange(self.creates, self.retires, evidence_json(self.evidence))
+
+    @property
+    def fallback(self) -> str | None:
+        """The skill for items that came to a retired one while others moved: the largest."""
+        return fallback_of(self.change)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """The effect on the queue: proposals added, changed and withdrawn; those unchanged count nowhere."""
+
+    added: int = 0
+    changed: int = 0
+    withdrawn: int = 0
+
+
+def evidence_json(evidence: ProposalEvidence) -> dict[str, object]:
+    return {**asdict(evidence), "named_by": str(evidence.named_by)}
+
+
+def fallback_of(change: ProposedChange) -> str | None:
+    """Return the largest skill that items move to."""
+    sizes = change.evidence.get("sizes")
+    if not isinstance(sizes, Mapping) or not sizes:
+        return None
+    return str(max(sizes, key=lambda skill_id: (int(sizes[skill_id]), skill_id)))
+
 
 @dataclass(frozen=True)
 class EarlierProposal:
@@ -102,6 +123,14 @@ class Observed:
 
 
 @dataclass(frozen=True)
+class SkillSizes:
+    """The number of items in the catalog, and in each skill."""
+
+    catalog: int
+    members: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class ProposalLimits:
     """When a skill is too large, or too small to propose; and how sure an assignment must be to fit well."""
 
@@ -116,11 +145,27 @@ class ProposalLimits:
 def moved_assignments(
     before: Sequence[Assignment], move: Move, retires: Sequence[str], reason: str
 ) -> tuple[Assignment, ...]:
-    """Return the assignments of a moved item: those of the proposal first, then those that it keeps."""
+    """Return the assignments of a moved item: those of the proposal, and those that it keeps; the surest first."""
     new = [
         Assignment(skill_id, confidence, AssignedBy.RULES, reason[:MAX_REASON])
         for skill_id, confidence in zip(move.skill_ids, move.confidences, strict=True)
     ]
     replaced = {*move.skill_ids, *retires}
     kept = [assignment for assignment in before if assignment.skill_id not in replaced]
-    return tuple([*new, *kept][:MAX_ASSIGNMENTS])
+    ordered = sorted([*new, *kept], key=lambda assignment: -assignment.confidence)
+    return tuple(ordered[:MAX_ASSIGNMENTS])
+
+
+def no_proposal(suggestion: Suggestion) -> InvalidRequest:
+    hint = "approve it with a name, or merge it into a skill"
+    return InvalidRequest(f"suggestion {suggestion.id} is no proposal", hint=hint)
+
+
+def not_accepted(suggestion: Suggestion) -> Conflict:
+    message = f"suggestion {suggestion.id} is {suggestion.state}: only an approved proposal can be undone"
+    return Conflict(message, hint=SUGGESTIONS_HINT, details={"suggestion_id": suggestion.id})
+
+
+def is_proposal(suggestion: Suggestion) -> InvalidRequest:
+    message = f"suggestion {suggestion.id} proposes to {suggestion.kind}: it can be approved or rejected"
+    return InvalidRequest(message, hint=f"toolscript skills approve {suggestion.id}")

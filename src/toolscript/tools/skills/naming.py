@@ -52,7 +52,7 @@ Term = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sampled:
-    """The terms of an item, each with the words it was written with; its verbs; and the terms of its description."""
+    """The terms of an item, each with the words it was written with; its verbs; the terms of its description."""
 
     terms: Mapping[Term, str]
     verbs: tuple[str, ...]

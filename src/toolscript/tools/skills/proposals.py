@@ -1,8 +1,8 @@
 """Proposes changes of the taxonomy from the catalog: new skills, splits, merges and retirements.
 
 What no skill fits well is clustered into new skills, and what a skill holds too much of into parts of it. The same
-catalog gives the same proposals, in whatever order its items are read. Proposals of the queue keep their members and
-names: items that came since join them, and only what fits none of them is clustered.
+catalog gives the same proposals, in whatever order its items are read. Proposals of the queue keep their members
+and names: items that came since join them, and only what fits none of them is clustered.
 
 The catalog is read twice, a page at a time; memory is bounded by the sample, whatever the size of the catalog.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from toolscript.core.items import MIN_CONFIDENCE, Item
 from toolscript.core.retrieval.model import Matrix, Vector
-from toolscript.core.taxonomy import Skill
+from toolscript.core.taxonomy import ProposalKind, Skill
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.proposals import (
     EarlierProposal,
@@ -26,9 +26,9 @@ from toolscript.tools.model.proposals import (
     Observed,
     Proposal,
     ProposalEvidence,
-    ProposalKind,
     ProposalLimits,
     RoutingGain,
+    SkillSizes,
 )
 from toolscript.tools.skills.clustering import ClusterLimits, Labels, centroids_of, cluster, nearest, unit_rows
 from toolscript.tools.skills.naming import ClusterText, Sampled, TermShares, sampled, skill_of, term_shares
@@ -47,17 +47,9 @@ CLOSE = 0.06
 # An item joins an earlier proposal if it is as near as this percentile of its members.
 JOINS_AT_PERCENTILE = 10
 ROUTED_SAMPLE, ROUTED_SKILLS = 500, 3
-MAX_CONFIDENCE = 0.95
+MAX_CONFIDENCE, SECOND_LOSS = 0.95, 0.1
 
 Pages = Callable[[], AsyncIterator[Sequence[Observed]]]
-
-
-@dataclass(frozen=True)
-class SkillSizes:
-    """The number of items in the catalog, and in each skill."""
-
-    catalog: int
-    members: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -420,8 +412,8 @@ def _new(
     samples: Sequence[tuple[str, ...]],
     place: int,
 ) -> Proposal | None:
-    moves = _moves(members, skills, np.flatnonzero(members.first == place))
     skill = skills[place]
+    moves = _moves_to(members, skill, place)
     evidence = ProposalEvidence(
         members=int(members.sizes[place]),
         catalog=request.sizes.catalog,
@@ -477,9 +469,22 @@ def _moves(members: _Members, skills: Sequence[Skill], rows: NDArray[np.intp]) -
         confidence = _confidence(float(members.scores[row]))
         if second >= 0:
             pair = (skills[first].id, skills[second].id)
-            moves.append(Move(int(members.ids[row]), pair, (confidence, max(MIN_CONFIDENCE, confidence - 0.1))))
+            moves.append(
+                Move(int(members.ids[row]), pair, (confidence, max(MIN_CONFIDENCE, confidence - SECOND_LOSS)))
+            )
         else:
             moves.append(Move(int(members.ids[row]), (skills[first].id,), (confidence,)))
+    return moves
+
+
+def _moves_to(members: _Members, skill: Skill, place: int) -> list[Move]:
+    """Return the moves to one skill alone: another proposal may be decided otherwise."""
+    moves = []
+    for row in np.flatnonzero((members.first == place) | (members.second == place)).tolist():
+        confidence = _confidence(float(members.scores[row]))
+        if members.first[row] != place:
+            confidence = max(MIN_CONFIDENCE, confidence - SECOND_LOSS)
+        moves.append(Move(int(members.ids[row]), (skill.id,), (confidence,)))
     return moves
 
 
