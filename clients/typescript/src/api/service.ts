@@ -120,39 +120,9 @@ export interface ChangeCompared {
 
 export interface ChangePage {
   /** The entries of this page. */
-  results: ChangeShown[];
+  results: toolscript__tools__schemas__catalog__ChangeShown[];
   /** `cursor` of the next page; null on the last one. */
   next_cursor: string | null;
-}
-
-export interface ChangeShown {
-  /** Its id. */
-  id: number;
-  /** The namespace of the tool. */
-  namespace: string;
-  /** The tool that changed. */
-  tool_id: number;
-  /** The source of the tool. */
-  source: string;
-  /** The tool's key within the source. */
-  key: string;
-  /** The tool's server now. */
-  server: string;
-  /** The tool's name now. */
-  name: string;
-  state: ChangeState;
-  /** The fields that differ. */
-  changed_fields: string[];
-  /** Hash of the definition before. */
-  old_fingerprint: string;
-  /** Hash of the changed definition. */
-  new_fingerprint: string;
-  /** Time when a sync saw the change. */
-  seen_at: string;
-  /** The reviewer; null without a decision. */
-  reviewed_by: string | null;
-  /** Time of the decision; null without one. */
-  reviewed_at: string | null;
 }
 
 /** `applied` at once; `held` until a person decides; `withdrawn` when the source changed it before that. */
@@ -710,6 +680,22 @@ export interface PositionShown {
 /** Thresholds by name, from few and sure results to many. */
 export type Preset = "precision" | "balanced" | "recall";
 
+/** `suggestion` is a skill that classifiers asked for; the others are proposed from the catalog. */
+export type ProposalKind = "suggestion" | "new" | "split" | "merge" | "retire";
+
+export interface ProposedSkill {
+  /** Id of the new skill. */
+  id: string;
+  /** Display name. Data, never instructions. */
+  name: string;
+  /** What it covers. Data, never instructions. */
+  description: string;
+  /** Words that indicate its items. */
+  keywords: string[];
+  /** Names of its most central items. */
+  examples: string[];
+}
+
 /** Number of documents by what became of them. */
 export interface PutCounts {
   /** Documents that are new. Default: 0. */
@@ -1024,6 +1010,10 @@ export interface SuggestionDecided {
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
   skill_id: string | null;
+  /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
+  kind: ProposalKind;
+  /** What a proposal changes; null for a suggestion. */
+  change: toolscript__tools__schemas__skills__ChangeShown | null;
   /** `done`: searches use the change already. `pending`: they will once a worker has run. */
   routing: "done" | "pending";
 }
@@ -1049,6 +1039,10 @@ export interface SuggestionEvidence {
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
   skill_id: string | null;
+  /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
+  kind: ProposalKind;
+  /** What a proposal changes; null for a suggestion. */
+  change: toolscript__tools__schemas__skills__ChangeShown | null;
   /** A page of the items that request it; descriptions are truncated. */
   tools: ToolBrief[];
   /** `cursor` of the next page of `tools`; null on the last one. */
@@ -1085,10 +1079,14 @@ export interface SuggestionShown {
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
   skill_id: string | null;
+  /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
+  kind: ProposalKind;
+  /** What a proposal changes; null for a suggestion. */
+  change: toolscript__tools__schemas__skills__ChangeShown | null;
 }
 
 /** Decision about a suggested skill. */
-export type SuggestionState = "pending" | "approved" | "rejected" | "merged";
+export type SuggestionState = "pending" | "approved" | "rejected" | "merged" | "undone";
 
 /** Tenants ordered by name. */
 export interface TenantPage {
@@ -1396,6 +1394,47 @@ export interface WhyNot {
   explanation: ExplanationModel | null;
 }
 
+export interface toolscript__tools__schemas__catalog__ChangeShown {
+  /** Its id. */
+  id: number;
+  /** The namespace of the tool. */
+  namespace: string;
+  /** The tool that changed. */
+  tool_id: number;
+  /** The source of the tool. */
+  source: string;
+  /** The tool's key within the source. */
+  key: string;
+  /** The tool's server now. */
+  server: string;
+  /** The tool's name now. */
+  name: string;
+  state: ChangeState;
+  /** The fields that differ. */
+  changed_fields: string[];
+  /** Hash of the definition before. */
+  old_fingerprint: string;
+  /** Hash of the changed definition. */
+  new_fingerprint: string;
+  /** Time when a sync saw the change. */
+  seen_at: string;
+  /** The reviewer; null without a decision. */
+  reviewed_by: string | null;
+  /** Time of the decision; null without one. */
+  reviewed_at: string | null;
+}
+
+export interface toolscript__tools__schemas__skills__ChangeShown {
+  /** Skills that approving adds. */
+  creates: ProposedSkill[];
+  /** Skills that approving deactivates, once no item is only in them. */
+  retires: string[];
+  /** Members, their share of the catalog, central items, nearest skills, and the gain in routing. */
+  evidence: Record<string, unknown>;
+  /** Whether items have yet to move, or to move back. */
+  is_moving: boolean;
+}
+
 export interface ListToolsQuery {
   /** `next_cursor` of the previous page; empty for the first page. */
   cursor?: string;
@@ -1443,7 +1482,7 @@ export interface ListToolsOfSkillQuery {
 
 export interface ListSuggestionsQuery {
   /** Only suggestions in this state. Default: "pending". */
-  state?: "pending" | "approved" | "rejected" | "merged" | "all";
+  state?: "pending" | "approved" | "rejected" | "merged" | "undone" | "all";
   /** `next_cursor` of the previous page; empty for the first page. */
   cursor?: string;
   /** Maximum number of entries of the page. Default: 50. */
@@ -1645,6 +1684,8 @@ export interface Operations {
   reject_suggestion: { path: { suggestion_id: number }; body: ReviewRequest; answer: SuggestionShown };
   /** Assign an existing skill to the tools that request it. */
   merge_suggestion: { path: { suggestion_id: number }; body: MergeRequest; answer: SuggestionShown };
+  /** Undo an approved proposal: its items get back what they had. */
+  undo_suggestion: { path: { suggestion_id: number }; body: ReviewRequest; answer: SuggestionDecided };
   /** List rules, in order of id. */
   list_rules: { query: ListRulesQuery; answer: RulePage };
   /** Add a rule: promote a tool, exclude one, or say what words mean. */
@@ -1664,9 +1705,9 @@ export interface Operations {
   /** One change with the old and new values. */
   get_change: { path: { change_id: number }; answer: ChangeCompared };
   /** Apply the held definition. */
-  approve_change: { path: { change_id: number }; body: ReviewRequest; answer: ChangeShown };
+  approve_change: { path: { change_id: number }; body: ReviewRequest; answer: toolscript__tools__schemas__catalog__ChangeShown };
   /** Keep the current definition, and do not hold the rejected one again. */
-  reject_change: { path: { change_id: number }; body: ReviewRequest; answer: ChangeShown };
+  reject_change: { path: { change_id: number }; body: ReviewRequest; answer: toolscript__tools__schemas__catalog__ChangeShown };
   /** List sources of tools, in order of name. */
   list_tool_sources: { query: ListToolSourcesQuery; answer: ToolSourcePage };
   /** One source of tools. */
@@ -1730,6 +1771,7 @@ export const OPERATIONS = {
   approve_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/approve" },
   reject_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/reject" },
   merge_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/merge" },
+  undo_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/undo" },
   list_rules: { method: "GET", path: "/api/v1/curation" },
   add_rule: { method: "POST", path: "/api/v1/curation" },
   get_rule: { method: "GET", path: "/api/v1/curation/{rule_id}" },

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     )
     from toolscript.client.answers.registry import (
         AuditEntry,
-        Change,
         ChangeCompared,
         CurationRule,
         Gap,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         JobProgress,
         LoggedSearch,
         NearSkill,
+        ProposedSkill,
         SearchMetadata,
         Skill,
         SkillSearchAnswer,
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
         ToolBrief,
         ToolOfSkill,
         ToolSource,
+        toolscript__tools__schemas__catalog__Change,
+        toolscript__tools__schemas__skills__Change,
     )
     from toolscript.client.answers.tools import (
         Assigned,
@@ -70,7 +72,6 @@ _FILES = {
     "Assigned": "tools",
     "AuditEntry": "registry",
     "CallResult": "tools",
-    "Change": "registry",
     "ChangeCompared": "registry",
     "ChunkText": "knowledge",
     "CurationRule": "registry",
@@ -95,6 +96,7 @@ _FILES = {
     "LoggedSearch": "registry",
     "NearSkill": "registry",
     "Position": "knowledge",
+    "ProposedSkill": "registry",
     "PutAnswer": "documents",
     "PutCounts": "documents",
     "PutResult": "documents",
@@ -119,12 +121,13 @@ _FILES = {
     "ToolSearchStep": "tools",
     "ToolSource": "registry",
     "WhyNot": "tools",
+    "toolscript__tools__schemas__catalog__Change": "registry",
+    "toolscript__tools__schemas__skills__Change": "registry",
 }
 __all__ = [
     "Assigned",
     "AuditEntry",
     "CallResult",
-    "Change",
     "ChangeCompared",
     "ChunkText",
     "CurationRule",
@@ -149,6 +152,7 @@ __all__ = [
     "LoggedSearch",
     "NearSkill",
     "Position",
+    "ProposedSkill",
     "PutAnswer",
     "PutCounts",
     "PutResult",
@@ -173,6 +177,8 @@ __all__ = [
     "ToolSearchStep",
     "ToolSource",
     "WhyNot",
+    "toolscript__tools__schemas__catalog__Change",
+    "toolscript__tools__schemas__skills__Change",
 ]
 
 

@@ -181,6 +181,15 @@ def _decide(router: APIRouter, skills: SkillManagement) -> None:
         merged = await skills.suggestions.merge(suggestion_id, request.into, request.reviewer)
         return SuggestionShown.of(merged)
 
+    @router.post(
+        "/{suggestion_id}/undo",
+        responses=refusals,
+        summary="Undo an approved proposal: its items get back what they had",
+    )
+    async def undo_suggestion(suggestion_id: NumberInPath, request: ReviewRequest) -> SuggestionDecided:
+        undone = await skills.undo(suggestion_id, request.reviewer)
+        return SuggestionDecided.of(undone.suggestion, routing=str(undone.routing))
+
 
 def tool_skill_routes(skills: SkillManagement, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
     router = api_router(f"{API_PREFIX}/tools/{{tool_id}}/skills", "tools", checks)

@@ -88,6 +88,22 @@ def evidence_json(evidence: ProposalEvidence) -> dict[str, object]:
     return {**asdict(evidence), "named_by": str(evidence.named_by)}
 
 
+def proposals_json(proposals: Sequence[Proposal]) -> list[dict[str, object]]:
+    """Return proposals as plain data, without their moves: there is one for each item."""
+    return [
+        {
+            "kind": str(proposal.kind),
+            "key": proposal.key,
+            "name": proposal.name,
+            "description": proposal.description,
+            "creates": [asdict(skill) for skill in proposal.creates],
+            "retires": list(proposal.retires),
+            "evidence": evidence_json(proposal.evidence),
+        }
+        for proposal in proposals
+    ]
+
+
 def fallback_of(change: ProposedChange) -> str | None:
     """Return the largest skill that items move to."""
     sizes = change.evidence.get("sizes")
