@@ -168,7 +168,7 @@ async def test_earlier_proposals_are_those_pending_and_rejected_with_their_membe
     await record.suggestions.reject((await record.suggestions.page(0, 1))[0].id, "bob")
     earlier = {one.key: one for one in await record.suggestions.earlier()}
     assert (earlier["new:post"].is_rejected, earlier["new:ships"].is_rejected) == (True, False)
-    assert (earlier["new:post"].members, earlier["new:post"].creates) == ({first: "post"}, (POST,))
+    assert (earlier["new:post"].members, earlier["new:post"].creates) == ({first: ("post", 0.8)}, (POST,))
 
 
 async def test_a_reviewer_can_change_the_skill_of_a_new_proposal(record: Record) -> None:

@@ -476,7 +476,7 @@ class MemorySuggestions:
                 one.suggestion.state is not SuggestionState.PENDING,
                 one.suggestion.change.creates,
                 one.suggestion.change.retires,
-                {id_: move.skill_ids[0] for id_, move in sorted(one.moves.moves.items()) if id_ in one.items},
+                _members(one),
             )
             for (key, place), one in rows
             if one.suggestion.change is not None and place == namespace and one.suggestion.state in states
@@ -586,6 +586,11 @@ class MemorySuggestions:
             "skill_id": skill_id,
         }
         self._taxonomy.write_audit(actor, audit_action(state), before.id, details, before.namespace)
+
+
+def _members(suggested: _Suggested) -> dict[int, tuple[str, float]]:
+    moves = sorted(suggested.moves.moves.items())
+    return {id_: (move.skill_ids[0], move.confidences[0]) for id_, move in moves if id_ in suggested.items}
 
 
 def _granted_by(suggested: _Suggested, item_id: int) -> tuple[str, ...]:

@@ -114,14 +114,14 @@ def fallback_of(change: ProposedChange) -> str | None:
 
 @dataclass(frozen=True)
 class EarlierProposal:
-    """A proposal of the queue that is pending or was rejected, and the skill that it has for each item."""
+    """A proposal of the queue that is pending or was rejected, with the skill and the confidence of each item."""
 
     key: str
     kind: ProposalKind
     is_rejected: bool
     creates: tuple[Skill, ...]
     retires: tuple[str, ...]
-    members: Mapping[int, str]
+    members: Mapping[int, tuple[str, float]]
 
 
 @dataclass(frozen=True)

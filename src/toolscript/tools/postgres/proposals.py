@@ -75,7 +75,10 @@ _EARLIER = """
 SELECT id, key, kind, status, change FROM mcp.skill_suggestions
 WHERE namespace = %s AND kind <> 'suggestion' AND status IN ('pending', 'rejected', 'undone') ORDER BY id
 """
-_MEMBERS = "SELECT tool_id, skill_ids[1] FROM mcp.skill_suggestion_items WHERE suggestion_id = %s ORDER BY tool_id"
+_MEMBERS = """
+SELECT tool_id, skill_ids[1], confidences[1] FROM mcp.skill_suggestion_items
+WHERE suggestion_id = %s ORDER BY tool_id
+"""
 _SET_CHANGE = "UPDATE mcp.skill_suggestions SET change = %s WHERE id = %s"
 _BEGIN_MOVE = "UPDATE mcp.skill_suggestions SET move_after = 0 WHERE id = %s"
 _SET_POSITION = "UPDATE mcp.skill_suggestions SET move_after = %s WHERE id = %s"
@@ -189,7 +192,7 @@ async def earlier(conn: Connection, namespace: str) -> list[EarlierProposal]:
     for id_, key, kind, status, data in await (await conn.execute(_EARLIER, (namespace,))).fetchall():
         change = change_of(data if isinstance(data, dict) else None, is_moving=False) or ProposedChange()
         rows = await (await conn.execute(_MEMBERS, (id_,))).fetchall()
-        members = {int(str(item_id)): str(skill_id) for item_id, skill_id in rows if skill_id}
+        members = {int(str(row[0])): (str(row[1]), float(str(row[2]))) for row in rows if row[1]}
         is_rejected = status != SuggestionState.PENDING
         found.append(
             EarlierProposal(

@@ -229,7 +229,7 @@ class ProposedSkill(BaseModel):
     examples: list[str] = Field(description="Names of its most central items.")
 
 
-class ChangeShown(BaseModel):
+class ProposedChangeShown(BaseModel):
     creates: list[ProposedSkill] = Field(description="Skills that approving adds.")
     retires: list[str] = Field(description="Skills that approving deactivates, once no item is only in them.")
     evidence: dict[str, object] = Field(
@@ -271,13 +271,13 @@ class SuggestionShown(BaseModel):
     kind: ProposalKind = Field(
         description="`suggestion`: classifiers asked for a skill. The others are proposed from the catalog."
     )
-    change: ChangeShown | None = Field(description="What a proposal changes; null for a suggestion.")
+    change: ProposedChangeShown | None = Field(description="What a proposal changes; null for a suggestion.")
 
     @classmethod
     def of(cls, suggestion: Suggestion, **more: Any) -> Self:
         skill = suggestion.suggested
         count = suggestion.asked_by
-        change = None if suggestion.change is None else ChangeShown.of(suggestion.change)
+        change = None if suggestion.change is None else ProposedChangeShown.of(suggestion.change)
         fields = {"name": skill.name, "description": skill.description, "tool_count": count, "change": change}
         return model_of(cls, suggestion, **fields, **more)
 

@@ -35,6 +35,8 @@ from toolscript.tools.skills.naming import ClusterText, Sampled, TermShares, sam
 from toolscript.tools.skills.subjects import SubjectSpace, subject_space
 
 NEW = ""
+# No earlier proposal says whether an item has a second cluster.
+OPEN = -2
 # Clusters aimed at: this many times the cube root of the items.
 CLUSTERS_PER_ROOT = 4.0
 # Clusters stay below the largest share: items that come later, or that were not sampled, must fit in.
@@ -68,7 +70,7 @@ async def propose(
     """Return proposals: new skills, then splits, merges and retirements, each in a stable order."""
     limits = limits or ProposalLimits()
     survey = await _survey(request, limits, on_progress)
-    if not survey.catalog.items:
+    if survey is None:
         return []
     groups = {name: _grouped(survey, name, request, limits) for name in sorted(survey.groups)}
     await _place_the_rest(request, survey, groups, limits, on_progress)
@@ -138,7 +140,7 @@ class _Survey:
     centroids: Mapping[str, Vector]
 
 
-async def _survey(request: ProposalInput, limits: ProposalLimits, on_progress: OnProgress) -> _Survey:
+async def _survey(request: ProposalInput, limits: ProposalLimits, on_progress: OnProgress) -> _Survey | None:
     overfull = _overfull(request, limits)
     catalog = _SampleOf(limits.sample // 2)
     samples = {name: _SampleOf(limits.sample) for name in (NEW, *overfull)}
@@ -155,7 +157,9 @@ async def _survey(request: ProposalInput, limits: ProposalLimits, on_progress: O
         seen += len(page)
         on_progress(Progress("survey", seen, request.sizes.catalog))
     whole = catalog.observed()
-    dimensions = len(whole[0].vector) if whole else 1
+    if not whole:
+        return None
+    dimensions = len(whole[0].vector)
     space = subject_space([observed.item for observed in whole], _stacked(whole, dimensions))
     known = _sample(whole, space, dimensions)
     groups = {
@@ -214,7 +218,13 @@ class _Group:
     second: list[Labels] = field(default_factory=list)
     scores: list[Vector] = field(default_factory=list)
 
-    def place(self, ids: NDArray[np.int64], subjects: Matrix, labels: Labels | None = None) -> None:
+    def place(
+        self,
+        ids: NDArray[np.int64],
+        subjects: Matrix,
+        labels: Labels | None = None,
+        seconds: Labels | None = None,
+    ) -> None:
         """Place items in their nearest cluster, or in the given ones; in a second one if that is about as near."""
         found = nearest(subjects, self.centroids)
         first = found.first if labels is None else labels
@@ -224,18 +234,19 @@ class _Group:
         close = (other >= 0) & (other_score >= own - CLOSE)
         self.ids.append(ids)
         self.first.append(first)
-        self.second.append(np.where(close, other, -1).astype(np.int32))
+        second = np.where(close, other, -1).astype(np.int32)
+        self.second.append(second if seconds is None else np.where(seconds == OPEN, second, seconds))
         self.scores.append(own.astype(np.float32))
 
 
 def _grouped(survey: _Survey, name: str, request: ProposalInput, limits: ProposalLimits) -> _Group:
     sample = survey.groups[name]
     kept = _kept(name, request.earlier)
-    labels = _with_earlier(sample, kept)
+    labels, seconds = _with_earlier(sample, kept)
     labels = _clustered(sample, labels, len(kept), name, request, limits)
     count = max(len(kept), int(labels.max(initial=-1)) + 1)
     group = _Group(name, sample, labels, centroids_of(sample.subjects, labels, count), kept, survey.complete[name])
-    group.place(sample.ids, sample.subjects, labels)
+    group.place(sample.ids, sample.subjects, labels, seconds)
     return group
 
 
@@ -249,20 +260,13 @@ def _kept(name: str, earlier: Sequence[EarlierProposal]) -> list[tuple[EarlierPr
     ]
 
 
-def _with_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]]) -> Labels:
-    """Return the earlier cluster of each item, or the one it joins; -1 if it fits none."""
+def _with_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]]) -> tuple[Labels, Labels]:
+    """Return the earlier cluster of each item, or the one it joins, or -1; and its earlier second one, or OPEN."""
     labels = np.full(len(sample.ids), -1, dtype=np.int32)
+    seconds = np.full(len(sample.ids), OPEN, dtype=np.int32)
     if not kept:
-        return labels
-    places = {(proposal.key, skill.id): place for place, (proposal, skill) in enumerate(kept)}
-    known = {
-        item_id: places[proposal.key, skill_id]
-        for proposal in _unique(kept)
-        for item_id, skill_id in proposal.members.items()
-        if (proposal.key, skill_id) in places
-    }
-    for row, item_id in enumerate(sample.ids.tolist()):
-        labels[row] = known.get(item_id, -1)
+        return labels, seconds
+    _take_earlier(sample, kept, labels, seconds)
     centroids = centroids_of(sample.subjects, labels, len(kept))
     floors = np.full(len(kept), 2.0, dtype=np.float32)
     for place in range(len(kept)):
@@ -273,7 +277,23 @@ def _with_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]]
     found = nearest(sample.subjects[new], centroids)
     joins = (found.first >= 0) & (found.first_score >= floors[found.first])
     labels[new[joins]] = found.first[joins]
-    return labels
+    return labels, seconds
+
+
+def _take_earlier(
+    sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]], labels: Labels, seconds: Labels
+) -> None:
+    places = {(proposal.key, skill.id): place for place, (proposal, skill) in enumerate(kept)}
+    known: dict[int, list[tuple[float, int]]] = {}
+    for proposal in _unique(kept):
+        for item_id, (skill_id, confidence) in proposal.members.items():
+            if (place := places.get((proposal.key, skill_id))) is not None:
+                known.setdefault(item_id, []).append((-confidence, place))
+    for row, item_id in enumerate(sample.ids.tolist()):
+        # An item of two proposals belongs to the one that it is nearer to, and to the other as well.
+        if item_id in known:
+            own = [place for _, place in sorted(known[item_id])]
+            labels[row], seconds[row] = own[0], own[1] if len(own) > 1 else -1
 
 
 def _unique(kept: Sequence[tuple[EarlierProposal, Skill]]) -> list[EarlierProposal]:
