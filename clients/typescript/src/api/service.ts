@@ -120,9 +120,39 @@ export interface ChangeCompared {
 
 export interface ChangePage {
   /** The entries of this page. */
-  results: toolscript__tools__schemas__catalog__ChangeShown[];
+  results: ChangeShown[];
   /** `cursor` of the next page; null on the last one. */
   next_cursor: string | null;
+}
+
+export interface ChangeShown {
+  /** Its id. */
+  id: number;
+  /** The namespace of the tool. */
+  namespace: string;
+  /** The tool that changed. */
+  tool_id: number;
+  /** The source of the tool. */
+  source: string;
+  /** The tool's key within the source. */
+  key: string;
+  /** The tool's server now. */
+  server: string;
+  /** The tool's name now. */
+  name: string;
+  state: ChangeState;
+  /** The fields that differ. */
+  changed_fields: string[];
+  /** Hash of the definition before. */
+  old_fingerprint: string;
+  /** Hash of the changed definition. */
+  new_fingerprint: string;
+  /** Time when a sync saw the change. */
+  seen_at: string;
+  /** The reviewer; null without a decision. */
+  reviewed_by: string | null;
+  /** Time of the decision; null without one. */
+  reviewed_at: string | null;
 }
 
 /** `applied` at once; `held` until a person decides; `withdrawn` when the source changed it before that. */
@@ -683,6 +713,17 @@ export type Preset = "precision" | "balanced" | "recall";
 /** `suggestion` is a skill that classifiers asked for; the others are proposed from the catalog. */
 export type ProposalKind = "suggestion" | "new" | "split" | "merge" | "retire";
 
+export interface ProposedChangeShown {
+  /** Skills that approving adds. */
+  creates: ProposedSkill[];
+  /** Skills that approving deactivates, once no item is only in them. */
+  retires: string[];
+  /** Members, their share of the catalog, central items, nearest skills, and the gain in routing. */
+  evidence: Record<string, unknown>;
+  /** Whether items have yet to move, or to move back. */
+  is_moving: boolean;
+}
+
 export interface ProposedSkill {
   /** Id of the new skill. */
   id: string;
@@ -1013,7 +1054,7 @@ export interface SuggestionDecided {
   /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
   kind: ProposalKind;
   /** What a proposal changes; null for a suggestion. */
-  change: toolscript__tools__schemas__skills__ChangeShown | null;
+  change: ProposedChangeShown | null;
   /** `done`: searches use the change already. `pending`: they will once a worker has run. */
   routing: "done" | "pending";
 }
@@ -1042,7 +1083,7 @@ export interface SuggestionEvidence {
   /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
   kind: ProposalKind;
   /** What a proposal changes; null for a suggestion. */
-  change: toolscript__tools__schemas__skills__ChangeShown | null;
+  change: ProposedChangeShown | null;
   /** A page of the items that request it; descriptions are truncated. */
   tools: ToolBrief[];
   /** `cursor` of the next page of `tools`; null on the last one. */
@@ -1082,7 +1123,7 @@ export interface SuggestionShown {
   /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
   kind: ProposalKind;
   /** What a proposal changes; null for a suggestion. */
-  change: toolscript__tools__schemas__skills__ChangeShown | null;
+  change: ProposedChangeShown | null;
 }
 
 /** Decision about a suggested skill. */
@@ -1394,47 +1435,6 @@ export interface WhyNot {
   explanation: ExplanationModel | null;
 }
 
-export interface toolscript__tools__schemas__catalog__ChangeShown {
-  /** Its id. */
-  id: number;
-  /** The namespace of the tool. */
-  namespace: string;
-  /** The tool that changed. */
-  tool_id: number;
-  /** The source of the tool. */
-  source: string;
-  /** The tool's key within the source. */
-  key: string;
-  /** The tool's server now. */
-  server: string;
-  /** The tool's name now. */
-  name: string;
-  state: ChangeState;
-  /** The fields that differ. */
-  changed_fields: string[];
-  /** Hash of the definition before. */
-  old_fingerprint: string;
-  /** Hash of the changed definition. */
-  new_fingerprint: string;
-  /** Time when a sync saw the change. */
-  seen_at: string;
-  /** The reviewer; null without a decision. */
-  reviewed_by: string | null;
-  /** Time of the decision; null without one. */
-  reviewed_at: string | null;
-}
-
-export interface toolscript__tools__schemas__skills__ChangeShown {
-  /** Skills that approving adds. */
-  creates: ProposedSkill[];
-  /** Skills that approving deactivates, once no item is only in them. */
-  retires: string[];
-  /** Members, their share of the catalog, central items, nearest skills, and the gain in routing. */
-  evidence: Record<string, unknown>;
-  /** Whether items have yet to move, or to move back. */
-  is_moving: boolean;
-}
-
 export interface ListToolsQuery {
   /** `next_cursor` of the previous page; empty for the first page. */
   cursor?: string;
@@ -1705,9 +1705,9 @@ export interface Operations {
   /** One change with the old and new values. */
   get_change: { path: { change_id: number }; answer: ChangeCompared };
   /** Apply the held definition. */
-  approve_change: { path: { change_id: number }; body: ReviewRequest; answer: toolscript__tools__schemas__catalog__ChangeShown };
+  approve_change: { path: { change_id: number }; body: ReviewRequest; answer: ChangeShown };
   /** Keep the current definition, and do not hold the rejected one again. */
-  reject_change: { path: { change_id: number }; body: ReviewRequest; answer: toolscript__tools__schemas__catalog__ChangeShown };
+  reject_change: { path: { change_id: number }; body: ReviewRequest; answer: ChangeShown };
   /** List sources of tools, in order of name. */
   list_tool_sources: { query: ListToolSourcesQuery; answer: ToolSourcePage };
   /** One source of tools. */

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from toolscript.client.answers.registry import (
         AuditEntry,
+        Change,
         ChangeCompared,
         CurationRule,
         Gap,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         JobProgress,
         LoggedSearch,
         NearSkill,
+        ProposedChange,
         ProposedSkill,
         SearchMetadata,
         Skill,
@@ -50,8 +52,6 @@ if TYPE_CHECKING:
         ToolBrief,
         ToolOfSkill,
         ToolSource,
-        toolscript__tools__schemas__catalog__Change,
-        toolscript__tools__schemas__skills__Change,
     )
     from toolscript.client.answers.tools import (
         Assigned,
@@ -72,6 +72,7 @@ _FILES = {
     "Assigned": "tools",
     "AuditEntry": "registry",
     "CallResult": "tools",
+    "Change": "registry",
     "ChangeCompared": "registry",
     "ChunkText": "knowledge",
     "CurationRule": "registry",
@@ -96,6 +97,7 @@ _FILES = {
     "LoggedSearch": "registry",
     "NearSkill": "registry",
     "Position": "knowledge",
+    "ProposedChange": "registry",
     "ProposedSkill": "registry",
     "PutAnswer": "documents",
     "PutCounts": "documents",
@@ -121,13 +123,12 @@ _FILES = {
     "ToolSearchStep": "tools",
     "ToolSource": "registry",
     "WhyNot": "tools",
-    "toolscript__tools__schemas__catalog__Change": "registry",
-    "toolscript__tools__schemas__skills__Change": "registry",
 }
 __all__ = [
     "Assigned",
     "AuditEntry",
     "CallResult",
+    "Change",
     "ChangeCompared",
     "ChunkText",
     "CurationRule",
@@ -152,6 +153,7 @@ __all__ = [
     "LoggedSearch",
     "NearSkill",
     "Position",
+    "ProposedChange",
     "ProposedSkill",
     "PutAnswer",
     "PutCounts",
@@ -177,8 +179,6 @@ __all__ = [
     "ToolSearchStep",
     "ToolSource",
     "WhyNot",
-    "toolscript__tools__schemas__catalog__Change",
-    "toolscript__tools__schemas__skills__Change",
 ]
 
 

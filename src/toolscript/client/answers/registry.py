@@ -119,7 +119,7 @@ class ProposedSkill(Record):
     """Names of its most central items."""
 
 
-class toolscript__tools__schemas__skills__Change(Record):
+class ProposedChange(Record):
     creates: list[ProposedSkill]
     """Skills that approving adds."""
     retires: list[str]
@@ -153,7 +153,7 @@ class Suggestion(Record):
     """The skill assigned to the items that request it."""
     kind: Literal["suggestion", "new", "split", "merge", "retire"]
     """`suggestion`: classifiers asked for a skill. The others are proposed from the catalog."""
-    change: toolscript__tools__schemas__skills__Change | None
+    change: ProposedChange | None
     """What a proposal changes; null for a suggestion."""
 
 
@@ -202,7 +202,7 @@ class SuggestionEvidence(Record):
     """The skill assigned to the items that request it."""
     kind: Literal["suggestion", "new", "split", "merge", "retire"]
     """`suggestion`: classifiers asked for a skill. The others are proposed from the catalog."""
-    change: toolscript__tools__schemas__skills__Change | None
+    change: ProposedChange | None
     """What a proposal changes; null for a suggestion."""
     tools: list[ToolBrief]
     """A page of the items that request it; descriptions are truncated."""
@@ -235,7 +235,7 @@ class SuggestionDecided(Record):
     """The skill assigned to the items that request it."""
     kind: Literal["suggestion", "new", "split", "merge", "retire"]
     """`suggestion`: classifiers asked for a skill. The others are proposed from the catalog."""
-    change: toolscript__tools__schemas__skills__Change | None
+    change: ProposedChange | None
     """What a proposal changes; null for a suggestion."""
     routing: Literal["done", "pending"]
     """`done`: searches use the change already. `pending`: they will once a worker has run."""
@@ -333,7 +333,7 @@ class GapReport(Record):
     """
 
 
-class toolscript__tools__schemas__catalog__Change(Record):
+class Change(Record):
     id: int
     """Its id."""
     namespace: str
