@@ -152,7 +152,7 @@ class ProposalLimits:
 
     max_share: float = 0.15
     min_members: int = 3
-    weak_confidence: float = 0.55
+    weak_confidence: float = 0.7
     sample: int = 20_000
     merge_cosine: float = 0.97
     min_catalog_to_retire: int = 200

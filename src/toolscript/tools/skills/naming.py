@@ -43,6 +43,8 @@ GENERIC = words_in("generic")
 _SPOKEN = {"get": "read", "fetch": "read", "retrieve": "read", "upsert": "write", "set": "change", "put": "write"}
 # Plural nouns that share their stem with a verb.
 _NOUNS = words_in("nouns")
+# Verbs that are nouns after another noun: "file share", "audit log".
+_SECONDS = words_in("seconds")
 _SEPARATORS = re.compile(r"[-_/]+")
 _WORD = re.compile(r"[^\W\d_]\w*(?:[-'’]\w+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
@@ -59,7 +61,7 @@ class Sampled:
     described: frozenset[Term] = frozenset()
 
 
-def sampled(item: Item) -> Sampled:
+def sampled(item: Item, actions: frozenset[str] = VERBS) -> Sampled:
     """Descriptions come first: they spell a word as people do, and names do not."""
     terms: dict[Term, str] = {}
     described_terms: frozenset[Term] = frozenset()
@@ -71,25 +73,31 @@ def sampled(item: Item) -> Sampled:
             word = match.group()
             is_adjacent = text[end : match.start()] in (" ", "-")
             is_first, end = end == 0, match.end()
-            if not _is_term(word, is_first=is_first):
+            follows = previous is not None and is_adjacent
+            if not _is_term(word, actions, is_first=is_first, follows=follows):
                 previous = None
                 continue
             stem = terms_of_word(word.casefold())[0]
-            terms.setdefault((stem,), word)
+            if word.casefold() not in _SECONDS:
+                terms.setdefault((stem,), word)
             if previous is not None and is_adjacent and previous[0] != stem:
                 terms.setdefault((previous[0], stem), f"{previous[1]} {word}")
             previous = (stem, word)
         described_terms = described_terms or frozenset(terms)
     words = [word.casefold() for word in _WORD.findall(split_identifier(item.name))]
-    return Sampled(terms, tuple(word for word in words if word in VERBS)[:1], described_terms)
+    return Sampled(terms, tuple(word for word in words if word in actions)[:1], described_terms)
 
 
-def _is_term(word: str, *, is_first: bool) -> bool:
+def _is_term(word: str, actions: frozenset[str], *, is_first: bool, follows: bool) -> bool:
     """Tell what a text is about from its other words. The first word of a text is its verb, if it can be one."""
     lowered = word.casefold()
     if len(word) < 2 or lowered in STOP_WORDS or lowered in GENERIC:
         return False
-    return terms_of_word(lowered)[0] not in _verb_stems() or (lowered in _NOUNS and not is_first)
+    if lowered in VERBS and lowered not in actions:
+        return True
+    if terms_of_word(lowered)[0] not in _verb_stems():
+        return True
+    return (lowered in _NOUNS and not is_first) or (lowered in _SECONDS and follows)
 
 
 @cache
@@ -130,7 +138,9 @@ class ClusterText:
         written = Counter(term for sample in self.samples for term in sample.described)
         total, scores = len(self.samples), dict[Term, float]()
         for term, count in counts.items():
-            share, everywhere = count / total, self.shares.share(term)
+            share, everywhere = count / total, max(map(self.shares.share, {term, *((stem,) for stem in term)}))
+            if len(term) > 1 and everywhere <= MAX_CATALOG_SHARE:
+                everywhere = self.shares.share(term)
             if count > 1 and share >= MIN_SHARE and everywhere <= max(MAX_CATALOG_SHARE, 0.5 / max(1, total)):
                 rarity = float(np.log((share + 0.01) / (everywhere + 0.01)))
                 # A word of identifiers alone, such as "keyvault", is no word for people.

@@ -45,7 +45,7 @@ MAX_PARTS = 12
 CENTRAL = 8
 NEAREST_SHOWN = 3
 # A second cluster that is almost as near gets the item as well.
-CLOSE = 0.06
+CLOSE = 0.08
 # An item joins an earlier proposal if it is as near as this percentile of its members.
 JOINS_AT_PERCENTILE = 10
 ROUTED_SAMPLE, ROUTED_SKILLS = 500, 3
@@ -197,7 +197,9 @@ def _sample(observed: Sequence[Observed], space: SubjectSpace, dimensions: int) 
     items = [one.item for one in observed]
     vectors = _stacked(observed, dimensions)
     ids = np.array([one.id for one in observed], dtype=np.int64)
-    return _Sample(ids, items, vectors, space.vectors_of(items, vectors), [sampled(item) for item in items])
+    return _Sample(
+        ids, items, vectors, space.vectors_of(items, vectors), [sampled(item, space.actions) for item in items]
+    )
 
 
 @dataclass
