@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,9 +67,9 @@ def _move_and_kill(installation: Installation, folder: Path, count: int) -> None
     assert not everything["is_active"]
 
 
-def _suggestions(environment: Mapping[str, str], state: str) -> list[dict[str, object]]:
+def _suggestions(environment: Mapping[str, str], state: str) -> list[dict[str, Any]]:
     output = run_here(environment, "skills", "suggestions", "--state", state, "--limit", "100", "--json").stdout
-    found: list[dict[str, object]] = json.loads(output)["results"]
+    found: list[dict[str, Any]] = json.loads(output)["results"]
     return found
 
 

@@ -11,6 +11,7 @@ import hashlib
 import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -435,7 +436,7 @@ def _new(
     place: int,
 ) -> Proposal | None:
     skill = skills[place]
-    moves = _moves_to(members, skill, place)
+    moves = _Moves(members, skills, place)
     evidence = ProposalEvidence(
         members=int(members.sizes[place]),
         catalog=request.sizes.catalog,
@@ -459,7 +460,7 @@ def _split(
 ) -> Proposal:
     used = [place for place in range(len(skills)) if members.sizes[place]]
     parent = next(skill for skill in request.skills if skill.id == group.name)
-    moves = _moves(members, skills, np.arange(len(members.ids)))
+    moves = _Moves(members, skills)
     evidence = ProposalEvidence(
         members=len(members.ids),
         catalog=request.sizes.catalog,
@@ -484,30 +485,48 @@ def _split(
     )
 
 
-def _moves(members: _Members, skills: Sequence[Skill], rows: NDArray[np.intp]) -> list[Move]:
-    moves = []
-    for row in rows.tolist():
+class _Moves(Sequence[Move]):
+    """Moves, made when they are read: a million of them as objects would take a hundred times the memory.
+
+    To `only` one skill, whatever else a member is in: another proposal may be decided otherwise.
+    """
+
+    def __init__(self, members: _Members, skills: Sequence[Skill], only: int | None = None) -> None:
+        self._members = members
+        self._skills = skills
+        self._only = only
+        is_member = (members.first == only) | (members.second == only)
+        self._rows = np.arange(len(members.ids)) if only is None else np.flatnonzero(is_member)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Move: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Move]: ...
+    def __getitem__(self, index: int | slice) -> Move | list[Move]:
+        if isinstance(index, slice):
+            return [self._move(row) for row in self._rows[index].tolist()]
+        return self._move(int(self._rows[index]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def _move(self, row: int) -> Move:
+        members = self._members
         first, second = int(members.first[row]), int(members.second[row])
         confidence = _confidence(float(members.scores[row]))
-        if second >= 0:
-            pair = (skills[first].id, skills[second].id)
-            moves.append(
-                Move(int(members.ids[row]), pair, (confidence, max(MIN_CONFIDENCE, confidence - SECOND_LOSS)))
-            )
-        else:
-            moves.append(Move(int(members.ids[row]), (skills[first].id,), (confidence,)))
-    return moves
-
-
-def _moves_to(members: _Members, skill: Skill, place: int) -> list[Move]:
-    """Return the moves to one skill alone: another proposal may be decided otherwise."""
-    moves = []
-    for row in np.flatnonzero((members.first == place) | (members.second == place)).tolist():
-        confidence = _confidence(float(members.scores[row]))
-        if members.first[row] != place:
-            confidence = max(MIN_CONFIDENCE, confidence - SECOND_LOSS)
-        moves.append(Move(int(members.ids[row]), (skill.id,), (confidence,)))
-    return moves
+        less = max(MIN_CONFIDENCE, round(confidence - SECOND_LOSS, 4))
+        if self._only is not None:
+            own = confidence if first == self._only else less
+            return Move(int(members.ids[row]), (self._skills[self._only].id,), (own,))
+        if second < 0:
+            return Move(int(members.ids[row]), (self._skills[first].id,), (confidence,))
+        return Move(int(members.ids[row]), (self._skills[first].id, self._skills[second].id), (confidence, less))
 
 
 def _confidence(cosine: float) -> float:
