@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -34,6 +35,8 @@ MIN_SHARE = 0.06
 MAX_CATALOG_SHARE = 0.2
 # Two words are a term instead of the single words if this share of the word's members have them.
 PAIR_SHARE, PAIR_WEIGHT = 0.55, 1.5
+# Words that names join are what people call a thing.
+IDENTIFIED_SHARE, IDENTIFIED_WEIGHT = 0.1, 3.0
 # A plural, or a spelling in small letters, is used if this share of the members do.
 PLURAL_SHARE, SMALL_SHARE = 0.08, 0.25
 MIN_COVERED_BY_NEXT = 0.12
@@ -46,6 +49,7 @@ _NOUNS = words_in("nouns")
 # Verbs that are nouns after another noun: "file share", "audit log".
 _SECONDS = words_in("seconds")
 _SEPARATORS = re.compile(r"[-_/]+")
+_NAME_PARTS = re.compile(r"[^a-z0-9]+")
 _WORD = re.compile(r"[^\W\d_]\w*(?:[-'’]\w+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
 
@@ -54,11 +58,15 @@ Term = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Sampled:
-    """The terms of an item, each with the words it was written with; its verbs; the terms of its description."""
+    """The terms of an item, each with the words it was written with; its verbs; the terms of its description.
+
+    `identified` are two words that a name joins: "Key Vault", if the server is called `keyvault`.
+    """
 
     terms: Mapping[Term, str]
     verbs: tuple[str, ...]
     described: frozenset[Term] = frozenset()
+    identified: frozenset[Term] = frozenset()
 
 
 def sampled(item: Item, actions: frozenset[str] = VERBS) -> Sampled:
@@ -85,7 +93,26 @@ def sampled(item: Item, actions: frozenset[str] = VERBS) -> Sampled:
             previous = (stem, word)
         described_terms = described_terms or frozenset(terms)
     words = [word.casefold() for word in _WORD.findall(split_identifier(item.name))]
-    return Sampled(terms, tuple(word for word in words if word in actions)[:1], described_terms)
+    identified = _identified(item)
+    described_terms |= identified.keys()
+    return Sampled(
+        {**terms, **identified},
+        tuple(word for word in words if word in actions)[:1],
+        described_terms,
+        frozenset(identified),
+    )
+
+
+def _identified(item: Item) -> dict[Term, str]:
+    names = {word for word in _NAME_PARTS.split(f"{item.server} {item.name}".casefold()) if len(word) > 5}
+    found: dict[Term, str] = {}
+    words = _WORD.findall(item.description[:MAX_TEXT])
+    for first, second in pairwise(words):
+        for spelling in (second, second.removesuffix("s")):
+            if f"{first}{spelling}".casefold() in names and len(first) > 1:
+                term = (terms_of_word(first.casefold())[0], terms_of_word(second.casefold())[0])
+                found.setdefault(term, f"{first} {second}")
+    return found
 
 
 def _is_term(word: str, actions: frozenset[str], *, is_first: bool, follows: bool) -> bool:
@@ -139,13 +166,25 @@ class ClusterText:
         total, scores = len(self.samples), dict[Term, float]()
         for term, count in counts.items():
             share, everywhere = count / total, max(map(self.shares.share, {term, *((stem,) for stem in term)}))
-            if len(term) > 1 and everywhere <= MAX_CATALOG_SHARE:
+            if len(term) > 1 and (term in self.identified or everywhere <= MAX_CATALOG_SHARE):
                 everywhere = self.shares.share(term)
             if count > 1 and share >= MIN_SHARE and everywhere <= max(MAX_CATALOG_SHARE, 0.5 / max(1, total)):
                 rarity = float(np.log((share + 0.01) / (everywhere + 0.01)))
                 # A word of identifiers alone, such as "keyvault", is no word for people.
                 scores[term] = share * rarity * (0.2 + 0.8 * written[term] / count)
         return {term: score for term, score in scores.items() if score > 0}
+
+    @cached_property
+    def identified(self) -> frozenset[Term]:
+        """Pairs of words that names of servers or tools join, for a good part of the members."""
+        counts = Counter(term for sample in self.samples for term in sample.identified)
+        return frozenset(term for term, count in counts.items() if count >= IDENTIFIED_SHARE * len(self.samples))
+
+    def weight(self, term: Term) -> float:
+        """Two words say more than one, and the words of a name the most."""
+        if term in self.identified:
+            return IDENTIFIED_WEIGHT
+        return PAIR_WEIGHT if len(term) > 1 else 1.0
 
     @cached_property
     def ranked(self) -> list[Term]:
@@ -157,7 +196,7 @@ class ClusterText:
             for pair in scores
             if len(pair) == 2
             for stem in pair
-            if counts[pair] >= PAIR_SHARE * counts[(stem,)]
+            if pair in self.identified or counts[pair] >= PAIR_SHARE * counts[(stem,)]
         }
         joined = {
             self.shown(pair).replace(" ", "").casefold() for pair in counts if len(pair) == 2 and counts[pair] > 1
@@ -165,8 +204,12 @@ class ClusterText:
         kept = [term for term in scores if term not in absorbed and self.shown(term).casefold() not in joined]
         strong = {stem for term in kept if len(term) == 1 for stem in term}
         # Of a pair that is seldom, its frequent word says the same.
-        kept = [term for term in kept if len(term) == 1 or not any(stem in strong for stem in term)]
-        return sorted(kept, key=lambda term: (-scores[term] * _weight(term), self.shown(term)))
+        kept = [
+            term
+            for term in kept
+            if len(term) == 1 or term in self.identified or not any(stem in strong for stem in term)
+        ]
+        return sorted(kept, key=lambda term: (-scores[term] * self.weight(term), self.shown(term)))
 
     @cached_property
     def _spellings(self) -> dict[Term, Counter[str]]:
@@ -211,7 +254,9 @@ class ClusterText:
             rarity = {term: self.scores[term] * len(self.samples) for term in candidates}
             covered = {term: sum(term in sample.terms for sample in missing) for term in candidates}
             everywhere = {term: sum(term in sample.terms for sample in self.samples) for term in candidates}
-            gains = {term: rarity[term] * covered[term] / everywhere[term] * _weight(term) for term in candidates}
+            gains = {
+                term: rarity[term] * covered[term] / everywhere[term] * self.weight(term) for term in candidates
+            }
             best = max(candidates, key=lambda term: gains[term])
             if chosen and covered[best] < MIN_COVERED_BY_NEXT * len(self.samples):
                 break
@@ -221,11 +266,6 @@ class ClusterText:
             if len(missing) <= (1 - ENOUGH_COVERED) * len(self.samples) and len(chosen) > 1:
                 break
         return chosen
-
-
-def _weight(term: Term) -> float:
-    """Two words say more than one."""
-    return PAIR_WEIGHT if len(term) > 1 else 1.0
 
 
 def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
