@@ -1,14 +1,16 @@
 """Text output of skills. Control characters in texts of language models and servers are removed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolscript.cli.output import colour_wanted, printable, table, table_by_namespace
 from toolscript.core.items import Assignment, tool_id
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.taxonomy import AuditEntry, Member, Skill, SkillEntry, Suggestion
-from toolscript.tools.model.proposals import Proposal
 from toolscript.tools.model.skills import Evidence
+
+if TYPE_CHECKING:
+    from toolscript.tools.model.proposals import Proposal
 
 MAX_DESCRIBED = 80
 
@@ -120,7 +122,7 @@ def audit_table(entries: Sequence[tuple[int, AuditEntry]]) -> str:
     return table_by_namespace(head, rows, namespaces)
 
 
-def proposals_table(proposals: Sequence[Proposal]) -> str:
+def proposals_table(proposals: Sequence["Proposal"]) -> str:
     rows = [
         [
             str(proposal.kind),
@@ -136,7 +138,7 @@ def proposals_table(proposals: Sequence[Proposal]) -> str:
     return table(head, rows, colour=colour_wanted())
 
 
-def _gain(proposal: Proposal) -> str:
+def _gain(proposal: "Proposal") -> str:
     """Return the share of members that reach their own skill, before and after."""
     routing = proposal.evidence.routing
     return "" if routing is None else f"{routing.reached_before:.0%} to {routing.reached_after:.0%}"
