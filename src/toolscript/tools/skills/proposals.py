@@ -98,10 +98,14 @@ class _SampleOf:
 
     def add(self, observed: Observed) -> None:
         self.count += 1
-        entry = (-_hash(observed.item), observed.id, observed)
+        place = (-_hash(observed.item), observed.id)
+        if len(self.heap) == self.size and place < self.heap[0][:2]:
+            return
+        # A copy: a row of a page's matrix would keep all of it in memory.
+        entry = (*place, replace(observed, vector=observed.vector.copy()))
         if len(self.heap) < self.size:
             heapq.heappush(self.heap, entry)
-        elif entry[:2] > self.heap[0][:2]:
+        else:
             heapq.heapreplace(self.heap, entry)
 
     @property
