@@ -98,19 +98,24 @@ def work() -> None:
 
 
 async def propose_every(seconds: float) -> None:
-    """Run `skills propose` again and again, in a process of its own: clustering would hold up the worker."""
+    """Run `skills propose` again and again; never if `seconds` is 0."""
     while seconds:
         await asyncio.sleep(seconds)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "toolscript", "skills", "propose", "--json", stdout=asyncio.subprocess.DEVNULL
-        )
-        try:
-            code = await process.wait()
-        except asyncio.CancelledError:
-            process.terminate()
-            raise
-        if code:
+        if code := await propose_once():
             logger.warning("no proposals", extra={"part": "worker", "reason": f"exit code {code}"})
+
+
+async def propose_once() -> int:
+    """Run `skills propose` in a process of its own: clustering would hold up the worker. Return its exit code."""
+    arguments = ("-m", "toolscript", "skills", "propose", "--json")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        return await process.wait()
+    except asyncio.CancelledError:
+        process.terminate()
+        raise
 
 
 def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]:

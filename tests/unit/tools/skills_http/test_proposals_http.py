@@ -1,5 +1,6 @@
 """Proposals over HTTP and on the command line: what they would change, the decision, and its undoing."""
 
+import asyncio
 import json
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.e2e.commands import run
 from tests.unit.tools.skills_http.builders import SKILLS, SUGGESTIONS, Managed
 from toolscript.core.taxonomy import ProposalKind, Skill
+from toolscript.server.indexing import propose_every, propose_once
 from toolscript.tools.model.proposals import Move, Proposal, ProposalEvidence, RoutingGain
 
 pytestmark = pytest.mark.requirement("SK-011")
@@ -76,3 +78,16 @@ async def test_the_command_proposes_nothing_for_a_dry_run_and_fills_the_queue_wi
     again = json.loads(run(environment, "skills", "propose", "--json").stdout)
     assert again["proposals"] == done["proposals"]
     assert again["submitted"]["added"] == 0
+
+
+async def test_the_worker_proposes_in_a_process_of_its_own_and_not_unless_it_is_told(
+    managed: Managed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in managed.installation.environment.items():
+        monkeypatch.setenv(name, value)
+    await managed.stores.suggestions.submit([])
+    await asyncio.wait_for(propose_every(0), 5)
+    assert await propose_once() == 0
+    assert (await managed.ask("GET", SUGGESTIONS))["results"]
+    monkeypatch.setenv("TOOLSCRIPT_POSTGRES_URL", "postgresql://127.0.0.1:1/none")
+    assert await propose_once() != 0
