@@ -416,6 +416,22 @@ FittedQueries = Annotated[
 ]
 
 
+ItemsProposed = Annotated[int, typer.Option(min=100, help="Items of the synthetic catalog.")]
+
+
+def add_bench_proposals(app: typer.Typer) -> None:
+    @app.command()
+    def proposals(items: ItemsProposed = 1_000_000, seed: Seed = 0, as_json: AsJson = False) -> None:
+        """Propose skills from a large synthetic catalog: minutes, peak memory and balance. Needs no engine."""
+        import asyncio
+
+        from benchmarks.proposals import measure_proposals
+
+        with progress() as on_progress:
+            measured = asyncio.run(measure_proposals(items, seed, on_progress))
+        show(measured, "\n".join(f"{name}: {value}" for name, value in measured.items()), as_json=as_json)
+
+
 def add_bench_embedders(app: typer.Typer) -> None:
     @app.command()
     def embedders(
@@ -494,6 +510,7 @@ def bench_commands() -> typer.Typer:
     add_bench_documents(app)
     add_bench_knowledge(app)
     add_bench_embedders(app)
+    add_bench_proposals(app)
     add_bench_peers(app)
 
     @app.command()

@@ -324,6 +324,11 @@ export class Suggestions extends Resource {
   async merge(id: number, body: MergeRequest, options?: RequestOptions): Promise<SuggestionShown> {
     return await this.operator.send("merge_suggestion", { path: { suggestion_id: id }, body }, options);
   }
+
+  /** Undo an approved proposal: its tools get back the skills that they had. */
+  async undo(id: number, body: ReviewRequest, options?: RequestOptions): Promise<SuggestionDecided> {
+    return await this.operator.send("undo_suggestion", { path: { suggestion_id: id }, body }, options);
+  }
 }
 
 /** Tenants that have documents. */

@@ -12,7 +12,7 @@ import typer
 from toolscript.cli.options import AsJson, ConfigFile, DataDir, flags
 from toolscript.cli.output import progress, say, show
 from toolscript.core.errors import InvalidRequest, NotFound
-from toolscript.eval.dataset import EvalRequest, EvalResult, WrittenDraft, WrittenPage
+from toolscript.eval.dataset import EvalRequest, EvalResult, SkillSet, WrittenDraft, WrittenPage
 from toolscript.tools.model.query import Strategy
 
 
@@ -32,6 +32,13 @@ EngineOption = Annotated[EngineName, typer.Option("--engine", help="The engine t
 StrategyOption = Annotated[
     Strategy,
     typer.Option("--strategy", help="Routing of the service; unless direct, items are first classified by rules."),
+]
+SkillsOption = Annotated[
+    SkillSet,
+    typer.Option(
+        "--skills",
+        help="Skills to route by: the default ones, those proposed from the catalog, or both, all approved.",
+    ),
 ]
 Compare = Annotated[Path | None, typer.Option(help="An earlier report (--out) to compare with.")]
 Ablate = Annotated[bool, typer.Option("--ablate", help="Also evaluate the engine with each component disabled.")]
@@ -69,6 +76,7 @@ def evaluate_commands() -> typer.Typer:
         distractors: Distractors = None,
         engine: EngineOption = EngineName.GATEWAY,
         strategy: StrategyOption = Strategy.DIRECT,
+        skills: SkillsOption = SkillSet.DEFAULT,
         compare: Compare = None,
         ablate: Ablate = False,
         by: By = "",
@@ -97,6 +105,7 @@ def evaluate_commands() -> typer.Typer:
             before=None if compare is None else read_report(compare),
             weights=None if weights is None else read_report(weights),
             strategy=strategy,
+            skills=skills,
             by=field_names(by),
         )
         show_result(_evaluate(request, engine), out=out, plot=plot, as_json=as_json)

@@ -28,9 +28,10 @@ from toolscript.cli.options import (
     skill_fields,
 )
 from toolscript.cli.output import progress, say, show
-from toolscript.cli.skills_text import assigned_text, audit_table, skill_text, skills_table
+from toolscript.cli.skills_text import assigned_text, audit_table, proposals_table, skill_text, skills_table
 from toolscript.cli.suggestions import suggestion_commands
 from toolscript.core.errors import InvalidRequest
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.taxonomy import Member, SkillEntry
 from toolscript.tools.model.skill_json import skill_from_json
 
@@ -50,6 +51,7 @@ def write_commands(group: typer.Typer) -> None:
     _activation(group)
     _import(group)
     _assign(group)
+    _propose(group)
     _reclassify_and_rebuild(group)
 
 
@@ -173,6 +175,34 @@ def _assign(group: typer.Typer) -> None:
         text = f"item {item_id} is assigned by the classifier again"
         show(ItemSkills.of(item_id, assignments), text, as_json=as_json)
         say(WORKER_HINT)
+
+
+def _propose(group: typer.Typer) -> None:
+    @group.command()
+    def propose(
+        namespace: Annotated[
+            str, typer.Option(help="The namespace whose items are looked at.")
+        ] = DEFAULT_NAMESPACE,
+        dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the proposals, and store none.")] = False,
+        as_json: AsJson = False,
+    ) -> None:
+        """Propose skills from the catalog: new ones, splits of too large ones, merges and retirements.
+
+        They wait for a decision, as suggestions do; until then nothing changes.
+        """
+        from toolscript.server.skills import propose_skills
+        from toolscript.tools.model.proposals import proposals_json
+
+        with progress() as on_progress:
+            proposals, submitted = propose_skills(namespace=namespace, is_dry_run=dry_run, on_progress=on_progress)
+        data = {
+            "proposals": proposals_json(proposals),
+            "submitted": None if submitted is None else asdict(submitted),
+        }
+        show(data, proposals_table(proposals) if proposals else "there is nothing to propose", as_json=as_json)
+        if submitted is not None:
+            say(f"{submitted.added} added, {submitted.changed} changed, {submitted.withdrawn} withdrawn")
+            say("hint: `toolscript skills review` decides about them one by one")
 
 
 def _reclassify_and_rebuild(group: typer.Typer) -> None:

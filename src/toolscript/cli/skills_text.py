@@ -1,13 +1,16 @@
 """Text output of skills. Control characters in texts of language models and servers are removed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolscript.cli.output import colour_wanted, printable, table, table_by_namespace
 from toolscript.core.items import Assignment, tool_id
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.taxonomy import Actor, AuditEntry, Member, Skill, SkillEntry, Suggestion
 from toolscript.tools.model.skills import Evidence
+
+if TYPE_CHECKING:
+    from toolscript.tools.model.proposals import Proposal
 
 MAX_DESCRIBED = 80
 
@@ -71,7 +74,8 @@ def suggestions_table(suggestions: Sequence[Suggestion]) -> str:
         [
             str(suggestion.id),
             suggestion.suggested.name,
-            str(suggestion.state),
+            str(suggestion.kind),
+            _progress(suggestion),
             f"{suggestion.asked_by:,}",
             suggestion.skill_id or "",
             suggestion.reviewed_by or "",
@@ -79,7 +83,7 @@ def suggestions_table(suggestions: Sequence[Suggestion]) -> str:
         ]
         for suggestion in suggestions
     ]
-    head = ["Id", "Name", "Status", "Items", "Skill", "Reviewed by", "Description"]
+    head = ["Id", "Name", "Kind", "Status", "Items", "Skill", "Reviewed by", "Description"]
     return table_by_namespace(head, rows, [suggestion.namespace for suggestion in suggestions])
 
 
@@ -92,6 +96,7 @@ def evidence_text(evidence: Evidence) -> str:
         "suggested for": f"{suggestion.asked_by:,} {'item' if suggestion.asked_by == 1 else 'items'}",
     }
     lines = [f"{suggestion.id}: {printable(suggestion.suggested.name)}", *_facts(facts)]
+    lines += _change_lines(suggestion)
     for stored in evidence.items:
         name = printable(tool_id(stored.item.server, stored.item.name))
         lines.append(f"    {name}: {_short(stored.item.description)}")
@@ -119,6 +124,51 @@ def audit_table(entries: Sequence[tuple[int, AuditEntry]]) -> str:
 
 def _who(entry: AuditEntry) -> str:
     return str(Actor(entry.actor, entry.on_behalf_of))
+
+
+def proposals_table(proposals: Sequence["Proposal"]) -> str:
+    rows = [
+        [
+            str(proposal.kind),
+            proposal.name,
+            f"{proposal.evidence.members:,}",
+            f"{proposal.evidence.members / max(1, proposal.evidence.catalog):.1%}",
+            _gain(proposal),
+            _short(proposal.description),
+        ]
+        for proposal in proposals
+    ]
+    head = ["Kind", "Name", "Items", "Share", "Reached", "Description"]
+    return table(head, rows, colour=colour_wanted())
+
+
+def _gain(proposal: "Proposal") -> str:
+    """Return the share of members that reach their own skill, before and after."""
+    routing = proposal.evidence.routing
+    return "" if routing is None else f"{routing.reached_before:.0%} to {routing.reached_after:.0%}"
+
+
+def _progress(suggestion: Suggestion) -> str:
+    is_moving = suggestion.change is not None and suggestion.change.is_moving
+    return f"{suggestion.state}, moving" if is_moving else str(suggestion.state)
+
+
+def _change_lines(suggestion: Suggestion) -> list[str]:
+    change = suggestion.change
+    if change is None:
+        return []
+    lines = [f"  {suggestion.kind}: {printable(', '.join(change.retires))}"] if change.retires else []
+    lines += [
+        f"  creates {skill.id}: {printable(skill.name)}: {_short(skill.description)}" for skill in change.creates
+    ]
+    routing = change.evidence.get("routing")
+    if isinstance(routing, Mapping):
+        lines.append(
+            f"  routing: {float(routing['reached_before']):.0%} of its items reach their skill now,"
+            f" {float(routing['reached_after']):.0%} then; {float(routing['searched_before']):.0%} of the catalog"
+            f" is searched now, {float(routing['searched_after']):.0%} then"
+        )
+    return lines
 
 
 def _nearest(evidence: Evidence) -> list[str]:

@@ -30,7 +30,7 @@ from toolscript.cli.options import (
 from toolscript.cli.output import printable, say, show
 from toolscript.cli.skills_text import evidence_text, suggestions_table
 from toolscript.core.errors import Conflict, InvalidRequest, ToolscriptError
-from toolscript.core.taxonomy import Suggestion, SuggestionState, skill_id_of
+from toolscript.core.taxonomy import ProposalKind, Suggestion, SuggestionState, skill_id_of
 from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_NAME
 from toolscript.tools.model.skills import Evidence
 
@@ -122,6 +122,9 @@ class _Review:
 
     def _approve(self) -> str:
         suggested = self.evidence.suggestion.suggested
+        if self.evidence.suggestion.change is not None:
+            self.ask(lambda skills: skills.approve(self.evidence.suggestion.id, {}, self.by))
+            return "approved"
         changes = {
             "id": self._read_field("id", skill_id_of(suggested.name)),
             "name": self._read_field("name", printable(suggested.name)[:MAX_NAME]),
@@ -171,6 +174,7 @@ class State(StrEnum):
     APPROVED = "approved"
     REJECTED = "rejected"
     MERGED = "merged"
+    UNDONE = "undone"
     ALL = "all"
 
 
@@ -211,7 +215,7 @@ def _read(group: typer.Typer) -> None:
         limit: PageLimit = 50,
         as_json: AsJson = False,
     ) -> None:
-        """List skills that classifiers suggest."""
+        """List skills that classifiers suggest, and proposals from the catalog."""
         only = None if state is State.ALL else SuggestionState(state.value)
         from toolscript.core.web.cursors import decode_cursor
         from toolscript.server.skills import open_skills
@@ -268,12 +272,31 @@ def _approve(group: typer.Typer) -> None:
         with open_skills() as ask:
             decided = ask(lambda skills: skills.approve(suggestion_id, changes, person(by)))
         data = SuggestionDecided.of(decided.suggestion, routing=str(decided.routing))
-        show(data, f"skill {decided.suggestion.skill_id} created", as_json=as_json)
+        show(data, _approved_text(decided.suggestion), as_json=as_json)
         say_if_pending(decided.routing)
         say(WORKER_HINT)
 
 
+def _approved_text(suggestion: Suggestion) -> str:
+    if suggestion.kind in (ProposalKind.SUGGESTION, ProposalKind.NEW):
+        return f"skill {suggestion.skill_id} created"
+    return f"{printable(suggestion.suggested.name)}: approved; items move in the background"
+
+
 def _decide(group: typer.Typer) -> None:
+    @group.command()
+    def undo(suggestion_id: SuggestionId, by: By = None, as_json: AsJson = False) -> None:
+        """Undo an approved proposal: its items get back the skills that they had."""
+        from toolscript.server.skills import open_skills
+        from toolscript.tools.schemas.skills import SuggestionDecided
+
+        with open_skills() as ask:
+            undone = ask(lambda skills: skills.undo(suggestion_id, person(by)))
+        data = SuggestionDecided.of(undone.suggestion, routing=str(undone.routing))
+        show(data, f"proposal {suggestion_id} is undone; items move back in the background", as_json=as_json)
+        say_if_pending(undone.routing)
+        say(WORKER_HINT)
+
     @group.command()
     def reject(suggestion_id: SuggestionId, by: By = None, as_json: AsJson = False) -> None:
         """Reject a suggestion, now and whenever it is suggested again."""

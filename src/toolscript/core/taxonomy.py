@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -124,11 +125,33 @@ class SuggestionState(StrEnum):
     APPROVED = "approved"
     REJECTED = "rejected"
     MERGED = "merged"
+    UNDONE = "undone"
+
+
+class ProposalKind(StrEnum):
+    """`suggestion` is a skill that classifiers asked for; the others are proposed from the catalog."""
+
+    SUGGESTION = "suggestion"
+    NEW = "new"
+    SPLIT = "split"
+    MERGE = "merge"
+    RETIRE = "retire"
+
+
+@dataclass(frozen=True)
+class ProposedChange:
+    """What a proposal changes. `evidence` is plain data; `is_moving` while items have yet to move or move back."""
+
+    creates: tuple[Skill, ...] = ()
+    retires: tuple[str, ...] = ()
+    evidence: Mapping[str, object] = field(default_factory=dict)
+    is_moving: bool = False
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A suggested skill. A decided one is a rule: items with this suggestion get `skill_id`.
+    """A suggested skill, or another change of the taxonomy. A decided one is a rule: items with this suggestion
+    get `skill_id`.
 
     `asked_by` is the number of items with this suggestion, at most MAX_COUNTED.
     """
@@ -143,6 +166,8 @@ class Suggestion:
     skill_id: str | None = None
     namespace: str = DEFAULT_NAMESPACE
     on_behalf_of: str | None = None
+    kind: ProposalKind = ProposalKind.SUGGESTION
+    change: ProposedChange | None = None
 
 
 @dataclass(frozen=True)

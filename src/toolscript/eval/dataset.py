@@ -214,6 +214,14 @@ class EvalReport:
     sampled_from: int | None = None
 
 
+class SkillSet(StrEnum):
+    """Where the skills come from: `proposed` ones from an empty taxonomy; `both` adds proposals to the default."""
+
+    DEFAULT = "default"
+    PROPOSED = "proposed"
+    BOTH = "both"
+
+
 @dataclass(frozen=True)
 class EvalRequest:
     """The dataset and the options of an evaluation. `count` limits the queries; `by` names labels of queries.
@@ -232,6 +240,7 @@ class EvalRequest:
     weights: Mapping[str, object] | None = None
     strategy: Strategy = Strategy.DIRECT
     by: tuple[str, ...] = ()
+    skills: SkillSet = SkillSet.DEFAULT
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """`eval` of the service: its search over a dataset, in collections of its own."""
 
 import asyncio
+import logging
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -24,10 +25,20 @@ from toolscript.core.settings.service import Settings
 from toolscript.core.taxonomy import Skill, Unclassified
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.eval.baselines import baselines_of
-from toolscript.eval.dataset import Dataset, EngineAnswer, EvalReport, EvalRequest, EvalResult, Route, read_dataset
+from toolscript.eval.dataset import (
+    Dataset,
+    EngineAnswer,
+    EvalReport,
+    EvalRequest,
+    EvalResult,
+    Route,
+    SkillSet,
+    read_dataset,
+)
 from toolscript.eval.judging import evenly_spread, judge
 from toolscript.eval.metrics import DEPTH
 from toolscript.eval.report import earlier_report, result_of, weights_of
+from toolscript.eval.skills import assigned_skills
 from toolscript.eval.tokens import answer_tokens, count_if_possible
 from toolscript.gateway.settings import load_gateway_settings
 from toolscript.server.settings import load_settings
@@ -48,15 +59,22 @@ BATCH = 500
 VERSION = 1
 SERVICE = "service"
 
+logger = logging.getLogger(__name__)
+
 
 class DatasetSkills:
     """Skills with centroids of the loaded items; a removed item is subtracted, and the skill points follow."""
 
-    def __init__(self, embedder: Embedder, skills: Sequence[Skill]) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        skills: Sequence[Skill],
+        assigned: Mapping[int, tuple[Assignment, ...]] | None = None,
+    ) -> None:
         self._embedder = embedder
         self._classifier = RulesClassifier(embedder)
         self._skills = {skill.id: skill for skill in skills}
-        self._assignments: dict[int, tuple[Assignment, ...]] = {}
+        self._assignments: dict[int, tuple[Assignment, ...]] = dict(assigned or {})
         self._counted: dict[int, Counted] = {}
         self._sums: dict[str, Centroid] = {}
         self._versions = dict.fromkeys(self._skills, 1)
@@ -155,12 +173,19 @@ class Loaded:
 class DatasetPoints:
     """Loads a dataset by putting and removing points, without a rebuild."""
 
-    def __init__(self, collections: Collections, embedder: Embedder, on_progress: OnProgress) -> None:
+    def __init__(
+        self,
+        collections: Collections,
+        embedder: Embedder,
+        on_progress: OnProgress,
+        skill_set: SkillSet = SkillSet.DEFAULT,
+    ) -> None:
         self._collections = collections
         self._embedder = embedder
         self._on_progress = on_progress
+        self._skill_set = skill_set
         self._card = IndexCard(embedder.model)
-        self._skills = None if collections.skills is None else DatasetSkills(embedder, default_skills())
+        self._skills: DatasetSkills | None = None
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
         self._loaded_keys: set[str] = set()
@@ -175,10 +200,26 @@ class DatasetPoints:
         if self._loaded is None or keys != self._loaded_keys:
             for item in items:
                 self._keys[self._ids.setdefault(item.key, len(self._ids) + 1)] = item.key
+            if self._skills is None and self._collections.skills is not None:
+                self._skills = await self._first_skills(items)
             await self._fill(items)
             self._loaded_keys = keys
             self._loaded = await self._open()
         return self._loaded
+
+    async def _first_skills(self, items: Sequence[Item]) -> DatasetSkills:
+        """Return the skills of the whole dataset, which is loaded first: later loads leave items out."""
+        if self._skill_set is SkillSet.DEFAULT:
+            return DatasetSkills(self._embedder, default_skills())
+        stored = [StoredItem(self._ids[item.key], VERSION, item) for item in items]
+        found = await assigned_skills(stored, self._embedder, default_skills(), self._skill_set, self._on_progress)
+        logger.info(
+            "%d skills; the largest holds %.1f %%, %.1f %% of the items are in none",
+            len(found.skills),
+            100 * found.largest_share,
+            100 * found.unassigned_share,
+        )
+        return DatasetSkills(self._embedder, found.skills, found.assignments)
 
     async def _fill(self, items: Sequence[Item]) -> None:
         indexes = self._collections.items
@@ -226,6 +267,7 @@ class SearchOptions:
 
     strategy: Strategy = Strategy.DIRECT
     weights: RankingWeights = DEFAULT_WEIGHTS
+    skills: SkillSet = SkillSet.DEFAULT
 
 
 @asynccontextmanager
@@ -241,8 +283,9 @@ async def service_engine(
         for indexes in filter(None, (collections.items, collections.skills)):
             await indexes.create(card)
             stack.push_async_callback(indexes.drop, card.fingerprint)
-        points = DatasetPoints(collections, embedder, on_progress)
-        yield ServiceEngine(points, embedder, catalog, options or SearchOptions())
+        options = options or SearchOptions()
+        points = DatasetPoints(collections, embedder, on_progress, options.skills)
+        yield ServiceEngine(points, embedder, catalog, options)
 
 
 class ServiceEngine:
@@ -355,7 +398,7 @@ async def _judged(
     async with (
         _connected(settings, request.strategy) as collections,
         service_engine(
-            collections, embedder, catalog, SearchOptions(request.strategy, weights), on_progress
+            collections, embedder, catalog, SearchOptions(request.strategy, weights, request.skills), on_progress
         ) as engine,
     ):
         off = {part: engine.with_weights(weights.without(part)) for part in PARTS} if request.ablate else {}

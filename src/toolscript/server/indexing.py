@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -84,6 +85,8 @@ def work() -> None:
             serve_worker_metrics(settings, metrics, writer.watch(metrics)),
         ):
             working = asyncio.ensure_future(writer.worker(log).run_forever())
+            proposing = asyncio.ensure_future(propose_every(settings.propose_hours * 3_600))
+            working.add_done_callback(lambda _: proposing.cancel())
             for sign in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(sign, working.cancel)
             logger.info("worker started")
@@ -92,6 +95,27 @@ def work() -> None:
             logger.info("worker stopped")
 
     asyncio.run(run())
+
+
+async def propose_every(seconds: float) -> None:
+    """Run `skills propose` again and again; never if `seconds` is 0."""
+    while seconds:
+        await asyncio.sleep(seconds)
+        if code := await propose_once():
+            logger.warning("no proposals", extra={"part": "worker", "reason": f"exit code {code}"})
+
+
+async def propose_once() -> int:
+    """Run `skills propose` in a process of its own: clustering would hold up the worker. Return its exit code."""
+    arguments = ("-m", "toolscript", "skills", "propose", "--json")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        return await process.wait()
+    except asyncio.CancelledError:
+        process.terminate()
+        raise
 
 
 def reindex(*, drop_previous: bool, on_progress: OnProgress) -> dict[str, object]:

@@ -25,6 +25,7 @@ from toolscript.tools.indexing import versions
 from toolscript.tools.indexing.points import SkillPoints
 from toolscript.tools.model.catalog import IndexVersionState
 from toolscript.tools.model.centroids import Rebuilt
+from toolscript.tools.model.proposals import Proposal, Submitted
 from toolscript.tools.model.skill_json import skills_from_text
 from toolscript.tools.ports import Classifier
 from toolscript.tools.postgres.catalog import PostgresCatalog
@@ -39,6 +40,7 @@ from toolscript.tools.skills.management import (
     SkillManagement,
     all_skills,
 )
+from toolscript.tools.skills.proposing import Proposer, SkillNamer
 
 T = TypeVar("T")
 
@@ -120,20 +122,47 @@ def rebuild_skills(only: Collection[str], *, on_progress: OnProgress) -> Rebuilt
         async with open_stores(load_settings()) as stores:
             for skill_id in only:
                 await stores.taxonomy.find(skill_id)
-            index_versions = await stores.dirty.index_versions()
-            live = next(
-                (
-                    index_version
-                    for index_version in index_versions
-                    if index_version.state is IndexVersionState.LIVE
-                ),
-                None,
-            )
-            if live is None:
-                raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
-            return await stores.skill_vectors.rebuild(live.id, only, on_progress)
+            return await stores.skill_vectors.rebuild(await _live_version(stores), only, on_progress)
 
     return asyncio.run(run())
+
+
+def propose_skills(
+    *, namespace: str, is_dry_run: bool, on_progress: OnProgress
+) -> tuple[list[Proposal], Submitted | None]:
+    """Propose changes of the taxonomy from the live index; put them into the queue unless it is a dry run."""
+
+    async def run() -> tuple[list[Proposal], Submitted | None]:
+        settings = load_settings()
+        async with open_stores(settings) as stores, _open_names(settings) as names:
+            live = await _live_version(stores)
+            proposer = Proposer(stores.taxonomy, stores.skill_vectors, stores.suggestions, live, names)
+            proposals = await proposer.propose(namespace, on_progress)
+            if is_dry_run:
+                return proposals, None
+            return proposals, await stores.suggestions.submit(proposals, namespace)
+
+    return asyncio.run(run())
+
+
+@asynccontextmanager
+async def _open_names(settings: Settings) -> AsyncIterator[SkillNamer | None]:
+    """Open the language model that names proposals, if one is configured."""
+    if not settings.text_url:
+        yield None
+        return
+    text = text_model(settings)
+    try:
+        yield SkillNamer(text)
+    finally:
+        await text.close()
+
+
+async def _live_version(stores: CatalogStores) -> int:
+    for index_version in await stores.dirty.index_versions():
+        if index_version.state is IndexVersionState.LIVE:
+            return index_version.id
+    raise SetupError("there is no index yet", hint="run `toolscript worker` to build it")
 
 
 def default_skills() -> list[Skill]:

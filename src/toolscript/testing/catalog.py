@@ -183,6 +183,7 @@ class MemoryDirtySet:
         self._dirty: dict[int, dict[int, _Dirty]] = {1: {}}
         self._filled: dict[int, float] = {1: float("inf")}
         self.catalog_page: Callable[[float, int], Sequence[PointVersion]] = lambda _after, _limit: ()
+        self.stored: Callable[[int], StoredItem | None] = lambda _item_id: None
 
     def next_version(self) -> int:
         return next(self._versions)
@@ -304,6 +305,11 @@ class MemoryDirtySet:
     async def are_dirty(self, index_version: int, ids: Sequence[int]) -> set[int]:
         return set(ids) & self._dirty[index_version].keys()
 
+    def live_dirty(self) -> set[int]:
+        """Return the items that the live index has yet to follow."""
+        live = [one.id for one in self._index_versions.values() if one.state is IndexVersionState.LIVE]
+        return {id_ for index_version in live for id_ in self._dirty[index_version]}
+
     async def failing(self, index_version: int, limit: int) -> Sequence[tuple[int, str]]:
         rows = sorted(self._dirty[index_version].items())
         return [(id_, row.last_error) for id_, row in rows if row.last_error is not None][:limit]
@@ -321,7 +327,7 @@ class MemoryDirtySet:
 
 class MemoryCatalog:
     def __init__(self, dirty: MemoryDirtySet, *, hold_changes: bool = False) -> None:
-        self._dirty = dirty
+        self.dirty = self._dirty = dirty
         self.hold_changes = hold_changes
         self.changes = MemoryItemChanges(self._find, self._replace)
         self.detach_suggestions: Callable[[int], None] = lambda _item_id: None
@@ -332,6 +338,7 @@ class MemoryCatalog:
         # By name and namespace.
         self.synced_at: dict[tuple[str, str], datetime] = {}
         dirty.catalog_page = self._page
+        dirty.stored = self.stored
 
     def of(self, namespace: str) -> "MemoryCatalog":
         view = copy(self)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 
-from toolscript.core.items import AssignedBy, Assignment, StoredItem
+from toolscript.core.items import AssignedBy, Assignment, Item, StoredItem
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import (
@@ -21,6 +21,8 @@ from toolscript.core.taxonomy import (
     Classified,
     DecidedBy,
     Member,
+    ProposalKind,
+    ProposedChange,
     Skill,
     SkillEntry,
     SuggestedSkill,
@@ -30,6 +32,7 @@ from toolscript.core.taxonomy import (
 )
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet
+from toolscript.testing.proposals import MOVED_AT_ONCE, MemoryMover, MemoryMoves, renamed, with_skill
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.model.centroids import (
     Centroid,
@@ -40,6 +43,19 @@ from toolscript.tools.model.centroids import (
     differences,
     rebuilt,
     sum_by_namespace,
+)
+from toolscript.tools.model.proposals import (
+    WORKER,
+    EarlierProposal,
+    Move,
+    Observed,
+    Proposal,
+    SkillSizes,
+    Submitted,
+    fallback_of,
+    is_proposal,
+    no_proposal,
+    not_accepted,
 )
 from toolscript.tools.model.skills import (
     action_of,
@@ -125,6 +141,9 @@ class MemoryTaxonomy:
             )
             self.write_audit(actor, action_of(before, skill), skill.id, difference(before, skill))
         return self._entry(skill.id)
+
+    async def set_active(self, skill_id: str, by: DecidedBy, *, is_active: bool) -> None:
+        await self.change(replace(self._kept[skill_id].skill, is_active=is_active), by)
 
     async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
         await self.find(skill_id)
@@ -256,6 +275,23 @@ class MemorySkillVectors:
         for row in (await self._rows(index_version)).values():
             row.point_version, row.version = 0, self._dirty.next_version()
 
+    async def sizes(self, index_version: int, namespace: str = DEFAULT_NAMESPACE) -> SkillSizes:
+        items = [item for item in self._counted.get(index_version, {}).values() if item.namespace == namespace]
+        sums = self.sums.get(index_version, {})
+        members = {key.skill_id: sums[key].members for key in sums if key.namespace == namespace}
+        return SkillSizes(len(items), {skill_id: size for skill_id, size in members.items() if size})
+
+    async def observed(
+        self, index_version: int, after: int, limit: int, namespace: str = DEFAULT_NAMESPACE
+    ) -> Sequence[Observed]:
+        items = sorted(self._counted.get(index_version, {}).items())
+        pairs = [(self._dirty.stored(id_), item) for id_, item in items if id_ > after]
+        return [
+            Observed(stored.id, _without_schemas(stored.item), item.vector, stored.assignments)
+            for stored, item in pairs
+            if stored is not None and item.namespace == namespace
+        ][:limit]
+
     async def rebuild(
         self, index_version: int, only: Collection[str] = (), on_progress: OnProgress = silent
     ) -> Rebuilt:
@@ -292,10 +328,15 @@ class MemorySkillVectors:
         return rows
 
 
+def _without_schemas(item: Item) -> Item:
+    return replace(item, input_schema=None, output_schema=None, annotations=None)
+
+
 @dataclass
 class _Suggested:
     suggestion: Suggestion
     items: set[int] = field(default_factory=set)
+    moves: MemoryMoves = field(default_factory=MemoryMoves)
 
 
 class MemorySuggestions:
@@ -322,19 +363,25 @@ class MemorySuggestions:
         listed = [
             suggestion
             for suggestion in suggestions
-            if suggestion.asked_by or suggestion.state is not SuggestionState.PENDING
+            if suggestion.asked_by or suggestion.change or suggestion.state is not SuggestionState.PENDING
         ]
         return [suggestion for suggestion in listed if state is None or suggestion.state is state][:limit]
 
     async def find(self, suggestion_id: int) -> Suggestion:
         suggested = self._find(suggestion_id)
-        return replace(suggested.suggestion, asked_by=min(len(self._active_items(suggested)), MAX_COUNTED))
+        change = suggested.suggestion.change
+        if change is not None:
+            change = replace(change, is_moving=suggested.moves.position is not None)
+        asked_by = min(len(self._active_items(suggested)), MAX_COUNTED)
+        return replace(suggested.suggestion, asked_by=asked_by, change=change)
 
     async def asked_by(self, suggestion_id: int, after: int, limit: int) -> Sequence[int]:
         return [id_ for id_ in self._active_items(self._find(suggestion_id)) if id_ > after][:limit]
 
     async def approve(self, suggestion_id: int, skill: Skill, by: DecidedBy) -> Suggestion:
         actor, suggested = valid_actor(by), self._pending(suggestion_id)
+        if suggested.suggestion.change is not None:
+            raise is_proposal(suggested.suggestion)
         self._taxonomy.add_now(skill, actor)
         self._decide(suggested, SuggestionState.APPROVED, actor, skill.id)
         self._catalog.classify_again(suggested.items)
@@ -347,6 +394,8 @@ class MemorySuggestions:
 
     async def merge(self, suggestion_id: int, into: str, by: DecidedBy) -> Suggestion:
         actor, suggested = valid_actor(by), self._pending(suggestion_id)
+        if suggested.suggestion.change is not None:
+            raise is_proposal(suggested.suggestion)
         if not (await self._taxonomy.find(into)).skill.is_active:
             raise inactive_skill(into)
         self._decide(suggested, SuggestionState.MERGED, actor, into)
@@ -354,20 +403,140 @@ class MemorySuggestions:
         return await self.find(suggestion_id)
 
     async def reclassify_more(self) -> int:
-        """Return 0: the decision itself reclassifies all items."""
-        return 0
+        """Move the next page of a decided proposal. The decision about a suggestion reclassifies all its items."""
+        waiting = [one for one in self._by_key.values() if one.moves.position is not None]
+        suggested = min(waiting, key=lambda one: one.suggestion.id, default=None)
+        return 0 if suggested is None else await self._move_page(suggested)
+
+    async def _move_page(self, suggested: _Suggested) -> int:
+        moves, suggestion = suggested.moves, suggested.suggestion
+        change = suggestion.change or ProposedChange()
+        mover = MemoryMover(self._catalog, self._catalog.dirty, self._taxonomy.active())
+        is_undone = suggestion.state is SuggestionState.UNDONE
+        if moves.position == float("inf"):
+            return await self._retire(suggested, mover, change, is_undone=is_undone)
+        ids = moves.next_ids()
+        if is_undone:
+            mover.restore(moves, ids)
+        else:
+            mover.move(moves, change, _reason(suggestion), ids)
+        moves.position = ids[-1] if len(ids) == MOVED_AT_ONCE else float("inf")
+        return max(1, len(ids))
+
+    async def _retire(
+        self, suggested: _Suggested, mover: MemoryMover, change: ProposedChange, *, is_undone: bool
+    ) -> int:
+        moves = suggested.moves
+        if mover.has_dirty(moves):
+            return 0
+        if not is_undone and (late := mover.latecomers(moves, change)):
+            suggested.items.update(late)
+            mover.move(moves, change, _reason(suggested.suggestion), late)
+            return len(late)
+        for skill_id in [skill.id for skill in change.creates] if is_undone else change.retires:
+            loose, is_kept = mover.in_skill(skill_id)
+            if not is_kept:
+                await self._taxonomy.set_active(skill_id, WORKER, is_active=False)
+            self._catalog.classify_again(loose)
+        moves.position = None
+        return 1
+
+    async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
+        known = {key: one for (key, place), one in self._by_key.items() if place == namespace}
+        wanted = {proposal.key: proposal for proposal in proposals}
+        added = changed = 0
+        for key, proposal in wanted.items():
+            if key in known and known[key].suggestion.state is not SuggestionState.PENDING:
+                continue
+            self._put_proposal(proposal, namespace, known.get(key))
+            added, changed = added + (key not in known), changed + (key in known)
+        gone = [
+            key
+            for key, one in known.items()
+            if one.suggestion.change and one.suggestion.state is SuggestionState.PENDING and key not in wanted
+        ]
+        for key in gone:
+            del self._by_key[key, namespace]
+        return Submitted(added, changed, len(gone))
+
+    def _put_proposal(self, proposal: Proposal, namespace: str, known: _Suggested | None) -> None:
+        suggested = SuggestedSkill(proposal.name, proposal.description)
+        change = _stored_change(proposal.change)
+        if known is None:
+            now = datetime.now(UTC)
+            new = Suggestion(next(self._ids), suggested, SuggestionState.PENDING, 0, now, namespace=namespace)
+            known = self._by_key[proposal.key, namespace] = _Suggested(new)
+        known.suggestion = replace(known.suggestion, suggested=suggested, kind=proposal.kind, change=change)
+        stored = {move.item_id: self._catalog.stored(move.item_id) for move in proposal.moves}
+        there = {item_id for item_id, item in stored.items() if item is not None and item.namespace == namespace}
+        known.moves = MemoryMoves({move.item_id: move for move in proposal.moves if move.item_id in there})
+        known.items = set(there)
+
+    async def earlier(self, namespace: str = DEFAULT_NAMESPACE) -> Sequence[EarlierProposal]:
+        states = (SuggestionState.PENDING, SuggestionState.REJECTED, SuggestionState.UNDONE)
+        rows = sorted(self._by_key.items(), key=lambda row: row[1].suggestion.id)
+        return [
+            EarlierProposal(
+                key,
+                one.suggestion.kind,
+                one.suggestion.state is not SuggestionState.PENDING,
+                one.suggestion.change.creates,
+                one.suggestion.change.retires,
+                _members(one),
+            )
+            for (key, place), one in rows
+            if one.suggestion.change is not None and place == namespace and one.suggestion.state in states
+        ]
+
+    async def accept(self, suggestion_id: int, by: DecidedBy, skill: Skill | None = None) -> Suggestion:
+        actor, suggested = valid_actor(by), self._pending(suggestion_id)
+        suggestion = suggested.suggestion
+        change, moves = suggestion.change, suggested.moves
+        if change is None:
+            raise no_proposal(suggestion)
+        if skill is not None and suggestion.kind is ProposalKind.NEW:
+            moves.moves = renamed(moves.moves, change.creates[0].id, skill.id)
+            change = with_skill(change, valid_skill(skill))
+        for created in change.creates:
+            self._taxonomy.add_now(created, actor)
+        if suggestion.kind is ProposalKind.MERGE:
+            self._add_members(suggested, change.retires[0], str(fallback_of(change)))
+        suggested.suggestion = replace(suggestion, change=change)
+        created_id = next((created.id for created in change.creates), None)
+        self._decide(suggested, SuggestionState.APPROVED, actor, created_id)
+        moves.position = 0
+        return await self.find(suggestion_id)
+
+    def _add_members(self, suggested: _Suggested, skill_id: str, target: str) -> None:
+        for _, stored in self._catalog.entries():
+            for assignment in stored.assignments:
+                if assignment.skill_id == skill_id:
+                    move = Move(stored.id, (target,), (assignment.confidence,))
+                    suggested.moves.moves[stored.id] = move
+                    suggested.items.add(stored.id)
+
+    async def undo(self, suggestion_id: int, by: DecidedBy) -> Suggestion:
+        actor, suggested = valid_actor(by), self._find(suggestion_id)
+        suggestion = suggested.suggestion
+        if suggestion.change is None or suggestion.state is not SuggestionState.APPROVED:
+            raise not_accepted(suggestion)
+        for skill_id in suggestion.change.retires:
+            await self._taxonomy.set_active(skill_id, actor, is_active=True)
+        suggested.suggestion = replace(suggestion, state=SuggestionState.UNDONE)
+        suggested.moves.position = 0
+        details = {"name": suggestion.suggested.name, "asked_by": len(self._active_items(suggested))}
+        self._taxonomy.write_audit(actor, "suggestion.undo", suggestion.id, details, suggestion.namespace)
+        return await self.find(suggestion_id)
 
     def granted(self, item_id: int) -> list[tuple[SuggestedSkill, str]]:
         """Return the decided suggestions of this item, with the skill of each."""
-        decided = [
-            (key, suggested.suggestion)
-            for key, suggested in sorted(self._by_key.items())
-            if item_id in suggested.items
-        ]
+        decided = [one for _, one in sorted(self._by_key.items()) if item_id in one.items]
+        granting = (SuggestionState.APPROVED, SuggestionState.MERGED)
         return [
-            (suggestion.suggested, suggestion.skill_id)
-            for _, suggestion in decided
-            if suggestion.skill_id is not None
+            (one.suggestion.suggested, skill_id)
+            for one in decided
+            if one.suggestion.state in granting
+            for skill_id in _granted_by(one, item_id)
         ]
 
     def ask(self, item: StoredItem, key: str, suggested: SuggestedSkill) -> Suggestion:
@@ -384,7 +553,7 @@ class MemorySuggestions:
     def detach_suggestions(self, item_id: int) -> None:
         """Remove the item from pending suggestions. Decided ones keep their items as evidence."""
         for suggested in self._by_key.values():
-            if suggested.suggestion.state is SuggestionState.PENDING:
+            if suggested.suggestion.state is SuggestionState.PENDING and suggested.suggestion.change is None:
                 suggested.items.discard(item_id)
 
     def _remove_from_all(self, item_id: int) -> None:
@@ -428,6 +597,25 @@ class MemorySuggestions:
             "skill_id": skill_id,
         }
         self._taxonomy.write_audit(actor, audit_action(state), before.id, details, before.namespace)
+
+
+def _members(suggested: _Suggested) -> dict[int, tuple[str, float]]:
+    moves = sorted(suggested.moves.moves.items())
+    return {id_: (move.skill_ids[0], move.confidences[0]) for id_, move in moves if id_ in suggested.items}
+
+
+def _granted_by(suggested: _Suggested, item_id: int) -> tuple[str, ...]:
+    if suggested.suggestion.change is not None:
+        return suggested.moves.moves[item_id].skill_ids if item_id in suggested.moves.moves else ()
+    return () if suggested.suggestion.skill_id is None else (suggested.suggestion.skill_id,)
+
+
+def _reason(suggestion: Suggestion) -> str:
+    return f"proposal {suggestion.id}: {suggestion.suggested.name}"
+
+
+def _stored_change(change: ProposedChange) -> ProposedChange:
+    return replace(change, evidence=json.loads(json.dumps(change.evidence)))
 
 
 class MemoryAssignments:

@@ -40,6 +40,7 @@ from toolscript.tools.model.catalog import (
 )
 from toolscript.tools.model.centroids import Counted, Rebuilt, SkillState
 from toolscript.tools.model.curation import StoredRule
+from toolscript.tools.model.proposals import EarlierProposal, Observed, Proposal, SkillSizes, Submitted
 from toolscript.tools.model.query import ToolQuery
 from toolscript.tools.model.search_log import GapReport, LoggedSearch, SearchFilter, SearchPosition
 
@@ -149,7 +150,33 @@ class Suggestions(Protocol):
         """Assign this active skill to the items that request the suggestion, now and later."""
 
     async def reclassify_more(self) -> int:
-        """Reclassify the next items of a decided suggestion, after those of the decision itself; 0 when done."""
+        """Reclassify the next items of a decided suggestion, after those of the decision itself; 0 when done.
+
+        Items of an accepted proposal move to its skills, or back, a page at a time. A skill is retired when its
+        items have moved in every index, except those that a person assigned: then it stays.
+        """
+
+    async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
+        """Put proposals into the queue, in place of the pending ones of this namespace; nothing else changes.
+
+        A proposal with the key of a pending one keeps its id. One with the key of a decided one is dropped.
+        """
+
+    async def earlier(self, namespace: str = DEFAULT_NAMESPACE) -> Sequence[EarlierProposal]:
+        """Return the pending and the rejected proposals with their members, in order of id."""
+
+    async def accept(self, suggestion_id: int, by: DecidedBy, skill: Skill | None = None) -> Suggestion:
+        """Accept a proposal: add its skills. Its items keep theirs until `reclassify_more` moves them.
+
+        `skill` replaces the one of a `new` proposal. Raise Conflict when an id is taken, InvalidRequest for a
+        suggestion that is no proposal.
+        """
+
+    async def undo(self, suggestion_id: int, by: DecidedBy) -> Suggestion:
+        """Undo an accepted proposal: retired skills come back at once, then the items get what they had.
+
+        Items that a person assigned, or that changed since, stay as they are. Raise Conflict in another state.
+        """
 
 
 class StaleSkills(Protocol):
@@ -186,6 +213,14 @@ class SkillVectors(StaleSkills, Protocol):
 
     async def all_behind(self, index_version: int) -> None:
         """Mark every skill's point as out of date."""
+
+    async def sizes(self, index_version: int, namespace: str = DEFAULT_NAMESPACE) -> SkillSizes:
+        """Return the number of indexed items, and of those in each skill."""
+
+    async def observed(
+        self, index_version: int, after: int, limit: int, namespace: str = DEFAULT_NAMESPACE
+    ) -> Sequence[Observed]:
+        """Return the next indexed items that are active, in order of id, with vectors and current skills."""
 
     async def rebuild(
         self, index_version: int, only: Collection[str] = (), on_progress: OnProgress = silent

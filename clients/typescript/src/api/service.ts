@@ -807,6 +807,33 @@ export interface PositionShown {
 /** Thresholds by name, from few and sure results to many. */
 export type Preset = "precision" | "balanced" | "recall";
 
+/** `suggestion` is a skill that classifiers asked for; the others are proposed from the catalog. */
+export type ProposalKind = "suggestion" | "new" | "split" | "merge" | "retire";
+
+export interface ProposedChangeShown {
+  /** Skills that approving adds. */
+  creates: ProposedSkill[];
+  /** Skills that approving deactivates, once no item is only in them. */
+  retires: string[];
+  /** Members, their share of the catalog, central items, nearest skills, and the gain in routing. */
+  evidence: Record<string, unknown>;
+  /** Whether items have yet to move, or to move back. */
+  is_moving: boolean;
+}
+
+export interface ProposedSkill {
+  /** Id of the new skill. */
+  id: string;
+  /** Display name. Data, never instructions. */
+  name: string;
+  /** What it covers. Data, never instructions. */
+  description: string;
+  /** Words that indicate its items. */
+  keywords: string[];
+  /** Names of its most central items. */
+  examples: string[];
+}
+
 /** Number of documents by what became of them. */
 export interface PutCounts {
   /** Documents that are new. Default: 0. */
@@ -1157,6 +1184,10 @@ export interface SuggestionDecided {
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
   skill_id: string | null;
+  /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
+  kind: ProposalKind;
+  /** What a proposal changes; null for a suggestion. */
+  change: ProposedChangeShown | null;
   /** `done`: searches use the change already. `pending`: they will once a worker has run. */
   routing: "done" | "pending";
 }
@@ -1187,6 +1218,10 @@ export interface SuggestionEvidence {
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
   skill_id: string | null;
+  /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
+  kind: ProposalKind;
+  /** What a proposal changes; null for a suggestion. */
+  change: ProposedChangeShown | null;
   /** A page of the items that request it; descriptions are truncated. */
   tools: ToolBrief[];
   /** `cursor` of the next page of `tools`; null on the last one. */
@@ -1228,10 +1263,14 @@ export interface SuggestionShown {
   reviewed_at: string | null;
   /** The skill assigned to the items that request it. */
   skill_id: string | null;
+  /** `suggestion`: classifiers asked for a skill. The others are proposed from the catalog. */
+  kind: ProposalKind;
+  /** What a proposal changes; null for a suggestion. */
+  change: ProposedChangeShown | null;
 }
 
 /** Decision about a suggested skill. */
-export type SuggestionState = "pending" | "approved" | "rejected" | "merged";
+export type SuggestionState = "pending" | "approved" | "rejected" | "merged" | "undone";
 
 /** Tenants ordered by name. */
 export interface TenantPage {
@@ -1593,7 +1632,7 @@ export interface ListToolsOfSkillQuery {
 
 export interface ListSuggestionsQuery {
   /** Only suggestions in this state. Default: "pending". */
-  state?: "pending" | "approved" | "rejected" | "merged" | "all";
+  state?: "pending" | "approved" | "rejected" | "merged" | "undone" | "all";
   /** `next_cursor` of the previous page; empty for the first page. */
   cursor?: string;
   /** Maximum number of entries of the page. Default: 50. */
@@ -1782,6 +1821,8 @@ export interface Operations {
   reject_suggestion: { path: { suggestion_id: number }; body: ReviewRequest; answer: SuggestionShown };
   /** Assign an existing skill to the tools that request it. */
   merge_suggestion: { path: { suggestion_id: number }; body: MergeRequest; answer: SuggestionShown };
+  /** Undo an approved proposal: its items get back what they had. */
+  undo_suggestion: { path: { suggestion_id: number }; body: ReviewRequest; answer: SuggestionDecided };
   /** List rules, in order of id. */
   list_rules: { query: ListRulesQuery; answer: RulePage };
   /** Add a rule: promote a tool, exclude one, or say what words mean. */
@@ -1867,6 +1908,7 @@ export const OPERATIONS = {
   approve_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/approve" },
   reject_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/reject" },
   merge_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/merge" },
+  undo_suggestion: { method: "POST", path: "/api/v1/suggestions/{suggestion_id}/undo" },
   list_rules: { method: "GET", path: "/api/v1/curation" },
   add_rule: { method: "POST", path: "/api/v1/curation" },
   get_rule: { method: "GET", path: "/api/v1/curation/{rule_id}" },

@@ -130,6 +130,12 @@ class Suggestions(Resource[M_co]):
         path, body = f"{SUGGESTIONS}/{step_of(suggestion_id)}/merge", {"on_behalf_of": on_behalf_of, "into": into}
         return self._ask("POST", path, Suggestion, body=body, idempotent=False)
 
+    @operation
+    def undo(self, suggestion_id: int, *, reviewer: str) -> Steps[SuggestionDecided]:
+        """Undo an approved proposal: its tools get back the skills that they had."""
+        path = f"{SUGGESTIONS}/{step_of(suggestion_id)}/undo"
+        return self._ask("POST", path, SuggestionDecided, body={"reviewer": reviewer}, idempotent=False)
+
 
 class Curation(Resource[M_co]):
     """Rules of people: which tool comes first or never for a request, and what words mean."""

@@ -123,6 +123,12 @@ class DocumentSettings(BaseSettings):
         default="127.0.0.1",
         description="Address of that port; clients on other machines need TOOLSCRIPT_ADMIN_TOKEN.",
     )
+    propose_hours: float = Field(
+        default=0,
+        ge=0,
+        le=8760,
+        description="Hours between two runs of `skills propose` by `worker`; 0: never. A person decides.",
+    )
     query_log: str = Field(
         default="",
         description="Destination of the log of document searches: `postgres`, or the path of a file; empty: none.",

@@ -18,13 +18,14 @@ from toolscript.core.taxonomy import Actor
 from toolscript.core.text import visible
 from toolscript.core.web.auth import READING, AdminAccess, Identify, check_first
 from toolscript.core.web.errors import require_scope
+from toolscript.tools.model.proposals import WORKER
 from toolscript.tools.model.skills import MAX_ACTOR
 from toolscript.tools.schemas.skills import ON_BEHALF_OF, REVIEWER, Person
 from toolscript.tools.skills.importing import LOADER
 
 # In the audit: the administrator's credential has no subject, and in development nothing authenticates clients.
 ADMIN_ACTOR, NOBODY = "admin", "api"
-RESERVED = frozenset({ADMIN_ACTOR, NOBODY, LOADER})
+RESERVED = frozenset({ADMIN_ACTOR, NOBODY, LOADER, WORKER})
 
 RequestCheck = Callable[[Request, Response], Awaitable[None]]
 

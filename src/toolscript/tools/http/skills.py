@@ -197,6 +197,18 @@ def _decide(router: APIRouter, skills: SkillManagement) -> None:
         merged = await skills.suggestions.merge(suggestion_id, request.into, by)
         return SuggestionShown.of(merged)
 
+    @router.post(
+        "/{suggestion_id}/undo",
+        responses=refusals,
+        summary="Undo an approved proposal: its items get back what they had",
+    )
+    async def undo_suggestion(
+        suggestion_id: NumberInPath, request: ReviewRequest, decider: Decider
+    ) -> SuggestionDecided:
+        """Brings back the skills that the proposal retired, and moves its items back in the background."""
+        undone = await skills.undo(suggestion_id, decider.on_behalf_of(request.person))
+        return SuggestionDecided.of(undone.suggestion, routing=str(undone.routing))
+
 
 def tool_skill_routes(skills: SkillManagement, checks: Sequence[Depends] = NO_CHECKS) -> APIRouter:
     router = api_router(f"{API_PREFIX}/tools/{{tool_id}}/skills", "tools", checks)

@@ -59,9 +59,11 @@ ORDER BY source, key, id FOR NO KEY UPDATE
 
 # Suggestions of these items that a person accepted; the items have not changed since.
 _GRANTED = """
-SELECT tool_id, suggested_name, skill_id
-FROM mcp.skill_suggestion_items JOIN mcp.skill_suggestions suggestions ON suggestions.id = suggestion_id
-WHERE tool_id = ANY(%s) AND skill_id IS NOT NULL ORDER BY tool_id, suggestions.key
+SELECT tool_id, suggested_name, granted.skill_id
+FROM mcp.skill_suggestion_items asks JOIN mcp.skill_suggestions suggestions ON suggestions.id = suggestion_id,
+LATERAL unnest(coalesce(asks.skill_ids, ARRAY[suggestions.skill_id])) AS granted (skill_id)
+WHERE tool_id = ANY(%s) AND granted.skill_id IS NOT NULL AND status IN ('approved', 'merged')
+ORDER BY tool_id, suggestions.key
 """
 
 _CLASSIFIED = "UPDATE mcp.items SET needs_skills = false WHERE id = ANY(%s)"

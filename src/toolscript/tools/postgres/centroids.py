@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from toolscript.core.items import Item, ItemKind
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.retrieval.model import Vector
@@ -21,6 +22,8 @@ from toolscript.tools.model.centroids import (
     rebuilt,
     sum_by_namespace,
 )
+from toolscript.tools.model.proposals import Observed, SkillSizes
+from toolscript.tools.postgres.sql import ASSIGNED, assignments_of
 
 PAGE = 5_000
 
@@ -56,6 +59,17 @@ FROM unnest(%(ids)s::bigint[], %(hashes)s::text[], %(vectors)b::bytea[], %(skill
 ON CONFLICT (generation, item_id) DO UPDATE SET text_hash = excluded.text_hash, vector = excluded.vector,
     skill_ids = excluded.skill_ids, weights = excluded.weights, namespace = excluded.namespace
 """
+
+_SIZES = """
+SELECT skill_id, members FROM mcp.skill_vectors WHERE generation = %s AND namespace = %s AND members > 0
+"""
+_COUNT_OF = "SELECT count(*) FROM mcp.counted_items WHERE generation = %s AND namespace = %s"
+_OBSERVED = f"""
+SELECT items.id, kind, key, server, name, description, server_description, counted.vector, {ASSIGNED}
+FROM mcp.counted_items counted JOIN mcp.items ON items.id = counted.item_id AND items.is_active
+WHERE counted.generation = %(generation)s AND counted.namespace = %(namespace)s AND counted.item_id > %(after)s
+ORDER BY counted.item_id LIMIT %(limit)s
+"""  # noqa: S608 - built from constants only
 
 _DELETE_COUNTED = "DELETE FROM mcp.counted_items WHERE generation = %(generation)s AND item_id = ANY(%(ids)s)"
 
@@ -210,6 +224,22 @@ class PostgresSkillVectors:
             await conn.execute(_LOCKED, {"generation": index_version})
             await conn.execute(_ALL_BEHIND, {"generation": index_version})
 
+    async def sizes(self, index_version: int, namespace: str = DEFAULT_NAMESPACE) -> SkillSizes:
+        values = (index_version, namespace)
+        async with connection(self._pool) as conn:
+            count = await (await conn.execute(_COUNT_OF, values)).fetchone()
+            rows = await (await conn.execute(_SIZES, values)).fetchall()
+        members = {str(skill_id): int(str(size)) for skill_id, size in rows}
+        return SkillSizes(int(str(count[0])) if count else 0, members)
+
+    async def observed(
+        self, index_version: int, after: int, limit: int, namespace: str = DEFAULT_NAMESPACE
+    ) -> Sequence[Observed]:
+        values = {"generation": index_version, "namespace": namespace, "after": after, "limit": limit}
+        async with connection(self._pool) as conn:
+            rows = await (await conn.execute(_OBSERVED, values)).fetchall()
+        return [_observed(row) for row in rows]
+
     async def rebuild(
         self, index_version: int, only: Collection[str] = (), on_progress: OnProgress = silent
     ) -> Rebuilt:
@@ -324,3 +354,9 @@ def _state(row: Sequence[Any]) -> SkillState:
 
 def _vector(raw: Any) -> Vector:
     return np.frombuffer(raw, dtype="<f4")
+
+
+def _observed(row: Sequence[Any]) -> Observed:
+    id_, kind, key, server, name, description, server_description, vector, assigned = row
+    item = Item(key, ItemKind(kind), server, name, description, server_description)
+    return Observed(id_, item, np.frombuffer(vector, dtype="<f4").astype(np.float32), assignments_of(assigned))

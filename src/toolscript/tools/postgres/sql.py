@@ -100,6 +100,7 @@ RETURNING id, version
 _FORGET_ASKS = """
 DELETE FROM mcp.skill_suggestion_items asks USING mcp.skill_suggestions asked
 WHERE asks.tool_id = ANY(%(items)s) AND asked.id = asks.suggestion_id AND asked.status = 'pending'
+  AND asked.kind = 'suggestion'
   AND NOT EXISTS (
       SELECT FROM unnest(%(kept)s::bigint[], %(kept_for)s::bigint[]) AS kept (suggestion_id, tool_id)
       WHERE kept.suggestion_id = asks.suggestion_id AND kept.tool_id = asks.tool_id)

@@ -5,17 +5,19 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
-from toolscript.core.namespaces import Namespaces
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.taxonomy import (
     MAX_COUNTED,
     Actor,
     DecidedBy,
+    ProposalKind,
     Skill,
     SuggestedSkill,
     Suggestion,
     SuggestionState,
 )
+from toolscript.tools.model.proposals import EarlierProposal, Proposal, Submitted, is_proposal
 from toolscript.tools.model.skills import (
     audit_action,
     decided_already,
@@ -24,6 +26,7 @@ from toolscript.tools.model.skills import (
     valid_actor,
     valid_skill,
 )
+from toolscript.tools.postgres import proposals as stored
 from toolscript.tools.postgres.assignments import classify_again
 from toolscript.tools.postgres.skills import add_skill, begin_change, find_skill, mark_skill
 from toolscript.tools.postgres.sql import SHARE_GENERATIONS, hold_active_skills, write_audit
@@ -33,7 +36,7 @@ CALLED_AT_ONCE = 1_000
 
 _COLUMNS = f"""
 id, namespace, suggested_name, suggested_description, status, created_at, reviewed_by, on_behalf_of,
-       reviewed_at, skill_id,
+       reviewed_at, skill_id, kind, change, move_after,
        (SELECT count(*) FROM (SELECT FROM mcp.skill_suggestion_items WHERE suggestion_id = suggestions.id
                               LIMIT {MAX_COUNTED}) AS asking) AS asked_by
 """  # noqa: S608 - built from constants only
@@ -41,7 +44,8 @@ id, namespace, suggested_name, suggested_description, status, created_at, review
 # A suggestion that no item requests any more needs no decision.
 _LATER = """
 mcp.skill_suggestions suggestions WHERE id > %(after)s
-  AND (status <> 'pending' OR (SELECT true FROM mcp.skill_suggestion_items WHERE suggestion_id = id LIMIT 1))
+  AND (status <> 'pending' OR kind <> 'suggestion'
+       OR (SELECT true FROM mcp.skill_suggestion_items WHERE suggestion_id = id LIMIT 1))
 """
 _IN_STATE = " AND status = %(state)s"
 
@@ -53,6 +57,8 @@ _HOLD_UNFINISHED = f"""
 SELECT id, call_after FROM mcp.skill_suggestions
 WHERE call_after IS NOT NULL AND {SEEN} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
 """  # noqa: S608 - built from constants only
+
+_IS_MOVING = "SELECT EXISTS (SELECT FROM mcp.skill_suggestions WHERE move_after IS NOT NULL)"
 
 _SET_POSITION = "UPDATE mcp.skill_suggestions SET call_after = %s WHERE id = %s"
 
@@ -101,6 +107,8 @@ class PostgresSuggestions:
         async with transaction(self._pool) as conn:
             await begin_change(conn)
             suggestion = await self._hold_pending(conn, suggestion_id)
+            if suggestion.change is not None:
+                raise is_proposal(suggestion)
             await add_skill(conn, skill, actor)
             await _decide(conn, suggestion, SuggestionState.APPROVED, actor, skill.id)
             await _reclassify_next(conn, suggestion_id)
@@ -119,6 +127,8 @@ class PostgresSuggestions:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
             suggestion = await self._hold_pending(conn, suggestion_id)
+            if suggestion.change is not None:
+                raise is_proposal(suggestion)
             if into not in await hold_active_skills(conn, [into]):
                 await find_skill(conn, into)
                 raise inactive_skill(into)
@@ -130,7 +140,45 @@ class PostgresSuggestions:
         async with transaction(self._pool) as conn:
             await conn.execute(SHARE_GENERATIONS)
             row = await (await conn.execute(_HOLD_UNFINISHED, {"seen": seen_of(self._namespaces)})).fetchone()
-            return await _reclassify_next(conn, int(str(row[0])), int(str(row[1]))) if row else 0
+            count = await _reclassify_next(conn, int(str(row[0])), int(str(row[1]))) if row else 0
+        return count + await self._move_more()
+
+    async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
+        async with transaction(self._pool) as conn:
+            return await stored.submit(conn, proposals, namespace)
+
+    async def earlier(self, namespace: str = DEFAULT_NAMESPACE) -> Sequence[EarlierProposal]:
+        async with connection(self._pool) as conn:
+            return await stored.earlier(conn, namespace)
+
+    async def accept(self, suggestion_id: int, by: DecidedBy, skill: Skill | None = None) -> Suggestion:
+        actor, skill = valid_actor(by), None if skill is None else valid_skill(skill)
+        async with transaction(self._pool) as conn:
+            await begin_change(conn)
+            suggestion = await self._hold_pending(conn, suggestion_id)
+            created = await stored.accept(conn, suggestion, actor, skill)
+            await _decide(conn, suggestion, SuggestionState.APPROVED, actor, next(iter(created), None))
+            for skill_id in created:
+                await mark_skill(conn, skill_id)
+            return await self._find(conn, suggestion_id)
+
+    async def undo(self, suggestion_id: int, by: DecidedBy) -> Suggestion:
+        actor = valid_actor(by)
+        async with transaction(self._pool) as conn:
+            await begin_change(conn)
+            await conn.execute(_HOLD, {"id": suggestion_id, "seen": seen_of(self._namespaces)})
+            await stored.undo(conn, await self._find(conn, suggestion_id), actor)
+            return await self._find(conn, suggestion_id)
+
+    async def _move_more(self) -> int:
+        """Move items of a decided proposal. Nothing is locked while there is none."""
+        async with connection(self._pool) as conn:
+            row = await (await conn.execute(_IS_MOVING)).fetchone()
+        if not (row and row[0]):
+            return 0
+        async with transaction(self._pool) as conn:
+            await begin_change(conn)
+            return await stored.move_more(conn)
 
     async def _hold_pending(self, conn: Connection, suggestion_id: int) -> Suggestion:
         await conn.execute(_HOLD, {"id": suggestion_id, "seen": seen_of(self._namespaces)})
@@ -178,4 +226,6 @@ def _suggestion(row: dict[str, Any]) -> Suggestion:
         skill_id=row["skill_id"],
         namespace=row["namespace"],
         on_behalf_of=row["on_behalf_of"],
+        kind=ProposalKind(row["kind"]),
+        change=stored.change_of(row["change"], is_moving=row["move_after"] is not None),
     )

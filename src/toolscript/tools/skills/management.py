@@ -9,13 +9,28 @@ from enum import StrEnum
 
 import numpy as np
 
-from toolscript.core.errors import Conflict, SetupError, ToolscriptError, Unavailable
+from toolscript.core.errors import Conflict, InvalidRequest, SetupError, ToolscriptError, Unavailable
 from toolscript.core.items import JsonObject
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.retrieval.ports import Embedder
-from toolscript.core.taxonomy import DecidedBy, Skill, SkillEntry, SuggestedSkill, Suggestion, skill_id_of
-from toolscript.tools.model.skill_json import MAX_DESCRIPTION, MAX_NAME, changed_skill, skill_from_json
+from toolscript.core.taxonomy import (
+    DecidedBy,
+    ProposalKind,
+    ProposedChange,
+    Skill,
+    SkillEntry,
+    SuggestedSkill,
+    Suggestion,
+    skill_id_of,
+)
+from toolscript.tools.model.skill_json import (
+    MAX_DESCRIPTION,
+    MAX_NAME,
+    changed_skill,
+    skill_from_json,
+    skill_to_json,
+)
 from toolscript.tools.model.skills import Evidence, NearSkill
 from toolscript.tools.ports import Assignments, Catalog, Suggestions, Taxonomy
 
@@ -180,8 +195,31 @@ class SkillManagement:
     async def approve(self, suggestion_id: int, changes: JsonObject, by: DecidedBy) -> Decided:
         """Approve a suggestion. `changes` are the reviewer's changes to the suggested skill."""
         suggestion = await self.suggestions.find(suggestion_id)
+        if suggestion.change is not None:
+            return await self._accept(suggestion, suggestion.change, changes, by)
         skill = skill_from_json({**proposed(suggestion.suggested), **changes})
         return Decided(await self.suggestions.approve(suggestion_id, skill, by), await self.route([skill.id]))
+
+    async def undo(self, suggestion_id: int, by: DecidedBy) -> Decided:
+        """Undo an approved proposal; its items get their skills back in the background."""
+        undone = await self.suggestions.undo(suggestion_id, by)
+        back = [] if undone.change is None else list(undone.change.retires)
+        return Decided(undone, await self.route(back) if back else Routing.DONE)
+
+    async def _accept(
+        self, suggestion: Suggestion, change: ProposedChange, changes: JsonObject, by: DecidedBy
+    ) -> Decided:
+        skill = None
+        if changes:
+            if suggestion.kind is not ProposalKind.NEW:
+                raise InvalidRequest(
+                    f"a proposal to {suggestion.kind} is approved as it is",
+                    hint="approve it without changes, and edit the skills then",
+                )
+            skill = skill_from_json({**skill_to_json(change.creates[0]), **changes})
+        decided = await self.suggestions.accept(suggestion.id, by, skill)
+        created = [] if decided.change is None else [one.id for one in decided.change.creates]
+        return Decided(decided, await self.route(created) if created else Routing.DONE)
 
     async def route(self, skill_ids: Sequence[str]) -> Routing:
         """Index changed skills now. If that fails, a worker does it later."""

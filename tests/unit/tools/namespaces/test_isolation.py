@@ -128,9 +128,10 @@ CALLS: dict[str, list[tuple[str, Any]]] = {
     "POST /suggestions/{suggestion_id}/merge": _each(
         "/suggestions/{}/merge", THEIRS, MINE, body={"into": SKILL, **REVIEW}
     ),
+    "POST /suggestions/{suggestion_id}/undo": _each("/suggestions/{}/undo", THEIRS, MINE, body=REVIEW),
 }
 ADMIN_ONLY = {"POST /skills", "PUT /skills/{skill_id}", "PATCH /skills/{skill_id}"} | {
-    f"POST /suggestions/{{suggestion_id}}/{decision}" for decision in ("approve", "reject", "merge")
+    f"POST /suggestions/{{suggestion_id}}/{decision}" for decision in ("approve", "reject", "merge", "undo")
 }
 # What two equal requests may answer differently: times and ids of requests, and ids that were given out later.
 VOLATILE = {"took_ms", "stages_ms", "query_id", "at", "request_id"}

@@ -214,6 +214,7 @@ async def test_the_openapi_document_models_every_response(managed: Managed) -> N
         f"{SUGGESTIONS}/{{suggestion_id}}/approve",
         f"{SUGGESTIONS}/{{suggestion_id}}/reject",
         f"{SUGGESTIONS}/{{suggestion_id}}/merge",
+        f"{SUGGESTIONS}/{{suggestion_id}}/undo",
         AUDIT,
         "/api/v1/tools/{tool_id}/skills",
     }

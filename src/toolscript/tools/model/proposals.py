@@ -1,0 +1,190 @@
+"""Proposed changes of the taxonomy, with their evidence. A person decides about each, as about a suggestion."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from toolscript.core.errors import Conflict, InvalidRequest
+from toolscript.core.items import MAX_ASSIGNMENTS, MAX_REASON, AssignedBy, Assignment, Item
+from toolscript.core.retrieval.model import Vector
+from toolscript.core.taxonomy import ProposalKind, ProposedChange, Skill, Suggestion
+from toolscript.tools.model.skills import SUGGESTIONS_HINT
+
+# The actor of the audit where a worker completes what a person decided.
+WORKER = "toolscript worker"
+
+
+class Move(NamedTuple):
+    """An item and the skills that it would get, the best first, with confidences. Without any it is classified."""
+
+    item_id: int
+    skill_ids: tuple[str, ...]
+    confidences: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class NearExisting:
+    """`cosine` is that of the two centroids."""
+
+    skill_id: str
+    cosine: float
+
+
+@dataclass(frozen=True)
+class RoutingGain:
+    """Members taken as queries: the share that reaches its own skill among the nearest, and the share of the
+    catalog that is searched for that; now, and with the proposal."""
+
+    sample: int
+    reached_before: float
+    reached_after: float
+    searched_before: float
+    searched_after: float
+
+
+@dataclass(frozen=True)
+class ProposalEvidence:
+    """`sizes` are the members of each skill after the decision; `samples` are names of its most central items."""
+
+    members: int
+    catalog: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    samples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    nearest: tuple[NearExisting, ...] = ()
+    routing: RoutingGain | None = None
+    named_by: AssignedBy = AssignedBy.RULES
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """`creates` are added, and `retires` deactivated once no item is only in them."""
+
+    kind: ProposalKind
+    key: str
+    name: str
+    description: str
+    evidence: ProposalEvidence
+    creates: tuple[Skill, ...] = ()
+    retires: tuple[str, ...] = ()
+    moves: Sequence[Move] = field(default=(), repr=False)
+
+    @property
+    def change(self) -> ProposedChange:
+        return ProposedChange(self.creates, self.retires, evidence_json(self.evidence))
+
+    @property
+    def fallback(self) -> str | None:
+        """The skill for items that came to a retired one while others moved: the largest."""
+        return fallback_of(self.change)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """The effect on the queue: proposals added, changed and withdrawn; those unchanged count nowhere."""
+
+    added: int = 0
+    changed: int = 0
+    withdrawn: int = 0
+
+
+def evidence_json(evidence: ProposalEvidence) -> dict[str, object]:
+    return {**asdict(evidence), "named_by": str(evidence.named_by)}
+
+
+def proposals_json(proposals: Sequence[Proposal]) -> list[dict[str, object]]:
+    """Return proposals as plain data, without their moves: there is one for each item."""
+    return [
+        {
+            "kind": str(proposal.kind),
+            "key": proposal.key,
+            "name": proposal.name,
+            "description": proposal.description,
+            "creates": [asdict(skill) for skill in proposal.creates],
+            "retires": list(proposal.retires),
+            "evidence": evidence_json(proposal.evidence),
+        }
+        for proposal in proposals
+    ]
+
+
+def fallback_of(change: ProposedChange) -> str | None:
+    """Return the largest skill that items move to."""
+    sizes = change.evidence.get("sizes")
+    if not isinstance(sizes, Mapping) or not sizes:
+        return None
+    return str(max(sizes, key=lambda skill_id: (int(sizes[skill_id]), skill_id)))
+
+
+@dataclass(frozen=True)
+class EarlierProposal:
+    """A proposal of the queue that is pending or was rejected, with the skill and the confidence of each item."""
+
+    key: str
+    kind: ProposalKind
+    is_rejected: bool
+    creates: tuple[Skill, ...]
+    retires: tuple[str, ...]
+    members: Mapping[int, tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """An item of the catalog with its vector and its skills."""
+
+    id: int
+    item: Item
+    vector: Vector
+    assignments: tuple[Assignment, ...] = ()
+
+    @property
+    def is_by_hand(self) -> bool:
+        return any(assignment.source is AssignedBy.HUMAN for assignment in self.assignments)
+
+
+@dataclass(frozen=True)
+class SkillSizes:
+    """The number of items in the catalog, and in each skill."""
+
+    catalog: int
+    members: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ProposalLimits:
+    """When a skill is too large, or too small to propose; and how sure an assignment must be to fit well."""
+
+    max_share: float = 0.15
+    min_members: int = 3
+    weak_confidence: float = 0.7
+    sample: int = 20_000
+    merge_cosine: float = 0.97
+    min_catalog_to_retire: int = 200
+
+
+def moved_assignments(
+    before: Sequence[Assignment], move: Move, retires: Sequence[str], reason: str
+) -> tuple[Assignment, ...]:
+    """Return the assignments of a moved item: those of the proposal, and those that it keeps; the surest first."""
+    new = [
+        Assignment(skill_id, confidence, AssignedBy.RULES, reason[:MAX_REASON])
+        for skill_id, confidence in zip(move.skill_ids, move.confidences, strict=True)
+    ]
+    replaced = {*move.skill_ids, *retires}
+    kept = [assignment for assignment in before if assignment.skill_id not in replaced]
+    ordered = sorted([*new, *kept], key=lambda assignment: -assignment.confidence)
+    return tuple(ordered[:MAX_ASSIGNMENTS])
+
+
+def no_proposal(suggestion: Suggestion) -> InvalidRequest:
+    hint = "approve it with a name, or merge it into a skill"
+    return InvalidRequest(f"suggestion {suggestion.id} is no proposal", hint=hint)
+
+
+def not_accepted(suggestion: Suggestion) -> Conflict:
+    message = f"suggestion {suggestion.id} is {suggestion.state}: only an approved proposal can be undone"
+    return Conflict(message, hint=SUGGESTIONS_HINT, details={"suggestion_id": suggestion.id})
+
+
+def is_proposal(suggestion: Suggestion) -> InvalidRequest:
+    message = f"suggestion {suggestion.id} proposes to {suggestion.kind}: it can be approved or rejected"
+    return InvalidRequest(message, hint=f"toolscript skills approve {suggestion.id}")

@@ -1,0 +1,366 @@
+"""Proposals in the queue of suggestions: submitting them, and moving items once a person has decided.
+
+Items move a page at a time, each page in one transaction. Killed between two of them, the next worker goes on from
+the position that the last one stored. An item keeps its skills until it gets the new ones in the same transaction,
+and a skill is retired only when the live index has all its items in their new ones.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from toolscript.core.items import MAX_ID, Assignment
+from toolscript.core.postgres.pool import Connection
+from toolscript.core.taxonomy import Actor, ProposalKind, ProposedChange, Skill, Suggestion, SuggestionState
+from toolscript.tools.model.proposals import (
+    WORKER,
+    EarlierProposal,
+    Move,
+    Proposal,
+    Submitted,
+    fallback_of,
+    moved_assignments,
+    no_proposal,
+    not_accepted,
+)
+from toolscript.tools.model.skills import are_same
+from toolscript.tools.postgres.assignments import classify_again
+from toolscript.tools.postgres.skills import add_skill, find_skill, mark_skill
+from toolscript.tools.postgres.sql import (
+    assigned,
+    assignments_of,
+    hold_active_skills,
+    write_assignments,
+    write_audit,
+)
+
+MOVED_AT_ONCE = 1_000
+SUBMITTED_AT_ONCE = 10_000
+ALL_MOVED = MAX_ID
+
+_HOLD_PENDING = """
+SELECT id, key, status, kind FROM mcp.skill_suggestions WHERE namespace = %s AND kind <> 'suggestion'
+ORDER BY key, namespace FOR UPDATE
+"""
+_INSERT = """
+INSERT INTO mcp.skill_suggestions (namespace, key, suggested_name, suggested_description, kind, change)
+VALUES (%(namespace)s, %(key)s, %(name)s, %(description)s, %(kind)s, %(change)s)
+ON CONFLICT (namespace, key) DO UPDATE SET suggested_name = excluded.suggested_name,
+    suggested_description = excluded.suggested_description, change = excluded.change
+RETURNING id
+"""
+_WITHDRAW = "DELETE FROM mcp.skill_suggestions WHERE id = ANY(%s)"
+_CLEAR_ITEMS = "DELETE FROM mcp.skill_suggestion_items WHERE suggestion_id = %s"
+# Items may have left the catalog since they were read.
+_ADD_ITEMS = """
+INSERT INTO mcp.skill_suggestion_items (suggestion_id, tool_id, skill_ids, confidences)
+SELECT %(id)s, items.id, string_to_array(moves.skills, ','), string_to_array(moves.confidences, ',')::float8[]
+FROM unnest(%(items)s::bigint[], %(skills)s::text[], %(confidences)s::text[]) AS moves (id, skills, confidences)
+JOIN mcp.items ON items.id = moves.id AND items.is_active AND items.namespace = %(namespace)s
+ON CONFLICT DO NOTHING
+"""
+_ADD_MEMBERS = """
+INSERT INTO mcp.skill_suggestion_items (suggestion_id, tool_id, skill_ids, confidences)
+SELECT %(id)s, tool_id, ARRAY[%(target)s], ARRAY[confidence]
+FROM mcp.tool_skill_assignments WHERE skill_id = %(skill)s ORDER BY tool_id
+ON CONFLICT DO NOTHING
+"""
+_RENAME_TARGET = """
+UPDATE mcp.skill_suggestion_items SET skill_ids = array_replace(skill_ids, %(old)s, %(new)s)
+WHERE suggestion_id = %(id)s AND %(old)s <> %(new)s
+"""
+_EARLIER = """
+SELECT id, key, kind, status, change FROM mcp.skill_suggestions
+WHERE namespace = %s AND kind <> 'suggestion' AND status IN ('pending', 'rejected', 'undone') ORDER BY id
+"""
+_MEMBERS = """
+SELECT tool_id, skill_ids[1], confidences[1] FROM mcp.skill_suggestion_items
+WHERE suggestion_id = %s ORDER BY tool_id
+"""
+_SET_CHANGE = "UPDATE mcp.skill_suggestions SET change = %s WHERE id = %s"
+_BEGIN_MOVE = "UPDATE mcp.skill_suggestions SET move_after = 0 WHERE id = %s"
+_SET_POSITION = "UPDATE mcp.skill_suggestions SET move_after = %s WHERE id = %s"
+_UNDO = "UPDATE mcp.skill_suggestions SET status = 'undone', move_after = 0 WHERE id = %s"
+
+# A skill whose point was never written would hide its items: the point comes first.
+_HOLD_MOVING = """
+SELECT id, kind, status, suggested_name, change, move_after FROM mcp.skill_suggestions suggestions
+WHERE move_after IS NOT NULL
+  AND NOT EXISTS (
+      SELECT FROM mcp.skill_vectors written JOIN mcp.index_generations live ON live.id = written.generation
+      WHERE live.state = 'live' AND written.point_version = 0 AND written.namespace = 'default'
+        AND written.skill_id IN (SELECT value->>'id' FROM json_array_elements(change->'creates') AS value))
+ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+"""
+_NEXT_MOVES = """
+SELECT tool_id, skill_ids, confidences, previous FROM mcp.skill_suggestion_items
+WHERE suggestion_id = %s AND tool_id > %s ORDER BY tool_id LIMIT %s
+"""
+_HOLD_ITEMS = """
+SELECT id FROM mcp.items WHERE id = ANY(%s) AND is_active AND NOT skills_by_hand
+ORDER BY source, key, id FOR NO KEY UPDATE
+"""
+_REMEMBER = """
+UPDATE mcp.skill_suggestion_items SET previous = moved.previous
+FROM unnest(%(items)s::bigint[], %(previous)s::json[]) AS moved (id, previous)
+WHERE suggestion_id = %(id)s AND tool_id = moved.id AND skill_suggestion_items.previous IS NULL
+"""
+_HAS_DIRTY = """
+SELECT EXISTS (
+    SELECT FROM mcp.skill_suggestion_items asks
+    JOIN mcp.dirty_items dirty ON dirty.item_id = asks.tool_id
+    JOIN mcp.index_generations live ON live.id = dirty.generation AND live.state = 'live'
+    WHERE asks.suggestion_id = %s)
+"""
+_HOLD_SKILL = "SELECT id FROM mcp.skill_categories WHERE id = %s FOR UPDATE"
+_REMAINING = """
+SELECT assigned.tool_id, items.skills_by_hand FROM mcp.tool_skill_assignments assigned
+JOIN mcp.items ON items.id = assigned.tool_id AND items.is_active
+WHERE assigned.skill_id = %s ORDER BY assigned.tool_id LIMIT %s
+"""
+_SET_ACTIVE = """
+UPDATE mcp.skill_categories
+SET is_active = %(active)s, revision = nextval('mcp.skill_revision'), updated_at = now()
+WHERE id = %(id)s AND is_active <> %(active)s
+"""
+
+
+def change_json(change: ProposedChange) -> str:
+    return json.dumps(
+        {
+            "creates": [asdict(skill) for skill in change.creates],
+            "retires": list(change.retires),
+            "evidence": change.evidence,
+        },
+        ensure_ascii=False,
+    )
+
+
+def change_of(data: Mapping[str, Any] | None, *, is_moving: bool) -> ProposedChange | None:
+    if data is None:
+        return None
+    skills = [
+        Skill(**{**skill, "keywords": tuple(skill["keywords"]), "examples": tuple(skill["examples"])})
+        for skill in data["creates"]
+    ]
+    return ProposedChange(tuple(skills), tuple(data["retires"]), data["evidence"], is_moving)
+
+
+async def submit(conn: Connection, proposals: Sequence[Proposal], namespace: str) -> Submitted:
+    rows = await (await conn.execute(_HOLD_PENDING, (namespace,))).fetchall()
+    known = {str(row[1]): (int(str(row[0])), str(row[2])) for row in rows}
+    wanted = {proposal.key: proposal for proposal in proposals}
+    added = changed = 0
+    for key, proposal in wanted.items():
+        if key in known and known[key][1] != SuggestionState.PENDING:
+            continue
+        await _put(conn, proposal, namespace)
+        added, changed = added + (key not in known), changed + (key in known)
+    gone = [id_ for key, (id_, status) in known.items() if status == "pending" and key not in wanted]
+    await conn.execute(_WITHDRAW, (gone,))
+    return Submitted(added, changed, len(gone))
+
+
+async def _put(conn: Connection, proposal: Proposal, namespace: str) -> None:
+    values = {
+        "namespace": namespace,
+        "key": proposal.key,
+        "name": proposal.name,
+        "description": proposal.description,
+        "kind": proposal.kind,
+        "change": change_json(proposal.change),
+    }
+    row = await (await conn.execute(_INSERT, values)).fetchone()
+    suggestion_id = int(str(row[0])) if row else 0
+    await conn.execute(_CLEAR_ITEMS, (suggestion_id,))
+    for start in range(0, len(proposal.moves), SUBMITTED_AT_ONCE):
+        moves = proposal.moves[start : start + SUBMITTED_AT_ONCE]
+        page = {
+            "id": suggestion_id,
+            "namespace": namespace,
+            "items": [move.item_id for move in moves],
+            "skills": [",".join(move.skill_ids) for move in moves],
+            "confidences": [",".join(map(str, move.confidences)) for move in moves],
+        }
+        await conn.execute(_ADD_ITEMS, page)
+
+
+async def earlier(conn: Connection, namespace: str) -> list[EarlierProposal]:
+    found = []
+    for id_, key, kind, status, data in await (await conn.execute(_EARLIER, (namespace,))).fetchall():
+        change = change_of(data if isinstance(data, dict) else None, is_moving=False) or ProposedChange()
+        rows = await (await conn.execute(_MEMBERS, (id_,))).fetchall()
+        members = {int(str(row[0])): (str(row[1]), float(str(row[2]))) for row in rows if row[1]}
+        is_rejected = status != SuggestionState.PENDING
+        found.append(
+            EarlierProposal(
+                str(key), ProposalKind(str(kind)), is_rejected, change.creates, change.retires, members
+            )
+        )
+    return found
+
+
+async def accept(conn: Connection, suggestion: Suggestion, actor: Actor, skill: Skill | None) -> Sequence[str]:
+    """Add the skills and begin the move, after `begin_change`, with the suggestion locked; return their ids."""
+    change = suggestion.change
+    if change is None:
+        raise no_proposal(suggestion)
+    if skill is not None and suggestion.kind is ProposalKind.NEW:
+        names = {"id": suggestion.id, "old": change.creates[0].id, "new": skill.id}
+        await conn.execute(_RENAME_TARGET, names)
+        change = replace(change, creates=(skill,))
+    for created in change.creates:
+        await add_skill(conn, created, actor)
+    if suggestion.kind is ProposalKind.MERGE:
+        target = {"id": suggestion.id, "skill": change.retires[0], "target": fallback_of(change)}
+        await conn.execute(_ADD_MEMBERS, target)
+    await conn.execute(_SET_CHANGE, (change_json(change), suggestion.id))
+    await conn.execute(_BEGIN_MOVE, (suggestion.id,))
+    return [created.id for created in change.creates]
+
+
+async def undo(conn: Connection, suggestion: Suggestion, actor: Actor) -> None:
+    """Bring retired skills back, and begin to move the items back."""
+    change = suggestion.change
+    if change is None or suggestion.state is not SuggestionState.APPROVED:
+        raise not_accepted(suggestion)
+    for skill_id in change.retires:
+        await _set_active(conn, skill_id, actor, is_active=True)
+    await conn.execute(_UNDO, (suggestion.id,))
+    details = {"name": suggestion.suggested.name, "asked_by": suggestion.asked_by}
+    await write_audit(conn, actor, "suggestion.undo", suggestion.id, details, suggestion.namespace)
+    for skill_id in change.retires:
+        await mark_skill(conn, skill_id)
+
+
+async def move_more(conn: Connection) -> int:
+    """Move the next page of items of a decided proposal, or retire the skills that it leaves empty."""
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_HOLD_MOVING)
+        row = await cursor.fetchone()
+    if row is None:
+        return 0
+    change = change_of(row["change"], is_moving=True) or ProposedChange()
+    is_undone = row["status"] == SuggestionState.UNDONE
+    if row["move_after"] == ALL_MOVED:
+        return await _retire(conn, row, change, is_undone=is_undone)
+    values = (row["id"], row["move_after"], MOVED_AT_ONCE)
+    moves = await (await conn.execute(_NEXT_MOVES, values)).fetchall()
+    if is_undone:
+        await _restore(conn, moves)
+    else:
+        await _move(conn, row, change, [_move_of(move) for move in moves])
+    position = int(str(moves[-1][0])) if len(moves) == MOVED_AT_ONCE else ALL_MOVED
+    await conn.execute(_SET_POSITION, (position, row["id"]))
+    return max(1, len(moves))
+
+
+def _move_of(row: Sequence[Any]) -> Move:
+    return Move(int(row[0]), tuple(row[1] or ()), tuple(row[2] or ()))
+
+
+async def _move(conn: Connection, row: Mapping[str, Any], change: ProposedChange, moves: Sequence[Move]) -> None:
+    targets = {skill_id for move in moves for skill_id in move.skill_ids}
+    active = await hold_active_skills(conn, targets)
+    before = await _held(conn, [move.item_id for move in moves])
+    after: dict[int, tuple[Assignment, ...]] = {}
+    for move in moves:
+        if move.item_id in before and (usable := _only(move, active)).skill_ids:
+            reason = f"proposal {row['id']}: {row['suggested_name']}"
+            after[move.item_id] = moved_assignments(before[move.item_id], usable, change.retires, reason)
+    await _remember(conn, int(row["id"]), {item_id: before[item_id] for item_id in after})
+    await write_assignments(
+        conn, {item_id: now for item_id, now in after.items() if not are_same(before[item_id], now)}
+    )
+
+
+def _only(move: Move, active: Collection[str]) -> Move:
+    """Return the move to those of its skills that are active."""
+    pairs = zip(move.skill_ids, move.confidences, strict=True)
+    kept = [(skill_id, confidence) for skill_id, confidence in pairs if skill_id in active]
+    return Move(move.item_id, tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept))
+
+
+async def _held(conn: Connection, ids: Sequence[int]) -> dict[int, tuple[Assignment, ...]]:
+    """Lock those of these items that no person decided about; return their assignments."""
+    rows = await (await conn.execute(_HOLD_ITEMS, (list(ids),))).fetchall()
+    return await assigned(conn, [int(str(row[0])) for row in rows])
+
+
+async def _remember(conn: Connection, suggestion_id: int, before: Mapping[int, Sequence[Assignment]]) -> None:
+    """Store the assignments of items before their move. An item that moves twice keeps its first ones."""
+    previous = [
+        json.dumps([[one.skill_id, one.confidence, one.source, one.reason] for one in assignments])
+        for assignments in before.values()
+    ]
+    await conn.execute(_REMEMBER, {"id": suggestion_id, "items": list(before), "previous": previous})
+
+
+async def _restore(conn: Connection, moves: Sequence[Sequence[Any]]) -> None:
+    """Give items back what they had, if they still are in a skill of the proposal."""
+    previous = {int(row[0]): assignments_of(row[3]) for row in moves if row[3] is not None}
+    targets = {int(row[0]): set(row[1] or ()) for row in moves}
+    wanted = {assignment.skill_id for old in previous.values() for assignment in old}
+    active = await hold_active_skills(conn, wanted)
+    held = await _held(conn, list(previous))
+    restored: dict[int, tuple[Assignment, ...]] = {}
+    again = []
+    for item_id, now in held.items():
+        if not targets[item_id] & {assignment.skill_id for assignment in now}:
+            continue
+        old = tuple(assignment for assignment in previous[item_id] if assignment.skill_id in active)
+        if previous[item_id] and not old:
+            again.append(item_id)
+        elif not are_same(now, old):
+            restored[item_id] = old
+    await write_assignments(conn, restored)
+    await classify_again(conn, again)
+
+
+async def _retire(conn: Connection, row: Mapping[str, Any], change: ProposedChange, *, is_undone: bool) -> int:
+    """Deactivate the skills that the items have left, once every index has them in their new ones."""
+    dirty = await (await conn.execute(_HAS_DIRTY, (row["id"],))).fetchone()
+    if dirty and dirty[0]:
+        return 0
+    left = [skill.id for skill in change.creates] if is_undone else list(change.retires)
+    for skill_id in sorted(left):
+        await conn.execute(_HOLD_SKILL, (skill_id,))
+        rows = await (await conn.execute(_REMAINING, (skill_id, MOVED_AT_ONCE))).fetchall()
+        loose = [int(str(one[0])) for one in rows if not one[1]]
+        fallback = None if is_undone else fallback_of(change)
+        if loose and fallback is not None:
+            return await _move_latecomers(conn, row, change, loose, fallback)
+        if len(rows) == len(loose):
+            await _set_active(conn, skill_id, Actor(WORKER), is_active=False)
+        await classify_again(conn, loose)
+        await mark_skill(conn, skill_id)
+    await conn.execute(_SET_POSITION, (None, row["id"]))
+    return 1
+
+
+async def _move_latecomers(
+    conn: Connection, row: Mapping[str, Any], change: ProposedChange, ids: Sequence[int], fallback: str
+) -> int:
+    """Move items that came to a skill while others left it, before it is retired."""
+    moves = [Move(item_id, (fallback,), (0.5,)) for item_id in ids]
+    page = {
+        "id": row["id"],
+        "items": list(ids),
+        "skills": [fallback] * len(ids),
+        "confidences": ["0.5"] * len(ids),
+    }
+    await conn.execute(_ADD_ITEMS.replace("AND items.namespace = %(namespace)s", ""), page)
+    await _move(conn, row, change, moves)
+    return len(ids)
+
+
+async def _set_active(conn: Connection, skill_id: str, actor: Actor, *, is_active: bool) -> None:
+    changed = await conn.execute(_SET_ACTIVE, {"id": skill_id, "active": is_active})
+    if changed.rowcount:
+        skill = (await find_skill(conn, skill_id)).skill
+        action = "skill.activate" if is_active else "skill.deactivate"
+        details = {"before": {"is_active": not skill.is_active}, "after": {"is_active": skill.is_active}}
+        await write_audit(conn, actor, action, skill_id, details)

@@ -1,0 +1,653 @@
+"""Proposes changes of the taxonomy from the catalog: new skills, splits, merges and retirements.
+
+What no skill fits well is clustered into new skills, and what a skill holds too much of into parts of it. The same
+catalog gives the same proposals, in whatever order its items are read. Proposals of the queue keep their members
+and names: items that came since join them, and only what fits none of them is clustered.
+
+The catalog is read twice, a page at a time; memory is bounded by the sample, whatever the size of the catalog.
+"""
+
+import hashlib
+import heapq
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolscript.core.items import MIN_CONFIDENCE, Item
+from toolscript.core.retrieval.model import Matrix, Vector
+from toolscript.core.taxonomy import ProposalKind, Skill
+from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.tools.model.proposals import (
+    EarlierProposal,
+    Move,
+    NearExisting,
+    Observed,
+    Proposal,
+    ProposalEvidence,
+    ProposalLimits,
+    RoutingGain,
+    SkillSizes,
+)
+from toolscript.tools.skills.clustering import ClusterLimits, Labels, centroids_of, cluster, nearest, unit_rows
+from toolscript.tools.skills.naming import ClusterText, Sampled, TermShares, sampled, skill_of, term_shares
+from toolscript.tools.skills.subjects import SubjectSpace, subject_space
+
+NEW = ""
+# No earlier proposal says whether an item has a second cluster.
+OPEN = -2
+# Clusters aimed at: this many times the cube root of the items.
+CLUSTERS_PER_ROOT = 4.0
+# Clusters stay below the largest share: items that come later, or that were not sampled, must fit in.
+HEADROOM = 0.85
+MAX_PARTS = 12
+CENTRAL = 8
+NEAREST_SHOWN = 3
+# A second cluster that is almost as near gets the item as well.
+CLOSE = 0.08
+# An item joins an earlier proposal if it is as near as this percentile of its members.
+JOINS_AT_PERCENTILE = 10
+ROUTED_SAMPLE, ROUTED_SKILLS = 500, 3
+MAX_CONFIDENCE, SECOND_LOSS = 0.95, 0.1
+
+Pages = Callable[[], AsyncIterator[Sequence[Observed]]]
+
+
+@dataclass(frozen=True)
+class ProposalInput:
+    """`pages` starts the catalog from its first item each time it is called."""
+
+    pages: Pages
+    sizes: SkillSizes
+    skills: Sequence[Skill]
+    earlier: Sequence[EarlierProposal] = ()
+
+
+async def propose(
+    request: ProposalInput, limits: ProposalLimits | None = None, on_progress: OnProgress = silent
+) -> list[Proposal]:
+    """Return proposals: new skills, then splits, merges and retirements, each in a stable order."""
+    limits = limits or ProposalLimits()
+    survey = await _survey(request, limits, on_progress)
+    if survey is None:
+        return []
+    groups = {name: _grouped(survey, name, request, limits) for name in sorted(survey.groups)}
+    await _place_the_rest(request, survey, groups, limits, on_progress)
+    taken = frozenset(skill.id for skill in request.skills) | {
+        skill.id for earlier in request.earlier for skill in earlier.creates
+    }
+    proposals: list[Proposal] = []
+    for group in groups.values():
+        made = _proposals_of(group, survey, request, limits, taken)
+        taken |= {skill.id for proposal in made for skill in proposal.creates}
+        proposals += made
+    rejected = {earlier.key for earlier in request.earlier if earlier.is_rejected}
+    proposals += [*_merges(survey, request, limits), *_retirements(request, limits)]
+    return [proposal for proposal in proposals if proposal.key not in rejected]
+
+
+@dataclass
+class _SampleOf:
+    """A sample of bounded size: the items with the smallest hashes, so that it does not depend on their order."""
+
+    size: int
+    heap: list[tuple[int, int, Observed]] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, observed: Observed) -> None:
+        self.count += 1
+        place = (-_hash(observed.item), observed.id)
+        if len(self.heap) == self.size and place < self.heap[0][:2]:
+            return
+        # A copy: a row of a page's matrix would keep all of it in memory.
+        entry = (*place, replace(observed, vector=observed.vector.copy()))
+        if len(self.heap) < self.size:
+            heapq.heappush(self.heap, entry)
+        else:
+            heapq.heapreplace(self.heap, entry)
+
+    @property
+    def is_all(self) -> bool:
+        return self.count == len(self.heap)
+
+    def observed(self) -> list[Observed]:
+        """Return the sample in an order that follows from the items alone."""
+        return [entry[2] for entry in sorted(self.heap, key=lambda entry: (-entry[0], entry[2].item.key))]
+
+
+def _hash(item: Item) -> int:
+    text = "\0".join((item.server, item.name, item.key, item.description))
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Sampled items, their subjects and their terms."""
+
+    ids: NDArray[np.int64]
+    items: Sequence[Item]
+    vectors: Matrix
+    subjects: Matrix
+    terms: Sequence[Sampled]
+
+
+@dataclass(frozen=True)
+class _Survey:
+    """The result of the first pass."""
+
+    space: SubjectSpace
+    shares: TermShares
+    catalog: _Sample
+    groups: Mapping[str, _Sample]
+    complete: Mapping[str, bool]
+    centroids: Mapping[str, Vector]
+
+
+async def _survey(request: ProposalInput, limits: ProposalLimits, on_progress: OnProgress) -> _Survey | None:
+    overfull = _overfull(request, limits)
+    catalog = _SampleOf(limits.sample // 2)
+    samples = {name: _SampleOf(limits.sample) for name in (NEW, *overfull)}
+    sums: dict[str, NDArray[np.float64]] = {}
+    seen = 0
+    async for page in request.pages():
+        for observed in page:
+            catalog.add(observed)
+            if (group := _group_of(observed, overfull, limits)) is not None:
+                samples[group].add(observed)
+            for assignment in observed.assignments:
+                weighted = observed.vector.astype(np.float64) * assignment.weight
+                sums[assignment.skill_id] = sums.get(assignment.skill_id, 0.0) + weighted
+        seen += len(page)
+        on_progress(Progress("survey", seen, request.sizes.catalog))
+    whole = catalog.observed()
+    if not whole:
+        return None
+    dimensions = len(whole[0].vector)
+    space = subject_space([observed.item for observed in whole], _stacked(whole, dimensions))
+    known = _sample(whole, space, dimensions)
+    groups = {
+        name: _sample(sample.observed(), space, dimensions) for name, sample in samples.items() if sample.count
+    }
+    complete = {name: sample.is_all for name, sample in samples.items()}
+    centroids = {skill_id: unit_rows(total[None])[0] for skill_id, total in sums.items()}
+    return _Survey(space, term_shares(known.terms), known, groups, complete, centroids)
+
+
+def _overfull(request: ProposalInput, limits: ProposalLimits) -> tuple[str, ...]:
+    largest = max(limits.max_share * request.sizes.catalog, 2 * limits.min_members)
+    active = {skill.id for skill in request.skills if skill.is_active}
+    return tuple(sorted(id_ for id_, size in request.sizes.members.items() if size > largest and id_ in active))
+
+
+def _group_of(observed: Observed, overfull: Sequence[str], limits: ProposalLimits) -> str | None:
+    """Return the overfull skill that an item is in, NEW if no skill fits it well, or None. A person's decision
+    about an item is final."""
+    if observed.is_by_hand:
+        return None
+    for assignment in observed.assignments:
+        if assignment.skill_id in overfull:
+            return assignment.skill_id
+    best = max((assignment.confidence for assignment in observed.assignments), default=0.0)
+    return NEW if best < limits.weak_confidence else None
+
+
+def _stacked(observed: Sequence[Observed], dimensions: int) -> Matrix:
+    rows = np.array([one.vector for one in observed], dtype=np.float32)
+    return rows.reshape(len(observed), dimensions)
+
+
+def _sample(observed: Sequence[Observed], space: SubjectSpace, dimensions: int) -> _Sample:
+    items = [one.item for one in observed]
+    vectors = _stacked(observed, dimensions)
+    ids = np.array([one.id for one in observed], dtype=np.int64)
+    return _Sample(
+        ids, items, vectors, space.vectors_of(items, vectors), [sampled(item, space.actions) for item in items]
+    )
+
+
+@dataclass
+class _Group:
+    """The clusters of a group: the earlier ones first, in their order, then the new ones.
+
+    `first`, `second` and `score` are appended to by the second pass.
+    """
+
+    name: str
+    sample: _Sample
+    labels: Labels
+    centroids: Matrix
+    kept: Sequence[tuple[EarlierProposal, Skill]]
+    is_complete: bool
+    ids: list[NDArray[np.int64]] = field(default_factory=list)
+    first: list[Labels] = field(default_factory=list)
+    second: list[Labels] = field(default_factory=list)
+    scores: list[Vector] = field(default_factory=list)
+
+    def place(
+        self,
+        ids: NDArray[np.int64],
+        subjects: Matrix,
+        labels: Labels | None = None,
+        seconds: Labels | None = None,
+    ) -> None:
+        """Place items in their nearest cluster, or in the given ones; in a second one if that is about as near."""
+        found = nearest(subjects, self.centroids)
+        first = found.first if labels is None else labels
+        other = np.where(found.first == first, found.second, found.first)
+        own = (subjects * self.centroids[first]).sum(axis=1)
+        other_score = np.where(found.first == first, found.second_score, found.first_score)
+        close = (other >= 0) & (other_score >= own - CLOSE)
+        self.ids.append(ids)
+        self.first.append(first)
+        second = np.where(close, other, -1).astype(np.int32)
+        self.second.append(second if seconds is None else np.where(seconds == OPEN, second, seconds))
+        self.scores.append(own.astype(np.float32))
+
+
+def _grouped(survey: _Survey, name: str, request: ProposalInput, limits: ProposalLimits) -> _Group:
+    sample = survey.groups[name]
+    kept = _kept(name, request.earlier)
+    labels, seconds = _with_earlier(sample, kept)
+    labels = _clustered(sample, labels, len(kept), name, request, limits)
+    count = max(len(kept), int(labels.max(initial=-1)) + 1)
+    group = _Group(name, sample, labels, centroids_of(sample.subjects, labels, count), kept, survey.complete[name])
+    group.place(sample.ids, sample.subjects, labels, seconds)
+    return group
+
+
+def _kept(name: str, earlier: Sequence[EarlierProposal]) -> list[tuple[EarlierProposal, Skill]]:
+    """Return the skills of earlier proposals about this group, those rejected, too: they are not proposed anew."""
+    return [
+        (proposal, skill)
+        for proposal in earlier
+        if (name == NEW and proposal.kind is ProposalKind.NEW) or (name and name in proposal.retires)
+        for skill in proposal.creates
+    ]
+
+
+def _with_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]]) -> tuple[Labels, Labels]:
+    """Return the earlier cluster of each item, or the one it joins, or -1; and its earlier second one, or OPEN."""
+    labels = np.full(len(sample.ids), -1, dtype=np.int32)
+    seconds = np.full(len(sample.ids), OPEN, dtype=np.int32)
+    if not kept:
+        return labels, seconds
+    _take_earlier(sample, kept, labels, seconds)
+    centroids = centroids_of(sample.subjects, labels, len(kept))
+    floors = np.full(len(kept), 2.0, dtype=np.float32)
+    for place in range(len(kept)):
+        own = sample.subjects[labels == place] @ centroids[place]
+        if len(own):
+            floors[place] = np.percentile(own, JOINS_AT_PERCENTILE)
+    new = np.flatnonzero(labels < 0)
+    found = nearest(sample.subjects[new], centroids)
+    joins = (found.first >= 0) & (found.first_score >= floors[found.first])
+    labels[new[joins]] = found.first[joins]
+    return labels, seconds
+
+
+def _take_earlier(
+    sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]], labels: Labels, seconds: Labels
+) -> None:
+    places = {(proposal.key, skill.id): place for place, (proposal, skill) in enumerate(kept)}
+    known: dict[int, list[tuple[float, int]]] = {}
+    for proposal in _unique(kept):
+        for item_id, (skill_id, confidence) in proposal.members.items():
+            if (place := places.get((proposal.key, skill_id))) is not None:
+                known.setdefault(item_id, []).append((-confidence, place))
+    for row, item_id in enumerate(sample.ids.tolist()):
+        # An item of two proposals belongs to the one that it is nearer to, and to the other as well.
+        if item_id in known:
+            own = [place for _, place in sorted(known[item_id])]
+            labels[row], seconds[row] = own[0], own[1] if len(own) > 1 else -1
+
+
+def _unique(kept: Sequence[tuple[EarlierProposal, Skill]]) -> list[EarlierProposal]:
+    return list({proposal.key: proposal for proposal, _ in kept}.values())
+
+
+def _clustered(
+    sample: _Sample, labels: Labels, kept: int, name: str, request: ProposalInput, limits: ProposalLimits
+) -> Labels:
+    """Cluster the items that no earlier proposal has. Too few of them wait for more, or join the nearest."""
+    rows = np.flatnonzero(labels < 0)
+    scale = len(sample.ids) / max(1, request.sizes.catalog if name == NEW else request.sizes.members[name])
+    largest = max(limits.min_members, int(HEADROOM * limits.max_share * request.sizes.catalog * min(1.0, scale)))
+    if len(rows) < limits.min_members:
+        return labels
+    count = _count(len(rows), name, request)
+    if name == NEW and not kept and len(rows) <= largest and count < 2:
+        count = 1
+    smallest = max(limits.min_members, len(rows) // (8 * count))
+    found = cluster(sample.subjects[rows], ClusterLimits(count, largest, smallest))
+    labels = labels.copy()
+    labels[rows] = found + kept
+    return labels
+
+
+def _count(rows: int, name: str, request: ProposalInput) -> int:
+    """Return how many clusters to aim at. A split has as many parts as its share of the catalog calls for."""
+    of_rows: int = max(1, min(rows // 6, round(CLUSTERS_PER_ROOT * float(rows) ** (1 / 3))))
+    if name == NEW:
+        return of_rows
+    share = request.sizes.members[name] / max(1, request.sizes.catalog)
+    wanted = round(CLUSTERS_PER_ROOT * float(request.sizes.catalog) ** (1 / 3) * share / 2)
+    parts: int = max(2, min(MAX_PARTS, wanted, of_rows))
+    return parts
+
+
+async def _place_the_rest(
+    request: ProposalInput,
+    survey: _Survey,
+    groups: Mapping[str, _Group],
+    limits: ProposalLimits,
+    on_progress: OnProgress,
+) -> None:
+    """Place the items that were not sampled, in a second pass. A small catalog needs none."""
+    open_groups = {name: group for name, group in groups.items() if not group.is_complete}
+    if not open_groups:
+        return
+    overfull = tuple(name for name in groups if name != NEW)
+    sampled_ids = {name: set(group.sample.ids.tolist()) for name, group in open_groups.items()}
+    seen = 0
+    async for page in request.pages():
+        rest: dict[str, list[Observed]] = {}
+        for observed in page:
+            name = _group_of(observed, overfull, limits)
+            if name in open_groups and observed.id not in sampled_ids[name]:
+                rest.setdefault(name, []).append(observed)
+        for name, members in rest.items():
+            vectors = _stacked(members, len(members[0].vector))
+            subjects = survey.space.vectors_of([observed.item for observed in members], vectors)
+            open_groups[name].place(np.array([observed.id for observed in members], dtype=np.int64), subjects)
+        seen += len(page)
+        on_progress(Progress("place", seen, request.sizes.catalog))
+
+
+@dataclass(frozen=True)
+class _Members:
+    """The members of a group's clusters: all items, with a row of the sample for those that were sampled."""
+
+    ids: NDArray[np.int64]
+    first: Labels
+    second: Labels
+    scores: Vector
+    sizes: NDArray[np.int64]
+
+
+def _members_of(group: _Group, largest: int) -> _Members:
+    ids, first = np.concatenate(group.ids), np.concatenate(group.first)
+    second, scores = np.concatenate(group.second), np.concatenate(group.scores)
+    count = len(group.centroids)
+    sizes = np.bincount(first[first >= 0], minlength=count)
+    joined = sizes + np.bincount(second[second >= 0], minlength=count)
+    # A cluster that second members would make too large takes none.
+    full = joined > largest
+    second = np.where((second >= 0) & full[np.maximum(second, 0)], -1, second).astype(np.int32)
+    sizes = sizes + np.bincount(second[second >= 0], minlength=count)
+    order = np.argsort(ids, kind="stable")
+    return _Members(ids[order], first[order], second[order], scores[order], sizes)
+
+
+def _proposals_of(
+    group: _Group, survey: _Survey, request: ProposalInput, limits: ProposalLimits, taken: frozenset[str]
+) -> list[Proposal]:
+    largest = int(limits.max_share * request.sizes.catalog)
+    members = _members_of(group, largest)
+    skills, samples = _named(group, survey, taken)
+    if group.name == NEW:
+        made = [
+            _new(group, survey, request, members, skills, samples, place)
+            for place in range(len(skills))
+            if members.sizes[place] >= limits.min_members
+        ]
+        return [proposal for proposal in made if proposal is not None]
+    if sum(bool(size) for size in members.sizes) < 2:
+        return []
+    return [_split(group, survey, request, members, skills, samples)]
+
+
+def _named(group: _Group, survey: _Survey, taken: frozenset[str]) -> tuple[list[Skill], list[tuple[str, ...]]]:
+    skills: list[Skill] = []
+    samples: list[tuple[str, ...]] = []
+    names = frozenset(skill.name.casefold() for _, skill in group.kept)
+    for place, centroid in enumerate(group.centroids):
+        rows = np.flatnonzero(group.labels == place)
+        scores = np.round(group.sample.subjects[rows] @ centroid, 4)
+        central = [group.sample.items[row] for row in rows[np.argsort(-scores, kind="stable")][:CENTRAL].tolist()]
+        samples.append(tuple(f"{item.server}: {item.name}" if item.server else item.name for item in central))
+        if place < len(group.kept):
+            skills.append(group.kept[place][1])
+            continue
+        text = ClusterText([group.sample.terms[row] for row in rows.tolist()], central, survey.shares)
+        skill = skill_of(text, taken, names)
+        if group.name != NEW:
+            skill = replace(skill, parent_domain=group.name)
+        taken |= {skill.id}
+        names |= {skill.name.casefold()}
+        skills.append(skill)
+    return skills, samples
+
+
+def _new(
+    group: _Group,
+    survey: _Survey,
+    request: ProposalInput,
+    members: _Members,
+    skills: Sequence[Skill],
+    samples: Sequence[tuple[str, ...]],
+    place: int,
+) -> Proposal | None:
+    skill = skills[place]
+    moves = _Moves(members, skills, place)
+    evidence = ProposalEvidence(
+        members=int(members.sizes[place]),
+        catalog=request.sizes.catalog,
+        sizes={skill.id: int(members.sizes[place])},
+        samples={skill.id: samples[place]},
+        nearest=_nearest_existing(group, survey, place, request),
+        routing=_gain(group, survey, request, members, [place], retired=()),
+    )
+    return Proposal(
+        ProposalKind.NEW, f"new:{skill.id}", skill.name, skill.description, evidence, (skill,), (), moves
+    )
+
+
+def _split(
+    group: _Group,
+    survey: _Survey,
+    request: ProposalInput,
+    members: _Members,
+    skills: Sequence[Skill],
+    samples: Sequence[tuple[str, ...]],
+) -> Proposal:
+    used = [place for place in range(len(skills)) if members.sizes[place]]
+    parent = next(skill for skill in request.skills if skill.id == group.name)
+    moves = _Moves(members, skills)
+    evidence = ProposalEvidence(
+        members=len(members.ids),
+        catalog=request.sizes.catalog,
+        sizes={skills[place].id: int(members.sizes[place]) for place in used},
+        samples={skills[place].id: samples[place] for place in used},
+        nearest=(),
+        routing=_gain(group, survey, request, members, used, retired=(parent.id,)),
+    )
+    names = "; ".join(skills[place].name for place in used)
+    description = (
+        f"{parent.name} holds {len(members.ids) / request.sizes.catalog:.0%} of the catalog. Parts: {names}."
+    )
+    return Proposal(
+        ProposalKind.SPLIT,
+        f"split:{parent.id}",
+        f"Split {parent.name}",
+        description,
+        evidence,
+        tuple(skills[place] for place in used),
+        (parent.id,),
+        moves,
+    )
+
+
+class _Moves(Sequence[Move]):
+    """Moves, made when they are read: a million of them as objects would take a hundred times the memory.
+
+    To `only` one skill, whatever else a member is in: another proposal may be decided otherwise.
+    """
+
+    def __init__(self, members: _Members, skills: Sequence[Skill], only: int | None = None) -> None:
+        self._members = members
+        self._skills = skills
+        self._only = only
+        is_member = (members.first == only) | (members.second == only)
+        self._rows = np.arange(len(members.ids)) if only is None else np.flatnonzero(is_member)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Move: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Move]: ...
+    def __getitem__(self, index: int | slice) -> Move | list[Move]:
+        if isinstance(index, slice):
+            return [self._move(row) for row in self._rows[index].tolist()]
+        return self._move(int(self._rows[index]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def _move(self, row: int) -> Move:
+        members = self._members
+        first, second = int(members.first[row]), int(members.second[row])
+        confidence = _confidence(float(members.scores[row]))
+        less = max(MIN_CONFIDENCE, round(confidence - SECOND_LOSS, 4))
+        if self._only is not None:
+            own = confidence if first == self._only else less
+            return Move(int(members.ids[row]), (self._skills[self._only].id,), (own,))
+        if second < 0:
+            return Move(int(members.ids[row]), (self._skills[first].id,), (confidence,))
+        return Move(int(members.ids[row]), (self._skills[first].id, self._skills[second].id), (confidence, less))
+
+
+def _confidence(cosine: float) -> float:
+    """Return a confidence: a member far from the centre is still nearer to it than to any other."""
+    return round(min(MAX_CONFIDENCE, max(MIN_CONFIDENCE, 0.55 + 0.4 * cosine)), 4)
+
+
+def _dense_centroids(group: _Group) -> Matrix:
+    """Return the centroids as search has them: of the vectors themselves, from the sample."""
+    return centroids_of(group.sample.vectors, group.labels, len(group.centroids))
+
+
+def _nearest_existing(
+    group: _Group, survey: _Survey, place: int, request: ProposalInput
+) -> tuple[NearExisting, ...]:
+    own = _dense_centroids(group)[place]
+    active = [skill.id for skill in request.skills if skill.is_active and skill.id in survey.centroids]
+    cosines = {skill_id: float(survey.centroids[skill_id] @ own) for skill_id in active}
+    best = sorted(cosines, key=lambda skill_id: (-cosines[skill_id], skill_id))[:NEAREST_SHOWN]
+    return tuple(NearExisting(skill_id, round(cosines[skill_id], 3)) for skill_id in best)
+
+
+def _gain(
+    group: _Group,
+    survey: _Survey,
+    request: ProposalInput,
+    members: _Members,
+    places: Sequence[int],
+    retired: Sequence[str],
+) -> RoutingGain | None:
+    """Route sampled members by vector, as a search does: to the skills with the nearest centroids."""
+    rows = np.flatnonzero(np.isin(group.labels, places))[:ROUTED_SAMPLE]
+    if not len(rows):
+        return None
+    total = max(1, request.sizes.catalog)
+    active = [skill.id for skill in request.skills if skill.is_active and skill.id in survey.centroids]
+    before = np.array([survey.centroids[id_] for id_ in active], dtype=np.float32)
+    shares_before = np.array([request.sizes.members.get(id_, 0) / total for id_ in active])
+    own = np.array([active.index(group.name) if group.name in active else -1] * len(rows))
+    stays = np.array([id_ not in retired for id_ in active], dtype=np.bool_)
+    dense = _dense_centroids(group)[list(places)]
+    after = np.concatenate([before[stays], dense]) if active else dense
+    shares_after = np.concatenate([shares_before[stays], members.sizes[list(places)] / total])
+    offset = int(stays.sum())
+    positions = {place: offset + position for position, place in enumerate(places)}
+    own_after = np.array([positions[int(label)] for label in group.labels[rows]])
+    vectors = group.sample.vectors[rows]
+    reached_before, searched_before = _routed(vectors, before, own, shares_before)
+    reached_after, searched_after = _routed(vectors, after, own_after, shares_after)
+    return RoutingGain(len(rows), reached_before, reached_after, searched_before, searched_after)
+
+
+def _routed(
+    vectors: Matrix, centroids: Matrix, own: NDArray[np.intp], shares: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the share of rows that reach their own skill, and the mean share of the catalog searched for it."""
+    if not len(centroids):
+        return 0.0, 0.0
+    order = np.argsort(-np.round(vectors @ centroids.T, 5), axis=1, kind="stable")[:, :ROUTED_SKILLS]
+    reached = (order == own[:, None]).any(axis=1).mean()
+    return round(float(reached), 4), round(float(np.minimum(1.0, shares[order].sum(axis=1)).mean()), 4)
+
+
+def _merges(survey: _Survey, request: ProposalInput, limits: ProposalLimits) -> list[Proposal]:
+    """Propose to merge skills whose centroids are all but the same, the smaller into the larger."""
+    sizes = request.sizes.members
+    active = [skill for skill in request.skills if skill.is_active and skill.id in survey.centroids]
+    active.sort(key=lambda skill: (-sizes.get(skill.id, 0), skill.id))
+    merged: set[str] = set()
+    proposals = []
+    for place, larger in enumerate(active):
+        for smaller in active[place + 1 :]:
+            if merged & {larger.id, smaller.id}:
+                continue
+            cosine = float(survey.centroids[larger.id] @ survey.centroids[smaller.id])
+            together = sizes.get(larger.id, 0) + sizes.get(smaller.id, 0)
+            if cosine < limits.merge_cosine or together > limits.max_share * request.sizes.catalog:
+                continue
+            merged |= {larger.id, smaller.id}
+            proposals.append(_merge(larger, smaller, cosine, request))
+    return proposals
+
+
+def _merge(larger: Skill, smaller: Skill, cosine: float, request: ProposalInput) -> Proposal:
+    members = request.sizes.members.get(smaller.id, 0)
+    evidence = ProposalEvidence(
+        members=members,
+        catalog=request.sizes.catalog,
+        sizes={larger.id: members + request.sizes.members.get(larger.id, 0)},
+        nearest=(NearExisting(larger.id, round(cosine, 3)),),
+    )
+    return Proposal(
+        ProposalKind.MERGE,
+        f"merge:{smaller.id}:{larger.id}",
+        f"Merge {smaller.name} into {larger.name}",
+        f"The two hold items of one kind: the cosine of their centroids is {cosine:.2f}.",
+        evidence,
+        retires=(smaller.id,),
+    )
+
+
+def _retirements(request: ProposalInput, limits: ProposalLimits) -> list[Proposal]:
+    """Propose to retire active skills without items, once the catalog is large enough to tell."""
+    if request.sizes.catalog < limits.min_catalog_to_retire:
+        return []
+    empty = sorted(
+        (skill for skill in request.skills if skill.is_active and not request.sizes.members.get(skill.id)),
+        key=lambda skill: skill.id,
+    )
+    return [
+        Proposal(
+            ProposalKind.RETIRE,
+            f"retire:{skill.id}",
+            f"Retire {skill.name}",
+            f"None of {request.sizes.catalog:,} items is in it.",
+            ProposalEvidence(members=0, catalog=request.sizes.catalog),
+            retires=(skill.id,),
+        )
+        for skill in empty
+    ]
