@@ -1,5 +1,7 @@
 """Contract of Suggestions about proposals: nothing changes before a decision, and a decision can be undone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -205,6 +207,73 @@ async def test_a_moved_item_keeps_the_skill_whatever_a_classifier_says_until_it_
     assert set((await item(record, first)).skill_ids) == {"maps", "post"}
 
 
+async def test_an_undone_proposal_takes_nothing_that_another_decision_gave(record: Record) -> None:
+    (first,) = await with_items(record, 1)
+    post = await _accept(record, _new([first]))
+    await _drain(record)
+    await _accept(record, _new([first], SHIPS))
+    await _drain(record)
+    assert set((await item(record, first)).skill_ids) == {"post", "ships"}
+    await record.suggestions.undo(post.id, "cid")
+    await _drain(record)
+    assert (await item(record, first)).skill_ids == ("ships",)
+
+
+async def test_a_skill_with_items_is_not_retired_for_having_none(record: Record) -> None:
+    retire = Proposal(ProposalKind.RETIRE, "retire:mail", "Retire", "", ProposalEvidence(0, 9), retires=("mail",))
+    await record.suggestions.submit([retire])
+    (pending,) = await record.suggestions.page(0, 10)
+    await _in_mail(record, 1)
+    with pytest.raises(Conflict, match="skill mail has items"):
+        await record.suggestions.accept(pending.id, "bob")
+    assert (await record.suggestions.find(pending.id)).state is SuggestionState.PENDING
+
+
+async def test_a_merge_into_an_inactive_skill_is_refused(record: Record) -> None:
+    await _in_mail(record, 1)
+    evidence = ProposalEvidence(1, 1, {"maps": 1})
+    merge = Proposal(ProposalKind.MERGE, "merge:mail:maps", "Merge", "Same.", evidence, retires=("mail",))
+    await record.suggestions.submit([merge])
+    (pending,) = await record.suggestions.page(0, 10)
+    await _deactivate(record, "maps")
+    with pytest.raises(Conflict, match="skill maps is not active"):
+        await record.suggestions.accept(pending.id, "bob")
+
+
+async def test_a_skill_stays_when_what_its_items_move_to_is_deactivated_meanwhile(record: Record) -> None:
+    items = await _in_mail(record, 2)
+    await _accept(record, _split(items))
+    await _index_skills(record)
+    for part in ("post", "ships"):
+        await _deactivate(record, part)
+    await _drain(record)
+    assert (await record.taxonomy.find("mail")).skill.is_active
+    assert [(await item(record, id_)).skill_ids for id_ in items] == [("mail",), ("mail",)]
+
+
+async def test_an_item_that_moves_still_waits_for_its_classifier(record: Record) -> None:
+    (first,) = await _in_mail(record, 1)
+    await record.assignments.reclassify(0, 10)
+    await _accept(record, _new([first]))
+    await _drain(record)
+    moved = await item(record, first)
+    assert (set(moved.skill_ids), moved.needs_skills) == ({"mail", "post"}, True)
+
+
+async def test_a_skill_that_another_namespace_uses_is_not_retired(record: Record) -> None:
+    items = await _in_mail(record, 2)
+    await record.catalog.of("blue").store("other", [tool("theirs")])
+    theirs = max(point.id for point in await record.catalog.scan(0, 10))
+    await classify(record, theirs, sure("mail"))
+    await settle(record)
+    decided = await _accept(record, _split(items))
+    await _drain(record)
+    assert (await item(record, theirs)).skill_ids == ("mail",)
+    assert (await record.taxonomy.find("mail")).skill.is_active
+    assert [(await item(record, id_)).skill_ids for id_ in items] == [("post",), ("ships",)]
+    assert list(await record.suggestions.asked_by(decided.id, 0, 10)) == items
+
+
 async def test_the_catalog_is_observed_with_vectors_and_current_skills(record: Record) -> None:
     await record.catalog.store("server", [tool("a", "Sends."), tool("b")])
     claim = await record.dirty.claim(FIRST, 10, 60)
@@ -252,6 +321,11 @@ async def _accept(record: Record, proposal: Proposal) -> Suggestion:
     await record.suggestions.submit([proposal])
     (pending,) = await record.suggestions.page(0, 10)
     return await record.suggestions.accept(pending.id, "bob")
+
+
+async def _deactivate(record: Record, skill_id: str) -> None:
+    skill = (await record.taxonomy.find(skill_id)).skill
+    await record.taxonomy.change(replace(skill, is_active=False), "ann")
 
 
 async def _index_skills(record: Record) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from toolscript.core.items import Assignment, StoredItem
 from toolscript.core.taxonomy import ProposedChange, Skill
 from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet
-from toolscript.tools.model.proposals import Move, fallback_of, moved_assignments
+from toolscript.tools.model.proposals import Move, moved_assignments, restored_assignments
 from toolscript.tools.model.skills import are_same
 
 MOVED_AT_ONCE = 1_000
@@ -33,19 +33,22 @@ class MemoryMover:
     dirty: MemoryDirtySet
     active: frozenset[str]
 
-    def move(self, moves: MemoryMoves, change: ProposedChange, reason: str, ids: Sequence[int]) -> None:
+    def move(self, moves: MemoryMoves, change: ProposedChange, reason: str, ids: Sequence[int]) -> int:
+        moved = 0
         for item_id in ids:
             stored, move = self._movable(item_id), _only(moves.moves[item_id], self.active)
             if stored is not None and move.skill_ids:
                 moves.previous.setdefault(item_id, stored.assignments)
                 self._put(stored, moved_assignments(stored.assignments, move, change.retires, reason))
+                moved += 1
+        return moved
 
-    def restore(self, moves: MemoryMoves, ids: Sequence[int]) -> None:
+    def restore(self, moves: MemoryMoves, change: ProposedChange, ids: Sequence[int]) -> None:
         for item_id in ids:
             stored, old = self._movable(item_id), moves.previous.get(item_id)
-            if stored is None or old is None or set(moves.moves[item_id].skill_ids).isdisjoint(stored.skill_ids):
+            if stored is None or old is None:
                 continue
-            kept = tuple(assignment for assignment in old if assignment.skill_id in self.active)
+            kept = restored_assignments(stored.assignments, old, moves.moves[item_id], change, self.active)
             if old and not kept:
                 self.catalog.classify_again([item_id])
             else:
@@ -54,32 +57,25 @@ class MemoryMover:
     def has_dirty(self, moves: MemoryMoves) -> bool:
         return not self.dirty.live_dirty().isdisjoint(moves.moves)
 
-    def in_skill(self, skill_id: str) -> tuple[list[int], bool]:
-        """Return the items that can move out of a skill, and whether a person put others there."""
-        ids = [
-            stored.id for _, stored in self.catalog.entries() if stored.is_active and skill_id in stored.skill_ids
+    def in_skill(self, skill_id: str, namespace: str) -> tuple[list[int], bool]:
+        """Return the items that can move out of a skill, and whether others stay: those that a person put there,
+        and those of other namespaces."""
+        members = [
+            stored for _, stored in self.catalog.entries() if stored.is_active and skill_id in stored.skill_ids
         ]
-        loose = [item_id for item_id in ids if item_id not in self.catalog.by_hand]
-        return loose, len(loose) < len(ids)
-
-    def latecomers(self, moves: MemoryMoves, change: ProposedChange) -> list[int]:
-        """Return items that came to a skill while others left it; they move to the largest."""
-        fallback = fallback_of(change)
-        if fallback is None:
-            return []
-        for skill_id in sorted(change.retires):
-            loose, _ = self.in_skill(skill_id)
-            if loose:
-                moves.moves |= {item_id: Move(item_id, (fallback,), (0.5,)) for item_id in loose}
-                return loose[:MOVED_AT_ONCE]
-        return []
+        loose = [
+            stored.id
+            for stored in members
+            if stored.id not in self.catalog.by_hand and stored.namespace == namespace
+        ]
+        return loose, len(loose) < len(members)
 
     def _movable(self, item_id: int) -> StoredItem | None:
         return None if item_id in self.catalog.by_hand else self.catalog.stored(item_id)
 
     def _put(self, stored: StoredItem, now: tuple[Assignment, ...]) -> None:
         if not are_same(stored.assignments, now):
-            self.catalog.put_anew(replace(stored, assignments=now, needs_skills=False))
+            self.catalog.put_anew(replace(stored, assignments=now))
 
 
 def _only(move: Move, active: frozenset[str]) -> Move:

@@ -45,6 +45,7 @@ from toolscript.tools.model.centroids import (
     sum_by_namespace,
 )
 from toolscript.tools.model.proposals import (
+    WEAK_CONFIDENCE,
     WORKER,
     EarlierProposal,
     Move,
@@ -56,6 +57,7 @@ from toolscript.tools.model.proposals import (
     is_proposal,
     no_proposal,
     not_accepted,
+    outdated,
 )
 from toolscript.tools.model.skills import (
     action_of,
@@ -417,7 +419,7 @@ class MemorySuggestions:
             return await self._retire(suggested, mover, change, is_undone=is_undone)
         ids = moves.next_ids()
         if is_undone:
-            mover.restore(moves, ids)
+            mover.restore(moves, change, ids)
         else:
             mover.move(moves, change, _reason(suggestion), ids)
         moves.position = ids[-1] if len(ids) == MOVED_AT_ONCE else float("inf")
@@ -426,20 +428,30 @@ class MemorySuggestions:
     async def _retire(
         self, suggested: _Suggested, mover: MemoryMover, change: ProposedChange, *, is_undone: bool
     ) -> int:
-        moves = suggested.moves
+        moves, namespace = suggested.moves, suggested.suggestion.namespace
         if mover.has_dirty(moves):
             return 0
-        if not is_undone and (late := mover.latecomers(moves, change)):
-            suggested.items.update(late)
-            mover.move(moves, change, _reason(suggested.suggestion), late)
-            return len(late)
-        for skill_id in [skill.id for skill in change.creates] if is_undone else change.retires:
-            loose, is_kept = mover.in_skill(skill_id)
-            if not is_kept:
-                await self._taxonomy.set_active(skill_id, WORKER, is_active=False)
+        left = sorted(skill.id for skill in change.creates) if is_undone else sorted(change.retires)
+        fallback = None if is_undone else fallback_of(change)
+        for skill_id in left:
+            loose, stays = mover.in_skill(skill_id, namespace)
+            if fallback is not None and loose:
+                if moved := self._move_latecomers(suggested, mover, change, loose[:MOVED_AT_ONCE]):
+                    return moved
+                continue
             self._catalog.classify_again(loose)
+            if not stays:
+                await self._taxonomy.set_active(skill_id, WORKER, is_active=False)
         moves.position = None
         return 1
+
+    def _move_latecomers(
+        self, suggested: _Suggested, mover: MemoryMover, change: ProposedChange, ids: Sequence[int]
+    ) -> int:
+        target = str(fallback_of(change))
+        suggested.items.update(ids)
+        suggested.moves.moves |= {item_id: Move(item_id, (target,), (WEAK_CONFIDENCE,)) for item_id in ids}
+        return mover.move(suggested.moves, change, _reason(suggested.suggestion), ids)
 
     async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
         known = {key: one for (key, place), one in self._by_key.items() if place == namespace}
@@ -494,6 +506,7 @@ class MemorySuggestions:
         change, moves = suggestion.change, suggested.moves
         if change is None:
             raise no_proposal(suggestion)
+        self._require_current(suggestion, change)
         if skill is not None and suggestion.kind is ProposalKind.NEW:
             moves.moves = renamed(moves.moves, change.creates[0].id, skill.id)
             change = with_skill(change, valid_skill(skill))
@@ -507,8 +520,21 @@ class MemorySuggestions:
         moves.position = 0
         return await self.find(suggestion_id)
 
+    def _require_current(self, suggestion: Suggestion, change: ProposedChange) -> None:
+        created = {skill.id for skill in change.creates}
+        needed = {*change.retires, fallback_of(change)} - created - {None}
+        if missing := needed - self._taxonomy.active():
+            raise outdated(suggestion, f"skill {missing.pop()} is not active")
+        if suggestion.kind is ProposalKind.RETIRE and any(
+            stored.is_active and not set(change.retires).isdisjoint(stored.skill_ids)
+            for _, stored in self._catalog.entries()
+        ):
+            raise outdated(suggestion, f"skill {change.retires[0]} has items")
+
     def _add_members(self, suggested: _Suggested, skill_id: str, target: str) -> None:
         for _, stored in self._catalog.entries():
+            if stored.namespace != suggested.suggestion.namespace:
+                continue
             for assignment in stored.assignments:
                 if assignment.skill_id == skill_id:
                     move = Move(stored.id, (target,), (assignment.confidence,))

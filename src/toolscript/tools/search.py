@@ -12,7 +12,7 @@ from toolscript.core.namespaces import ordered
 from toolscript.core.retrieval.curation import NO_CURATION, Curation
 from toolscript.core.retrieval.deadline import IsOverloaded, Part, never_overloaded
 from toolscript.core.retrieval.language import unknown_language_hint
-from toolscript.core.retrieval.model import IndexQuery, Vector
+from toolscript.core.retrieval.model import Candidates, IndexQuery, Vector
 from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
 from toolscript.core.retrieval.ports import Embedder, IndexReader, IndexViews, Spans
 from toolscript.core.retrieval.query import SearchType
@@ -278,7 +278,8 @@ class SearchWithin:
     async def _match(
         self, context: SearchContext, vectors: Vectors, by_words: SkillsOfItems, limit: int, threshold: float
     ) -> tuple[MatchedSkill, ...]:
-        work = self._matching.match(vectors[0] if vectors else None, by_words, limit, threshold)
+        vector, steps = vectors[0] if vectors else None, len(context.request.subqueries)
+        work = self._matching.match(vector, by_words, limit, threshold, steps)
         with context.spans.span("search.skills", by="vector"):
             return await context.attempt.or_else(Part.SKILLS, work, ())
 
@@ -299,12 +300,11 @@ class SearchWithin:
         context.stages.end("schemas")
         outcome = Outcome(context, vectors, retrieval, ranked, hits if best else ())
         log_tools(query, outcome.hits)
-        whole = retrieval.candidates.whole
         return ToolAnswer(
             query=query.text,
             hits=outcome.explained_hits() if query.explain else outcome.hits,
             candidate_count=sum(reaches(scored.score, query.threshold) for scored in ranked.items),
-            search_type_used=_search_type(dense=whole.dense is not None, sparse=whole.words is not None),
+            search_type_used=_search_type_of(retrieval.candidates.whole),
             timings=_timings(context.stages),
             degraded=context.attempt.parts_failed,
             index=self._index.card.fingerprint,
@@ -316,7 +316,7 @@ class SearchWithin:
             strategy_used=retrieval.strategy,
             skills=retrieval.skills,
             skill_ids_used=retrieval.skill_ids_used,
-            unskilled_count=whole.unskilled if retrieval.candidates.anything else None,
+            unskilled_count=retrieval.candidates.whole.unskilled if retrieval.candidates.anything else None,
             absence=await self._why_not.of(outcome) if query.about else None,
             weights_version=self._parts.weights_version if query.search_type is SearchType.HYBRID else None,
             rules=context.rules if query.explain else None,
@@ -356,6 +356,10 @@ async def _nothing() -> None: ...
 
 async def _embed_all(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
     return list(await asyncio.gather(*map(embedder.embed_query, texts)))
+
+
+def _search_type_of(candidates: Candidates) -> str:
+    return _search_type(dense=candidates.dense is not None, sparse=candidates.words is not None)
 
 
 def _search_type(*, dense: bool, sparse: bool) -> str:

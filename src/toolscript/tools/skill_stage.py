@@ -19,6 +19,7 @@ from toolscript.tools.score_scale import reaches
 
 MAX_SKILLS = 8
 MIN_BY_WORDS = 3
+MORE_BY_STEP = 1
 WORD_HITS = 10
 SKILL_FIELDS = ("id", "name", "description", "tool_count", "is_active")
 ACTIVE = Condition("is_active", (True,))
@@ -43,14 +44,15 @@ class SkillMatching:
         self._skill_cache = PayloadCache(skills)
 
     async def by_words(self, request: Request, where: Where) -> SkillsOfItems:
-        """Return the skills of each of the best items of the sparse retriever. Needs no vector."""
-        ask = IndexQuery(terms=request.whole.terms, where=where, limit=WORD_HITS)
-        hits = (await self._items.search(ask)).words or ()
+        """Return the skills of each of the best items of the sparse retriever, by the whole request and by each
+        sub-query. Needs no vector."""
+        asks = [IndexQuery(terms=part.terms, where=where, limit=WORD_HITS) for part in request.parts]
+        hits = [hit for candidates in await self._items.search_all(asks) for hit in candidates.words or ()]
         read = await self._cache.read(revisions_of(hits))
-        return [read[hit.id].skill_ids for hit in hits if hit.id in read]
+        return [read[id_].skill_ids for id_ in dict.fromkeys(hit.id for hit in hits) if id_ in read]
 
     async def match(
-        self, vector: Vector | None, word_matches: SkillsOfItems, limit: int, threshold: float
+        self, vector: Vector | None, word_matches: SkillsOfItems, limit: int, threshold: float, steps: int = 0
     ) -> tuple[MatchedSkill, ...]:
         """Return at most `limit` skills by vector, then those by words that are missing."""
         named = tuple(dict.fromkeys(skill for skills in word_matches for skill in skills))
@@ -58,7 +60,7 @@ class SkillMatching:
         if len(self._namespaces) > 1:
             near, by_words = await self._joined(near, limit), await self._joined(by_words, len(by_words))
         active = [[skill for skill in skills if skill in by_words] for skills in word_matches]
-        covered = covering(active, already=near, maximum=room_for_words(len(near)))
+        covered = covering(active, already=near, maximum=room_for_words(len(near), steps))
         return (*near.values(), *(by_words[skill] for skill in covered))
 
     async def _search(
@@ -94,9 +96,10 @@ class SkillMatching:
         return tuple(skill_point_id(skill, namespace) for namespace in self._namespaces for skill in skills)
 
 
-def room_for_words(by_vector: int) -> int:
-    """`MAX_SKILLS` in all, but at least `MIN_BY_WORDS` by words, however many are requested by vector."""
-    return max(MIN_BY_WORDS, MAX_SKILLS - by_vector)
+def room_for_words(by_vector: int, steps: int = 0) -> int:
+    """`MAX_SKILLS` in all, but at least `MIN_BY_WORDS` by words, however many are requested by vector, and
+    `MORE_BY_STEP` more for each step of the request."""
+    return max(MIN_BY_WORDS, MAX_SKILLS - by_vector) + MORE_BY_STEP * steps
 
 
 def covering(items: Sequence[Sequence[str]], *, already: Mapping[str, object], maximum: int) -> list[str]:

@@ -245,7 +245,6 @@ def rank(
     evidence = _evidence(request, fused, score, fit_rows, trusted)[order]
     confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
     logit = fit(_fit_evidence(request, fused, fit_rows, unmatched), trusted) if trusted else None
-    good_match = _is_good(logit, float(confidence.max(initial=0.0)), weights)
     return RankedCandidates(
         ids=fused.ids[order],
         score=score[order],
@@ -254,7 +253,7 @@ def rank(
         fits=[every_fit[row] for row in order.tolist()],
         contributions=_contributions(fused, added)[order],
         evidence=evidence,
-        good_match=good_match and language is None,
+        good_match=language is None and _is_good(logit, float(confidence.max(initial=0.0)), weights),
         semantic=fused.is_semantic,
         fit=logit if logit is None or language is None else min(logit, 0.0),
         unmatched=unmatched,

@@ -1,6 +1,6 @@
 """Proposed changes of the taxonomy, with their evidence. A person decides about each, as about a suggestion."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
@@ -10,6 +10,8 @@ from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import ProposalKind, ProposedChange, Skill, Suggestion
 from toolscript.tools.model.skills import SUGGESTIONS_HINT
 
+# With less, an assignment does not fit well.
+WEAK_CONFIDENCE = 0.7
 # The actor of the audit where a worker completes what a person decided.
 WORKER = "toolscript worker"
 
@@ -155,7 +157,7 @@ class ProposalLimits:
 
     max_share: float = 0.15
     min_members: int = 3
-    weak_confidence: float = 0.7
+    weak_confidence: float = WEAK_CONFIDENCE
     sample: int = 20_000
     merge_cosine: float = 0.97
     min_catalog_to_retire: int = 200
@@ -173,6 +175,34 @@ def moved_assignments(
     kept = [assignment for assignment in before if assignment.skill_id not in replaced]
     ordered = sorted([*new, *kept], key=lambda assignment: -assignment.confidence)
     return tuple(ordered[:MAX_ASSIGNMENTS])
+
+
+def restored_assignments(
+    now: Sequence[Assignment],
+    previous: Sequence[Assignment],
+    move: Move,
+    change: ProposedChange,
+    active: Collection[str],
+) -> tuple[Assignment, ...]:
+    """Return the assignments of an item whose move is undone: without what the move gave it, and with what it had.
+
+    What was decided or classified since stays.
+    """
+    created = {skill.id for skill in change.creates}
+    had = [one for one in previous if one.skill_id in active and one.skill_id not in created]
+    given = {*move.skill_ids} - {one.skill_id for one in had}
+    kept = [one for one in now if one.skill_id not in given]
+    missing = [one for one in had if one.skill_id not in {one.skill_id for one in kept}]
+    ordered = sorted([*kept, *missing], key=lambda one: -one.confidence)
+    return tuple(ordered[:MAX_ASSIGNMENTS])
+
+
+def outdated(suggestion: Suggestion, reason: str) -> Conflict:
+    return Conflict(
+        f"proposal {suggestion.id} does not fit the catalog any more: {reason}",
+        hint="`toolscript skills propose` proposes anew; reject this one",
+        details={"suggestion_id": suggestion.id},
+    )
 
 
 def no_proposal(suggestion: Suggestion) -> InvalidRequest:

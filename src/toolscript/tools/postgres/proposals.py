@@ -16,6 +16,7 @@ from toolscript.core.items import MAX_ID, Assignment
 from toolscript.core.postgres.pool import Connection
 from toolscript.core.taxonomy import Actor, ProposalKind, ProposedChange, Skill, Suggestion, SuggestionState
 from toolscript.tools.model.proposals import (
+    WEAK_CONFIDENCE,
     WORKER,
     EarlierProposal,
     Move,
@@ -25,6 +26,8 @@ from toolscript.tools.model.proposals import (
     moved_assignments,
     no_proposal,
     not_accepted,
+    outdated,
+    restored_assignments,
 )
 from toolscript.tools.model.skills import are_same
 from toolscript.tools.postgres.assignments import classify_again
@@ -50,6 +53,7 @@ INSERT INTO mcp.skill_suggestions (namespace, key, suggested_name, suggested_des
 VALUES (%(namespace)s, %(key)s, %(name)s, %(description)s, %(kind)s, %(change)s)
 ON CONFLICT (namespace, key) DO UPDATE SET suggested_name = excluded.suggested_name,
     suggested_description = excluded.suggested_description, change = excluded.change
+WHERE skill_suggestions.status = 'pending'
 RETURNING id
 """
 _WITHDRAW = "DELETE FROM mcp.skill_suggestions WHERE id = ANY(%s)"
@@ -65,7 +69,9 @@ ON CONFLICT DO NOTHING
 _ADD_MEMBERS = """
 INSERT INTO mcp.skill_suggestion_items (suggestion_id, tool_id, skill_ids, confidences)
 SELECT %(id)s, tool_id, ARRAY[%(target)s], ARRAY[confidence]
-FROM mcp.tool_skill_assignments WHERE skill_id = %(skill)s ORDER BY tool_id
+FROM mcp.tool_skill_assignments assigned
+JOIN mcp.items ON items.id = assigned.tool_id AND items.is_active AND items.namespace = %(namespace)s
+WHERE skill_id = %(skill)s ORDER BY tool_id
 ON CONFLICT DO NOTHING
 """
 _RENAME_TARGET = """
@@ -87,7 +93,7 @@ _UNDO = "UPDATE mcp.skill_suggestions SET status = 'undone', move_after = 0 WHER
 
 # A skill whose point was never written would hide its items: the point comes first.
 _HOLD_MOVING = """
-SELECT id, kind, status, suggested_name, change, move_after FROM mcp.skill_suggestions suggestions
+SELECT id, namespace, kind, status, suggested_name, change, move_after FROM mcp.skill_suggestions suggestions
 WHERE move_after IS NOT NULL
   AND NOT EXISTS (
       SELECT FROM mcp.skill_vectors written JOIN mcp.index_generations live ON live.id = written.generation
@@ -115,11 +121,25 @@ SELECT EXISTS (
     JOIN mcp.index_generations live ON live.id = dirty.generation AND live.state = 'live'
     WHERE asks.suggestion_id = %s)
 """
-_HOLD_SKILL = "SELECT id FROM mcp.skill_categories WHERE id = %s FOR UPDATE"
-_REMAINING = """
-SELECT assigned.tool_id, items.skills_by_hand FROM mcp.tool_skill_assignments assigned
-JOIN mcp.items ON items.id = assigned.tool_id AND items.is_active
-WHERE assigned.skill_id = %s ORDER BY assigned.tool_id LIMIT %s
+_HOLD_SKILLS = "SELECT id, is_active FROM mcp.skill_categories WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+# Items of a skill that may leave it.
+_LOOSE = """
+SELECT assigned.tool_id FROM mcp.tool_skill_assignments assigned
+JOIN mcp.items ON items.id = assigned.tool_id AND items.is_active AND NOT items.skills_by_hand
+    AND items.namespace = %(namespace)s
+WHERE assigned.skill_id = %(skill)s AND assigned.tool_id > %(after)s ORDER BY assigned.tool_id LIMIT %(limit)s
+"""
+# Items that stay: those that a person put there, and those of other namespaces, about which this does not decide.
+_STAYING = """
+SELECT EXISTS (
+    SELECT FROM mcp.tool_skill_assignments assigned
+    JOIN mcp.items ON items.id = assigned.tool_id AND items.is_active
+    WHERE assigned.skill_id = %(skill)s AND (items.skills_by_hand OR items.namespace <> %(namespace)s))
+"""
+_HAS_ITEMS = """
+SELECT EXISTS (
+    SELECT FROM mcp.tool_skill_assignments assigned
+    JOIN mcp.items ON items.id = assigned.tool_id AND items.is_active WHERE assigned.skill_id = ANY(%s))
 """
 _SET_ACTIVE = """
 UPDATE mcp.skill_categories
@@ -174,7 +194,10 @@ async def _put(conn: Connection, proposal: Proposal, namespace: str) -> None:
         "change": change_json(proposal.change),
     }
     row = await (await conn.execute(_INSERT, values)).fetchone()
-    suggestion_id = int(str(row[0])) if row else 0
+    if row is None:
+        # A person decided about it meanwhile.
+        return
+    suggestion_id = int(str(row[0]))
     await conn.execute(_CLEAR_ITEMS, (suggestion_id,))
     for start in range(0, len(proposal.moves), SUBMITTED_AT_ONCE):
         moves = proposal.moves[start : start + SUBMITTED_AT_ONCE]
@@ -208,6 +231,7 @@ async def accept(conn: Connection, suggestion: Suggestion, actor: Actor, skill: 
     change = suggestion.change
     if change is None:
         raise no_proposal(suggestion)
+    await _require_current(conn, suggestion, change)
     if skill is not None and suggestion.kind is ProposalKind.NEW:
         names = {"id": suggestion.id, "old": change.creates[0].id, "new": skill.id}
         await conn.execute(_RENAME_TARGET, names)
@@ -216,10 +240,23 @@ async def accept(conn: Connection, suggestion: Suggestion, actor: Actor, skill: 
         await add_skill(conn, created, actor)
     if suggestion.kind is ProposalKind.MERGE:
         target = {"id": suggestion.id, "skill": change.retires[0], "target": fallback_of(change)}
-        await conn.execute(_ADD_MEMBERS, target)
+        await conn.execute(_ADD_MEMBERS, {**target, "namespace": suggestion.namespace})
     await conn.execute(_SET_CHANGE, (change_json(change), suggestion.id))
     await conn.execute(_BEGIN_MOVE, (suggestion.id,))
     return [created.id for created in change.creates]
+
+
+async def _require_current(conn: Connection, suggestion: Suggestion, change: ProposedChange) -> None:
+    """Raise if a skill of the proposal is gone, or if one to be retired for having no items has some."""
+    created = {skill.id for skill in change.creates}
+    needed = {*change.retires, fallback_of(change)} - created - {None}
+    rows = await (await conn.execute(_HOLD_SKILLS, (sorted(filter(None, needed)),))).fetchall()
+    if missing := needed - {skill_id for skill_id, is_active in rows if is_active}:
+        raise outdated(suggestion, f"skill {missing.pop()} is not active")
+    if suggestion.kind is ProposalKind.RETIRE:
+        row = await (await conn.execute(_HAS_ITEMS, (list(change.retires),))).fetchone()
+        if row and row[0]:
+            raise outdated(suggestion, f"skill {change.retires[0]} has items")
 
 
 async def undo(conn: Connection, suggestion: Suggestion, actor: Actor) -> None:
@@ -250,7 +287,7 @@ async def move_more(conn: Connection) -> int:
     values = (row["id"], row["move_after"], MOVED_AT_ONCE)
     moves = await (await conn.execute(_NEXT_MOVES, values)).fetchall()
     if is_undone:
-        await _restore(conn, moves)
+        await _restore(conn, change, moves)
     else:
         await _move(conn, row, change, [_move_of(move) for move in moves])
     position = int(str(moves[-1][0])) if len(moves) == MOVED_AT_ONCE else ALL_MOVED
@@ -262,7 +299,8 @@ def _move_of(row: Sequence[Any]) -> Move:
     return Move(int(row[0]), tuple(row[1] or ()), tuple(row[2] or ()))
 
 
-async def _move(conn: Connection, row: Mapping[str, Any], change: ProposedChange, moves: Sequence[Move]) -> None:
+async def _move(conn: Connection, row: Mapping[str, Any], change: ProposedChange, moves: Sequence[Move]) -> int:
+    """Move items that no person decided about; return how many."""
     targets = {skill_id for move in moves for skill_id in move.skill_ids}
     active = await hold_active_skills(conn, targets)
     before = await _held(conn, [move.item_id for move in moves])
@@ -272,9 +310,9 @@ async def _move(conn: Connection, row: Mapping[str, Any], change: ProposedChange
             reason = f"proposal {row['id']}: {row['suggested_name']}"
             after[move.item_id] = moved_assignments(before[move.item_id], usable, change.retires, reason)
     await _remember(conn, int(row["id"]), {item_id: before[item_id] for item_id in after})
-    await write_assignments(
-        conn, {item_id: now for item_id, now in after.items() if not are_same(before[item_id], now)}
-    )
+    changed = {item_id: now for item_id, now in after.items() if not are_same(before[item_id], now)}
+    await write_assignments(conn, changed, are_classified=False)
+    return len(after)
 
 
 def _only(move: Move, active: Collection[str]) -> Move:
@@ -299,24 +337,21 @@ async def _remember(conn: Connection, suggestion_id: int, before: Mapping[int, S
     await conn.execute(_REMEMBER, {"id": suggestion_id, "items": list(before), "previous": previous})
 
 
-async def _restore(conn: Connection, moves: Sequence[Sequence[Any]]) -> None:
-    """Give items back what they had, if they still are in a skill of the proposal."""
+async def _restore(conn: Connection, change: ProposedChange, moves: Sequence[Sequence[Any]]) -> None:
+    """Take from items what their move gave them, and give them back what they had."""
     previous = {int(row[0]): assignments_of(row[3]) for row in moves if row[3] is not None}
-    targets = {int(row[0]): set(row[1] or ()) for row in moves}
     wanted = {assignment.skill_id for old in previous.values() for assignment in old}
     active = await hold_active_skills(conn, wanted)
-    held = await _held(conn, list(previous))
+    by_id = {move.item_id: move for move in map(_move_of, moves)}
     restored: dict[int, tuple[Assignment, ...]] = {}
     again = []
-    for item_id, now in held.items():
-        if not targets[item_id] & {assignment.skill_id for assignment in now}:
-            continue
-        old = tuple(assignment for assignment in previous[item_id] if assignment.skill_id in active)
+    for item_id, now in (await _held(conn, list(previous))).items():
+        old = restored_assignments(now, previous[item_id], by_id[item_id], change, active)
         if previous[item_id] and not old:
             again.append(item_id)
         elif not are_same(now, old):
             restored[item_id] = old
-    await write_assignments(conn, restored)
+    await write_assignments(conn, restored, are_classified=False)
     await classify_again(conn, again)
 
 
@@ -325,36 +360,52 @@ async def _retire(conn: Connection, row: Mapping[str, Any], change: ProposedChan
     dirty = await (await conn.execute(_HAS_DIRTY, (row["id"],))).fetchone()
     if dirty and dirty[0]:
         return 0
-    left = [skill.id for skill in change.creates] if is_undone else list(change.retires)
-    for skill_id in sorted(left):
-        await conn.execute(_HOLD_SKILL, (skill_id,))
-        rows = await (await conn.execute(_REMAINING, (skill_id, MOVED_AT_ONCE))).fetchall()
-        loose = [int(str(one[0])) for one in rows if not one[1]]
-        fallback = None if is_undone else fallback_of(change)
-        if loose and fallback is not None:
-            return await _move_latecomers(conn, row, change, loose, fallback)
-        if len(rows) == len(loose):
-            await _set_active(conn, skill_id, Actor(WORKER), is_active=False)
-        await classify_again(conn, loose)
-        await mark_skill(conn, skill_id)
+    left = sorted(skill.id for skill in change.creates) if is_undone else sorted(change.retires)
+    await conn.execute(_HOLD_SKILLS, (left,))
+    fallback = None if is_undone else fallback_of(change)
+    for skill_id in left:
+        if fallback is not None and (loose := await _loose(conn, row, skill_id)):
+            if moved := await _move_latecomers(conn, row, change, loose, fallback):
+                return moved
+            # They cannot move: their new skill was deactivated. The old one stays.
+            continue
+        await _leave(conn, row, skill_id)
     await conn.execute(_SET_POSITION, (None, row["id"]))
     return 1
+
+
+async def _loose(conn: Connection, row: Mapping[str, Any], skill_id: str, after: int = 0) -> list[int]:
+    """Return the next items that may leave a skill."""
+    values = {"skill": skill_id, "namespace": row["namespace"], "after": after, "limit": MOVED_AT_ONCE}
+    rows = await (await conn.execute(_LOOSE, values)).fetchall()
+    return [int(str(one[0])) for one in rows]
+
+
+async def _leave(conn: Connection, row: Mapping[str, Any], skill_id: str) -> None:
+    """Deactivate a skill unless items stay in it; those that came to it meanwhile are classified again."""
+    page = await _loose(conn, row, skill_id)
+    while page:
+        await classify_again(conn, page)
+        page = await _loose(conn, row, skill_id, page[-1])
+    staying = await (await conn.execute(_STAYING, {"skill": skill_id, "namespace": row["namespace"]})).fetchone()
+    if not (staying and staying[0]):
+        await _set_active(conn, skill_id, Actor(WORKER), is_active=False)
+    await mark_skill(conn, skill_id)
 
 
 async def _move_latecomers(
     conn: Connection, row: Mapping[str, Any], change: ProposedChange, ids: Sequence[int], fallback: str
 ) -> int:
-    """Move items that came to a skill while others left it, before it is retired."""
-    moves = [Move(item_id, (fallback,), (0.5,)) for item_id in ids]
+    """Move items that came to a skill while others left it, before it is retired; return how many moved."""
     page = {
         "id": row["id"],
+        "namespace": row["namespace"],
         "items": list(ids),
         "skills": [fallback] * len(ids),
-        "confidences": ["0.5"] * len(ids),
+        "confidences": [str(WEAK_CONFIDENCE)] * len(ids),
     }
-    await conn.execute(_ADD_ITEMS.replace("AND items.namespace = %(namespace)s", ""), page)
-    await _move(conn, row, change, moves)
-    return len(ids)
+    await conn.execute(_ADD_ITEMS, page)
+    return await _move(conn, row, change, [Move(item_id, (fallback,), (WEAK_CONFIDENCE,)) for item_id in ids])
 
 
 async def _set_active(conn: Connection, skill_id: str, actor: Actor, *, is_active: bool) -> None:

@@ -92,8 +92,8 @@ JOIN mcp.items ON items.id = new.tool_id
 """
 
 _VERSIONS = """
-UPDATE mcp.items SET needs_skills = false, version = nextval('mcp.item_version') WHERE id = ANY(%s)
-RETURNING id, version
+UPDATE mcp.items SET needs_skills = needs_skills AND NOT %(classified)s, version = nextval('mcp.item_version')
+WHERE id = ANY(%(items)s) RETURNING id, version
 """
 
 # The items of a decided suggestion stay: they are the evidence of the decision.
@@ -206,8 +206,11 @@ async def assigned(
     return {int(str(id_)): assignments_of(values) for id_, values in rows if isinstance(values, list)}
 
 
-async def write_assignments(conn: Connection, new: Mapping[int, tuple[Assignment, ...]]) -> dict[int, int]:
-    """Replace the assignments of the items; return their new versions."""
+async def write_assignments(
+    conn: Connection, new: Mapping[int, tuple[Assignment, ...]], *, are_classified: bool = True
+) -> dict[int, int]:
+    """Replace the assignments of the items; return their new versions. Unless they are classified with this, those
+    that wait for a classifier go on waiting."""
     if not new:
         return {}
     flat = [(item_id, place, assignment) for item_id, all_ in new.items() for place, assignment in enumerate(all_)]
@@ -221,7 +224,7 @@ async def write_assignments(conn: Connection, new: Mapping[int, tuple[Assignment
     }
     await conn.execute(_CLEAR, (list(new),))
     await conn.execute(_ASSIGN, values)
-    rows = await (await conn.execute(_VERSIONS, (list(new),))).fetchall()
+    rows = await (await conn.execute(_VERSIONS, {"items": list(new), "classified": are_classified})).fetchall()
     await mark_changed(conn, [(row[0], row[1]) for row in rows])
     return {int(str(row[0])): int(str(row[1])) for row in rows}
 

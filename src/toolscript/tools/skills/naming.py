@@ -7,7 +7,7 @@ do not.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -26,8 +26,12 @@ MAX_TERMS_IN_NAME = 3
 MAX_KEYWORDS = 12
 MAX_EXAMPLES = 6
 MAX_SENTENCE = 110
-MAX_SENTENCES = 2
-MAX_VERBS = 4
+MIN_SENTENCE = 30
+MAX_SENTENCES = 3
+# A sentence says something new with so many words that those before it do not have.
+MIN_NEW_WORDS = 2
+# Terms that a description names beside those of the name, and the share of texts that must have a term as a word.
+MAX_MORE, MIN_WRITTEN = 3, 0.5
 # The first term covers this share of the members, or another one follows.
 ENOUGH_COVERED = 0.75
 MIN_SHARE = 0.06
@@ -37,13 +41,13 @@ MAX_CATALOG_SHARE = 0.2
 PAIR_SHARE, PAIR_WEIGHT = 0.55, 1.5
 # Words that names join are what people call a thing.
 IDENTIFIED_SHARE, IDENTIFIED_WEIGHT = 0.1, 3.0
+# Of identifiers, and of words that texts use neither in the plural nor with a capital: likely no nouns.
+OTHER_WEIGHT = 0.3
 # A plural, or a spelling in small letters, is used if this share of the members do.
 PLURAL_SHARE, SMALL_SHARE = 0.08, 0.25
 MIN_COVERED_BY_NEXT = 0.12
 
 GENERIC = words_in("generic")
-# Verbs as they read in a sentence; what is not here is written as it is.
-_SPOKEN = {"get": "read", "fetch": "read", "retrieve": "read", "upsert": "write", "set": "change", "put": "write"}
 # Plural nouns that share their stem with a verb.
 _NOUNS = words_in("nouns")
 # Verbs that are nouns after another noun: "file share", "audit log".
@@ -52,19 +56,23 @@ _SEPARATORS = re.compile(r"[-_/]+")
 _NAME_PARTS = re.compile(r"[^a-z0-9]+")
 _WORD = re.compile(r"[^\W\d_]\w*(?:[-'’]\w+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
+_CLAUSE_END = re.compile(r" \(|[,;:] (?!and\b|or\b)| (?:by|with|using|including|such as|based on|for use) ")
+# Words that no sentence ends with.
+_LEAD_ON = STOP_WORDS | {"such", "including", "like", "returning", "returns"}
+# A word in small letters, or a name: "PostgreSQL", but neither "serializedData" nor "file-uri".
+_PLAIN = re.compile(r"[^\W\d_A-Z]+|[A-Z][^\W_]*")
 
 Term = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """The terms of an item, each with the words it was written with; its verbs; the terms of its description.
+    """The terms of an item, each with the words it was written with, and the terms of its description.
 
     `identified` are two words that a name joins: "Key Vault", if the server is called `keyvault`.
     """
 
     terms: Mapping[Term, str]
-    verbs: tuple[str, ...]
     described: frozenset[Term] = frozenset()
     identified: frozenset[Term] = frozenset()
 
@@ -92,15 +100,9 @@ def sampled(item: Item, actions: frozenset[str] = VERBS) -> Sampled:
                 terms.setdefault((previous[0], stem), f"{previous[1]} {word}")
             previous = (stem, word)
         described_terms = described_terms or frozenset(terms)
-    words = [word.casefold() for word in _WORD.findall(split_identifier(item.name))]
     identified = _identified(item)
     described_terms |= identified.keys()
-    return Sampled(
-        {**terms, **identified},
-        tuple(word for word in words if word in actions)[:1],
-        described_terms,
-        frozenset(identified),
-    )
+    return Sampled({**terms, **identified}, described_terms, frozenset(identified))
 
 
 def _identified(item: Item) -> dict[Term, str]:
@@ -184,7 +186,16 @@ class ClusterText:
         """Two words say more than one, and the words of a name the most."""
         if term in self.identified:
             return IDENTIFIED_WEIGHT
+        if not self.is_word(term) or (len(term) == 1 and not self.is_noun(term)):
+            return OTHER_WEIGHT
         return PAIR_WEIGHT if len(term) > 1 else 1.0
+
+    def is_word(self, term: Term) -> bool:
+        return all(_PLAIN.fullmatch(word) for word in self.shown(term).split())
+
+    def is_noun(self, term: Term) -> bool:
+        """Return whether a word is a noun or a name, as far as texts tell: they have its plural, or a capital."""
+        return self.plural(term) != self.shown(term) or not self.shown(term)[:1].islower()
 
     @cached_property
     def ranked(self) -> list[Term]:
@@ -210,6 +221,12 @@ class ClusterText:
             if len(term) == 1 or term in self.identified or not any(stem in strong for stem in term)
         ]
         return sorted(kept, key=lambda term: (-scores[term] * self.weight(term), self.shown(term)))
+
+    def is_plain(self, term: Term) -> bool:
+        """Return whether a term is of words that people write: no identifier, and in most texts that have it."""
+        have = [sample for sample in self.samples if term in sample.terms]
+        written = sum(term in sample.described for sample in have)
+        return self.is_word(term) and written >= MIN_WRITTEN * len(have) and (len(term) > 1 or self.is_noun(term))
 
     @cached_property
     def _spellings(self) -> dict[Term, Counter[str]]:
@@ -308,19 +325,29 @@ def free_id(wanted: str, taken: frozenset[str]) -> str:
 
 
 def _description(text: ClusterText) -> str:
-    """Return what members do, and what the most central ones do in their own words, without text that steers."""
-    terms = [text.shown(term) for term in text.title_terms]
-    more = [text.shown(term) for term in text.ranked if term not in text.title_terms]
-    more = [word for word in more if not any(word in term or term in word for term in terms)][:4]
-    verbs = Counter(_SPOKEN.get(verb, verb) for sample in text.samples for verb in sample.verbs)
-    spoken = sorted(verbs, key=lambda verb: (-verbs[verb], verb))[:MAX_VERBS]
-    about = _joined([*terms, *more])
-    first = f"{_joined(spoken) or 'work with'} {about or 'these items'}"
-    sentences = list(dict.fromkeys(filter(None, (_first_sentence(item) for item in text.central))))[:MAX_SENTENCES]
-    parts = [f"{first[:1].upper()}{first[1:]}."]
-    if sentences:
+    """Say what the members are about, and what some central ones do in their own words, without text that steers.
+
+    That members have a verb and a noun does not say that one has both, so no sentence is made of these.
+    """
+    named = frozenset(stem for term in text.title_terms for stem in term)
+    more = [term for term in text.ranked if not named.intersection(term) and text.is_plain(term)]
+    about = _joined([text.plural(term) for term in (*text.title_terms, *more[:MAX_MORE])])
+    parts = [f"Tools about {about}."] if about else []
+    if sentences := _different(filter(None, map(_first_sentence, text.central))):
         parts.append(f"For example: {'; '.join(sentences)}.")
     return readable(" ".join(parts))
+
+
+def _different(sentences: Iterable[str]) -> list[str]:
+    """Return the first sentences that say something new: to list and to search the same things are one."""
+    chosen: list[str] = []
+    known: set[int] = set()
+    for sentence in sentences:
+        words = {terms_of_word(word.casefold())[0] for word in _WORD.findall(sentence)} - _verb_stems()
+        if len(words - known) >= MIN_NEW_WORDS:
+            chosen.append(sentence)
+            known |= words
+    return chosen[:MAX_SENTENCES]
 
 
 def _first_sentence(item: Item) -> str:
@@ -329,9 +356,16 @@ def _first_sentence(item: Item) -> str:
     if was_steering:
         return ""
     sentence = " ".join(_SENTENCE_END.split(cleaned.description.strip(), 1)[0].split()).rstrip(".。!")
-    if len(sentence) > MAX_SENTENCE:
-        sentence = sentence[:MAX_SENTENCE].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+    sentence = _shortened(sentence) if len(sentence) > MAX_SENTENCE else sentence
+    while sentence.endswith((",", ";", ":")) or sentence.rpartition(" ")[2].casefold() in _LEAD_ON:
+        sentence = sentence.rpartition(" ")[0] if sentence[-1].isalpha() else sentence[:-1]
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
+
+
+def _shortened(sentence: str) -> str:
+    """Return the sentence up to the end of a clause; nothing if it has none."""
+    ends = [match.start() for match in _CLAUSE_END.finditer(sentence) if match.start() <= MAX_SENTENCE]
+    return sentence[: ends[-1]] if ends and ends[-1] >= MIN_SENTENCE else ""
 
 
 def _joined(words: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from toolscript.core.retrieval.model import Matrix, Vector
 from toolscript.core.taxonomy import ProposalKind, Skill
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.model.proposals import (
+    WEAK_CONFIDENCE,
     EarlierProposal,
     Move,
     NearExisting,
@@ -39,7 +40,7 @@ NEW = ""
 # No earlier proposal says whether an item has a second cluster.
 OPEN = -2
 # Clusters aimed at: this many times the cube root of the items.
-CLUSTERS_PER_ROOT = 4.0
+CLUSTERS_PER_ROOT = 8.0
 # Clusters stay below the largest share: items that come later, or that were not sampled, must fit in.
 HEADROOM = 0.85
 MAX_PARTS = 12
@@ -73,7 +74,8 @@ async def propose(
     survey = await _survey(request, limits, on_progress)
     if survey is None:
         return []
-    groups = {name: _grouped(survey, name, request, limits) for name in sorted(survey.groups)}
+    every_group = {name: _grouped(survey, name, request, limits) for name in sorted(survey.groups)}
+    groups = {name: group for name, group in every_group.items() if group.first}
     await _place_the_rest(request, survey, groups, limits, on_progress)
     taken = frozenset(skill.id for skill in request.skills) | {
         skill.id for earlier in request.earlier for skill in earlier.creates
@@ -232,7 +234,16 @@ class _Group:
         labels: Labels | None = None,
         seconds: Labels | None = None,
     ) -> None:
-        """Place items in their nearest cluster, or in the given ones; in a second one if that is about as near."""
+        """Place items in their nearest cluster, or in the given ones; in a second one if that is about as near.
+
+        Too few items for a cluster wait for more: they have the label -1, and are placed nowhere.
+        """
+        if labels is not None and (labels < 0).any():
+            placed = labels >= 0
+            ids, subjects, labels = ids[placed], subjects[placed], labels[placed]
+            seconds = None if seconds is None else seconds[placed]
+        if not len(ids):
+            return
         found = nearest(subjects, self.centroids)
         first = found.first if labels is None else labels
         other = np.where(found.first == first, found.second, found.first)
@@ -314,8 +325,9 @@ def _clustered(
     rows = np.flatnonzero(labels < 0)
     scale = len(sample.ids) / max(1, request.sizes.catalog if name == NEW else request.sizes.members[name])
     largest = max(limits.min_members, int(HEADROOM * limits.max_share * request.sizes.catalog * min(1.0, scale)))
-    if len(rows) < limits.min_members:
-        return labels
+    # What was too little for a proposal beside those that wait is so again, until more has come.
+    if len(rows) < limits.min_members * (2 if kept else 1):
+        return _with_nearest(sample, labels, rows, kept) if name != NEW and kept else labels
     count = _count(len(rows), name, request)
     if name == NEW and not kept and len(rows) <= largest and count < 2:
         count = 1
@@ -323,6 +335,13 @@ def _clustered(
     found = cluster(sample.subjects[rows], ClusterLimits(count, largest, smallest))
     labels = labels.copy()
     labels[rows] = found + kept
+    return labels
+
+
+def _with_nearest(sample: _Sample, labels: Labels, rows: NDArray[np.intp], kept: int) -> Labels:
+    """Return the labels with these items in the nearest part of a split: none may stay in what is retired."""
+    labels = labels.copy()
+    labels[rows] = nearest(sample.subjects[rows], centroids_of(sample.subjects, labels, kept)).first
     return labels
 
 
@@ -534,8 +553,9 @@ class _Moves(Sequence[Move]):
 
 
 def _confidence(cosine: float) -> float:
-    """Return a confidence: a member far from the centre is still nearer to it than to any other."""
-    return round(min(MAX_CONFIDENCE, max(MIN_CONFIDENCE, 0.55 + 0.4 * cosine)), 4)
+    """Return a confidence: a member far from the centre is still nearer to it than to any other, and a person
+    approves all of them, so none is proposed again as an item that no skill fits."""
+    return round(min(MAX_CONFIDENCE, max(WEAK_CONFIDENCE, 0.55 + 0.4 * cosine)), 4)
 
 
 def _dense_centroids(group: _Group) -> Matrix:

@@ -16,6 +16,7 @@ from tests.unit.tools.search_http.builders import (
     scores,
 )
 from tests.unit.tools.search_http.catalog import BEES, ORIGAMI, REMOVED
+from toolscript.core.retrieval.request import parse_query
 
 QUERIES = [
     "read a file",
@@ -103,8 +104,12 @@ async def test_matching_by_words_returns_skills_of_the_items_that_share_the_most
     searching: Searching, query: str
 ) -> None:
     answer = await searching.search(query, skill_limit=1)
-    alike = await searching.search(query, search_type="keyword", strategy="direct", **ALL | {"limit": 10})
-    theirs = {skill for tool in alike["tools"] for skill in tool["skill_ids"]}
+    parts = [part.text for part in parse_query(query).parts]
+    alike, *of_steps = [
+        await searching.search(part, search_type="keyword", strategy="direct", **ALL | {"limit": 10})
+        for part in parts
+    ]
+    theirs = {skill for found in (alike, *of_steps) for tool in found["tools"] for skill in tool["skill_ids"]}
     assert set(ids(by_words(answer))) <= theirs
     matched = set(ids(answer["matched_skills"]))
     assert [

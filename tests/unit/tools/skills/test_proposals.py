@@ -209,3 +209,22 @@ async def test_text_that_steers_is_not_in_a_description() -> None:
     for proposal in await proposals(observed):
         assert "ignore" not in proposal.description.casefold()
         assert "confidence" not in proposal.name.casefold()
+
+
+async def test_items_that_are_too_few_for_a_skill_wait_for_more() -> None:
+    observed = catalog(6)
+    known = assigned(observed[2:], lambda one: "known")
+    assert await proposals([*observed[:2], *known], [Skill("known", "Known")], limits=ProposalLimits(1.0)) == []
+
+
+async def test_approved_members_are_not_proposed_again() -> None:
+    observed = catalog(10)
+    found = await proposals(observed)
+    moved = {move.item_id: move for proposal in found for move in proposal.moves}
+    decided = [
+        replace(one, assignments=(Assignment(move.skill_ids[0], move.confidences[0], AssignedBy.RULES),))
+        for one in observed
+        for move in (moved[one.id],)
+    ]
+    skills = [skill for proposal in found for skill in proposal.creates]
+    assert [one.kind for one in await proposals(decided, skills)].count(ProposalKind.NEW) == 0

@@ -1,0 +1,99 @@
+"""Names and descriptions of proposals are made of what their members say, and say nothing that these do not."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from toolscript.core.items import Item, ItemKind
+from toolscript.core.taxonomy import Skill
+from toolscript.tools.skills.naming import ClusterText, sampled, skill_of, term_shares
+
+pytestmark = pytest.mark.requirement("SK-011")
+
+VAULT = (
+    ("keyvault_key_get", "List all keys in your Key Vault or get a specific key by name."),
+    ("keyvault_secret_get", "List all secrets in your Key Vault or get a specific secret by name."),
+    ("keyvault_secret_create", "Create a secret in a Key Vault."),
+    ("keyvault_certificate_get", "List the certificates of a Key Vault with their expiration dates."),
+)
+MAIL = (
+    ("send_mail", "Send a mail to one or more recipients."),
+    ("list_mails", "List the mails of a folder."),
+    ("delete_mail", "Delete a mail for good."),
+)
+
+
+LONG = (
+    "Retrieves the settings of an application, all its connection strings, secrets and certificates that somebody "
+    "stored there at any time"
+)
+THINGS = [
+    "river",
+    "stone",
+    "cloud",
+    "garden",
+    "violin",
+    "bridge",
+    "candle",
+    "forest",
+    "mirror",
+    "pencil",
+    "rocket",
+]
+OTHERS = tuple((f"paint_{thing}", f"Paint a {thing}, or two {thing}s.") for thing in THINGS * 3)
+
+
+def items(*tools: tuple[str, str]) -> list[Item]:
+    return [Item(name, ItemKind.TOOL, "server", name, description) for name, description in tools]
+
+
+def described(members: Sequence[Item], others: Sequence[Item] = ()) -> Skill:
+    samples = [sampled(item) for item in members]
+    everything = [*samples, *(sampled(item) for item in others)]
+    return skill_of(ClusterText(samples, members, term_shares(everything)))
+
+
+def test_a_name_is_what_members_share_and_others_do_not() -> None:
+    assert described(items(*VAULT), items(*OTHERS)).name.startswith("Key Vault")
+    assert described(items(*MAIL), items(*OTHERS)).name == "Mails"
+
+
+def test_a_description_says_what_members_do_in_their_own_words() -> None:
+    text = described(items(*MAIL), items(*OTHERS)).description
+    assert text.startswith("Tools about mails")
+    assert "send a mail to one or more recipients; list the mails of a folder" in text
+    assert "create" not in text.casefold(), "no verb is joined with a noun that no member joins it with"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        (
+            LONG,
+            "retrieves the settings of an application, all its connection strings",
+        ),
+        (
+            "Creates a database with performance tiers, size limits,",
+            "creates a database with performance tiers, size limits",
+        ),
+        ("Returns details of an account such as", "returns details of an account"),
+        ("Word " * 60, ""),
+    ],
+)
+def test_a_long_sentence_ends_where_a_clause_does(sentence: str, shown: str) -> None:
+    text = described(items(("one", sentence), ("two", sentence))).description
+    example = text.partition("For example: ")[2].rstrip(".")
+    assert example == shown
+
+
+def test_of_two_sentences_about_the_same_one_is_enough() -> None:
+    same = items(("get_a", "Get the weather of a city."), ("list_a", "List the weather of a city."))
+    assert described(same).description.count("weather of a city") == 1
+
+
+def test_words_of_identifiers_and_words_that_are_no_nouns_are_not_in_a_description() -> None:
+    text = "Reads the essential entries of a ledgers_x table, essential for audits."
+    members = items(*((f"read_{number}", text) for number in range(4)))
+    about = described(members, items(*OTHERS)).description.partition("For example")[0]
+    assert "essential" not in about
+    assert "ledgers_x" not in about
