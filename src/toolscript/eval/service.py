@@ -212,7 +212,8 @@ class DatasetPoints:
         if self._skill_set is SkillSet.DEFAULT:
             return DatasetSkills(self._embedder, default_skills())
         stored = [StoredItem(self._ids[item.key], VERSION, item) for item in items]
-        found = await assigned_skills(stored, self._embedder, default_skills(), self._skill_set, self._on_progress)
+        given = () if self._skill_set is SkillSet.PROPOSED else default_skills()
+        found = await assigned_skills(stored, self._embedder, given, self._on_progress)
         logger.info(
             "%d skills; the largest holds %.1f %%, %.1f %% of the items are in none",
             len(found.skills),

@@ -1,6 +1,7 @@
-"""Skills of a dataset: the default ones, those proposed from its catalog, or both; all approved as they come."""
+"""Skills proposed from the catalog of a dataset, beside given ones or alone; all approved as they come."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolscript.core.embedding.items import embed_items
@@ -8,7 +9,6 @@ from toolscript.core.items import Assignment, StoredItem
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.taxonomy import ProposalKind, Skill, Unclassified
 from toolscript.core.values import OnProgress, silent
-from toolscript.eval.dataset import SkillSet
 from toolscript.tools.classify.rules import RulesClassifier
 from toolscript.tools.model.proposals import Observed, Proposal, SkillSizes, moved_assignments
 from toolscript.tools.skills.proposals import ProposalInput, propose
@@ -18,19 +18,15 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class AssignedSkills:
-    """Skills, the assignments of each item by id, and the proposals that they come from."""
+    """Skills, and the assignments of each item by id."""
 
     skills: Sequence[Skill]
     assignments: Mapping[int, tuple[Assignment, ...]]
-    proposals: Sequence[Proposal] = ()
 
     @property
     def largest_share(self) -> float:
-        counts: dict[str, int] = {}
-        for assigned in self.assignments.values():
-            for assignment in assigned:
-                counts[assignment.skill_id] = counts.get(assignment.skill_id, 0) + 1
-        return max(counts.values(), default=0) / max(1, len(self.assignments))
+        sizes = _sizes(self.assignments.values())
+        return max(sizes.values(), default=0) / max(1, len(self.assignments))
 
     @property
     def unassigned_share(self) -> float:
@@ -40,23 +36,17 @@ class AssignedSkills:
 async def assigned_skills(
     items: Sequence[StoredItem],
     embedder: Embedder,
-    defaults: Sequence[Skill],
-    skill_set: SkillSet,
+    skills: Sequence[Skill],
     on_progress: OnProgress = silent,
 ) -> AssignedSkills:
-    skills = () if skill_set is SkillSet.PROPOSED else tuple(defaults)
+    """Classify items with these skills, perhaps none, and approve what is proposed."""
     observed = await _observed(items, embedder, skills)
-    if skill_set is SkillSet.DEFAULT:
-        return AssignedSkills(skills, {one.id: one.assignments for one in observed})
 
     async def pages() -> AsyncIterator[Sequence[Observed]]:
         for start in range(0, len(observed), BATCH):
             yield observed[start : start + BATCH]
 
-    sizes: dict[str, int] = {}
-    for one in observed:
-        for assignment in one.assignments:
-            sizes[assignment.skill_id] = sizes.get(assignment.skill_id, 0) + 1
+    sizes = _sizes(one.assignments for one in observed)
     request = ProposalInput(pages, SkillSizes(len(observed), sizes), skills)
     return approved(skills, observed, await propose(request, on_progress=on_progress))
 
@@ -73,7 +63,11 @@ def approved(
             before = assignments[move.item_id]
             assignments[move.item_id] = moved_assignments(before, move, proposal.retires, proposal.name)
     kept = [skill for skill in skills if skill.id not in retired]
-    return AssignedSkills([*kept, *(skill for one in taken for skill in one.creates)], assignments, proposals)
+    return AssignedSkills([*kept, *(skill for one in taken for skill in one.creates)], assignments)
+
+
+def _sizes(assigned: Iterable[Sequence[Assignment]]) -> Counter[str]:
+    return Counter(assignment.skill_id for assignments in assigned for assignment in assignments)
 
 
 async def _observed(items: Sequence[StoredItem], embedder: Embedder, skills: Sequence[Skill]) -> list[Observed]:

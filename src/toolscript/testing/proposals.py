@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolscript.core.items import Assignment, StoredItem
-from toolscript.core.taxonomy import ProposedChange, Skill
+from toolscript.core.taxonomy import ProposedChange
 from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet
 from toolscript.tools.model.proposals import Move, moved_assignments, restored_assignments
 from toolscript.tools.model.skills import are_same
@@ -36,7 +36,7 @@ class MemoryMover:
     def move(self, moves: MemoryMoves, change: ProposedChange, reason: str, ids: Sequence[int]) -> int:
         moved = 0
         for item_id in ids:
-            stored, move = self._movable(item_id), _only(moves.moves[item_id], self.active)
+            stored, move = self._movable(item_id), moves.moves[item_id].within(self.active)
             if stored is not None and move.skill_ids:
                 moves.previous.setdefault(item_id, stored.assignments)
                 self._put(stored, moved_assignments(stored.assignments, move, change.retires, reason))
@@ -78,15 +78,6 @@ class MemoryMover:
             self.catalog.put_anew(replace(stored, assignments=now))
 
 
-def _only(move: Move, active: frozenset[str]) -> Move:
-    pairs = [
-        (skill_id, confidence)
-        for skill_id, confidence in zip(move.skill_ids, move.confidences, strict=True)
-        if skill_id in active
-    ]
-    return Move(move.item_id, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs))
-
-
 def renamed(moves: Mapping[int, Move], old: str, new: str) -> dict[int, Move]:
     return {
         item_id: move._replace(
@@ -94,7 +85,3 @@ def renamed(moves: Mapping[int, Move], old: str, new: str) -> dict[int, Move]:
         )
         for item_id, move in moves.items()
     }
-
-
-def with_skill(change: ProposedChange, skill: Skill) -> ProposedChange:
-    return replace(change, creates=(skill,))

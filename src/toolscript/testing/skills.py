@@ -32,7 +32,7 @@ from toolscript.core.taxonomy import (
 )
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.testing.catalog import MemoryCatalog, MemoryDirtySet
-from toolscript.testing.proposals import MOVED_AT_ONCE, MemoryMover, MemoryMoves, renamed, with_skill
+from toolscript.testing.proposals import MOVED_AT_ONCE, MemoryMover, MemoryMoves, renamed
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.model.centroids import (
     Centroid,
@@ -55,9 +55,11 @@ from toolscript.tools.model.proposals import (
     Submitted,
     fallback_of,
     is_proposal,
+    needed_skills,
     no_proposal,
     not_accepted,
     outdated,
+    reason_of,
 )
 from toolscript.tools.model.skills import (
     action_of,
@@ -509,7 +511,7 @@ class MemorySuggestions:
         self._require_current(suggestion, change)
         if skill is not None and suggestion.kind is ProposalKind.NEW:
             moves.moves = renamed(moves.moves, change.creates[0].id, skill.id)
-            change = with_skill(change, valid_skill(skill))
+            change = replace(change, creates=(valid_skill(skill),))
         for created in change.creates:
             self._taxonomy.add_now(created, actor)
         if suggestion.kind is ProposalKind.MERGE:
@@ -521,9 +523,7 @@ class MemorySuggestions:
         return await self.find(suggestion_id)
 
     def _require_current(self, suggestion: Suggestion, change: ProposedChange) -> None:
-        created = {skill.id for skill in change.creates}
-        needed = {*change.retires, fallback_of(change)} - created - {None}
-        if missing := needed - self._taxonomy.active():
+        if missing := needed_skills(change) - self._taxonomy.active():
             raise outdated(suggestion, f"skill {missing.pop()} is not active")
         if suggestion.kind is ProposalKind.RETIRE and any(
             stored.is_active and not set(change.retires).isdisjoint(stored.skill_ids)
@@ -637,7 +637,7 @@ def _granted_by(suggested: _Suggested, item_id: int) -> tuple[str, ...]:
 
 
 def _reason(suggestion: Suggestion) -> str:
-    return f"proposal {suggestion.id}: {suggestion.suggested.name}"
+    return reason_of(suggestion.id, suggestion.suggested.name)
 
 
 def _stored_change(change: ProposedChange) -> ProposedChange:

@@ -12,6 +12,7 @@ from toolscript.core.retrieval.terms import (
     STEM_SHARE,
     STOP_WORDS,
     SURFACE_SHARE,
+    is_plain,
     terms_of_word,
     without_stop_words,
     words_by_run,
@@ -389,7 +390,7 @@ def _terms(words: Sequence[str], corrections: Mapping[str, str], plain_stems: fr
 
 
 def _joined(run: str) -> str:
-    if run.isascii() and run.isalpha() and run[1:].islower():
+    if is_plain(run):
         return ""
     *parts, last = words_of(run) or [""]
     return last if parts and last == "".join(parts) else ""

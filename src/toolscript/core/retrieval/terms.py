@@ -183,7 +183,7 @@ def _stems_of(positions: Iterable[WordPosition]) -> Sequence[tuple[int, int, int
 
 
 def _words_in_run(run: str) -> Iterator[WordPosition]:
-    if _is_plain(run):
+    if is_plain(run):
         yield run.lower()[:MAX_WORD], 0, len(run)
         return
     is_unspaced = _IS_UNSPACED.match(run)
@@ -240,7 +240,7 @@ def _words_of_run(run: str) -> Iterator[str]:
         yield "".join(parts).casefold()
 
 
-def _is_plain(run: str) -> bool:
+def is_plain(run: str) -> bool:
     """Return whether the run is a single word without parts, as nearly all are."""
     return run.isascii() and run.isalpha() and run[1:].islower()
 

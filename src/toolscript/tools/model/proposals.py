@@ -23,6 +23,12 @@ class Move(NamedTuple):
     skill_ids: tuple[str, ...]
     confidences: tuple[float, ...]
 
+    def within(self, active: Collection[str]) -> "Move":
+        """Return the move to those of its skills that are active."""
+        pairs = zip(self.skill_ids, self.confidences, strict=True)
+        kept = [(skill_id, confidence) for skill_id, confidence in pairs if skill_id in active]
+        return Move(self.item_id, tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept))
+
 
 @dataclass(frozen=True)
 class NearExisting:
@@ -115,6 +121,17 @@ def fallback_of(change: ProposedChange) -> str | None:
     if not isinstance(sizes, Mapping) or not sizes:
         return None
     return str(max(sizes, key=lambda skill_id: (int(sizes[skill_id]), skill_id)))
+
+
+def needed_skills(change: ProposedChange) -> set[str]:
+    """Return the skills that must be active for the change to be accepted: those that items leave or move to."""
+    needed = {*change.retires, fallback_of(change)} - {skill.id for skill in change.creates}
+    return {skill_id for skill_id in needed if skill_id is not None}
+
+
+def reason_of(suggestion_id: int, name: str) -> str:
+    """Return the reason of the assignments that an accepted proposal makes."""
+    return f"proposal {suggestion_id}: {name}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ and a skill is retired only when the live index has all its items in their new o
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -24,9 +24,11 @@ from toolscript.tools.model.proposals import (
     Submitted,
     fallback_of,
     moved_assignments,
+    needed_skills,
     no_proposal,
     not_accepted,
     outdated,
+    reason_of,
     restored_assignments,
 )
 from toolscript.tools.model.skills import are_same
@@ -248,9 +250,8 @@ async def accept(conn: Connection, suggestion: Suggestion, actor: Actor, skill: 
 
 async def _require_current(conn: Connection, suggestion: Suggestion, change: ProposedChange) -> None:
     """Raise if a skill of the proposal is gone, or if one to be retired for having no items has some."""
-    created = {skill.id for skill in change.creates}
-    needed = {*change.retires, fallback_of(change)} - created - {None}
-    rows = await (await conn.execute(_HOLD_SKILLS, (sorted(filter(None, needed)),))).fetchall()
+    needed = needed_skills(change)
+    rows = await (await conn.execute(_HOLD_SKILLS, (sorted(needed),))).fetchall()
     if missing := needed - {skill_id for skill_id, is_active in rows if is_active}:
         raise outdated(suggestion, f"skill {missing.pop()} is not active")
     if suggestion.kind is ProposalKind.RETIRE:
@@ -304,22 +305,15 @@ async def _move(conn: Connection, row: Mapping[str, Any], change: ProposedChange
     targets = {skill_id for move in moves for skill_id in move.skill_ids}
     active = await hold_active_skills(conn, targets)
     before = await _held(conn, [move.item_id for move in moves])
+    reason = reason_of(row["id"], row["suggested_name"])
     after: dict[int, tuple[Assignment, ...]] = {}
     for move in moves:
-        if move.item_id in before and (usable := _only(move, active)).skill_ids:
-            reason = f"proposal {row['id']}: {row['suggested_name']}"
+        if move.item_id in before and (usable := move.within(active)).skill_ids:
             after[move.item_id] = moved_assignments(before[move.item_id], usable, change.retires, reason)
     await _remember(conn, int(row["id"]), {item_id: before[item_id] for item_id in after})
     changed = {item_id: now for item_id, now in after.items() if not are_same(before[item_id], now)}
     await write_assignments(conn, changed, are_classified=False)
     return len(after)
-
-
-def _only(move: Move, active: Collection[str]) -> Move:
-    """Return the move to those of its skills that are active."""
-    pairs = zip(move.skill_ids, move.confidences, strict=True)
-    kept = [(skill_id, confidence) for skill_id, confidence in pairs if skill_id in active]
-    return Move(move.item_id, tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept))
 
 
 async def _held(conn: Connection, ids: Sequence[int]) -> dict[int, tuple[Assignment, ...]]:

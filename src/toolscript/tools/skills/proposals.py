@@ -4,7 +4,8 @@ What no skill fits well is clustered into new skills, and what a skill holds too
 catalog gives the same proposals, in whatever order its items are read. Proposals of the queue keep their members
 and names: items that came since join them, and only what fits none of them is clustered.
 
-The catalog is read twice, a page at a time; memory is bounded by the sample, whatever the size of the catalog.
+The catalog is read twice, a page at a time; memory is bounded by the sample, whatever the size of the catalog, but
+for the members of earlier proposals, which are all in memory.
 """
 
 import hashlib
@@ -329,8 +330,6 @@ def _clustered(
     if len(rows) < limits.min_members * (2 if kept else 1):
         return _with_nearest(sample, labels, rows, kept) if name != NEW and kept else labels
     count = _count(len(rows), name, request)
-    if name == NEW and not kept and len(rows) <= largest and count < 2:
-        count = 1
     smallest = max(limits.min_members, len(rows) // (8 * count))
     found = cluster(sample.subjects[rows], ClusterLimits(count, largest, smallest))
     labels = labels.copy()
