@@ -16,6 +16,9 @@ Rows = NDArray[np.intp]
 POWER_STEPS = 12
 BISECTION_ROUNDS = 12
 REFINEMENT_ROUNDS = 12
+# Halves of a cluster with a smaller cosine are about different things: that of two random clusters is near 0.
+APART = 0.33
+APART_ROUNDS = 8
 # Rows compared with all centroids at a time.
 CHUNK = 16_384
 
@@ -46,10 +49,10 @@ def cluster(vectors: Matrix, limits: ClusterLimits) -> Labels:
     labels = np.zeros(len(vectors), dtype=np.int32)
     labels = _bisect(vectors, labels, limits)
     labels = _refine(vectors, labels)
-    labels = _dissolve_small(vectors, labels, limits.min_size)
+    labels = _split_mixtures(vectors, labels, limits.min_size)
     # Refined clusters may have grown beyond the limit: bisect those, and only those, again.
     labels = _bisect(vectors, labels, ClusterLimits(0, limits.max_size))
-    return numbered(labels)
+    return _dissolve_small(vectors, labels, limits)
 
 
 def centroids_of(vectors: Matrix, labels: Labels, count: int | None = None) -> Matrix:
@@ -93,6 +96,26 @@ def numbered(labels: Labels) -> Labels:
     places = np.full(int(labels.max(initial=-1)) + 1, -1, dtype=np.int32)
     places[used[np.argsort(first, kind="stable")]] = np.arange(len(used), dtype=np.int32)
     return np.where(labels >= 0, places[np.maximum(labels, 0)], -1).astype(np.int32) if len(places) else labels
+
+
+def dissolved(vectors: Matrix, labels: Labels, clusters: Rows, max_size: int) -> Labels:
+    """Move the rows of these clusters to the nearest others that have room. With no room a row stays."""
+    rows = np.flatnonzero(np.isin(labels, clusters))
+    sizes = np.bincount(labels)
+    kept = np.setdiff1d(np.arange(len(sizes)), clusters)
+    if not len(rows) or not len(kept):
+        return numbered(labels)
+    labels = labels.copy()
+    centroids = centroids_of(vectors, labels)[kept]
+    for start in range(0, len(rows), CHUNK):
+        part = rows[start : start + CHUNK]
+        order = np.argsort(-np.round(vectors[part] @ centroids.T, 5), axis=1, kind="stable")
+        for row, nearest_first in zip(part.tolist(), kept[order], strict=True):
+            label = next((label for label in nearest_first.tolist() if sizes[label] < max_size), None)
+            if label is not None:
+                sizes[label] += 1
+                labels[row] = label
+    return numbered(labels)
 
 
 def _bisect(vectors: Matrix, labels: Labels, limits: ClusterLimits) -> Labels:
@@ -163,16 +186,31 @@ def _refine(vectors: Matrix, labels: Labels) -> Labels:
     return numbered(labels)
 
 
-def _dissolve_small(vectors: Matrix, labels: Labels, min_size: int) -> Labels:
-    """Dissolve the smallest cluster below the minimum into the others, and again, while there are others."""
-    labels = labels.copy()
-    while True:
-        sizes = np.bincount(labels)
-        small = np.flatnonzero((sizes > 0) & (sizes < min_size))
-        if not len(small) or int((sizes > 0).sum()) < 2:
-            return numbered(labels)
-        label = int(small[np.argmin(sizes[small])])
-        others = np.flatnonzero((sizes > 0) & (np.arange(len(sizes)) != label))
-        rows = np.flatnonzero(labels == label)
-        places = nearest(vectors[rows], centroids_of(vectors, labels)[others]).first
-        labels[rows] = others[places]
+def _split_mixtures(vectors: Matrix, labels: Labels, min_size: int) -> Labels:
+    """Bisect clusters whose halves are about different things, and these again, while they are large enough."""
+    labels, count = labels.copy(), int(labels.max()) + 1
+    new = range(count)
+    for _ in range(APART_ROUNDS):
+        start = count
+        for label in new:
+            rows = np.flatnonzero(labels == label)
+            if len(rows) <= min_size:
+                continue
+            second = _second_half(vectors[rows])
+            halves = unit_rows(np.stack([vectors[rows[~second]].sum(axis=0), vectors[rows[second]].sum(axis=0)]))
+            if round(float(halves[0] @ halves[1]), 4) < APART:
+                labels[rows[second]] = count
+                count += 1
+        if count == start:
+            break
+        new = range(count)
+    return labels
+
+
+def _dissolve_small(vectors: Matrix, labels: Labels, limits: ClusterLimits) -> Labels:
+    """Dissolve the clusters below the minimum. If all are below, the largest one stays."""
+    sizes = np.bincount(labels)
+    small = np.flatnonzero(sizes < limits.min_size)
+    if len(small) == len(sizes):
+        small = np.delete(small, int(np.argmax(sizes)))
+    return dissolved(vectors, labels, small, limits.max_size)

@@ -1,16 +1,14 @@
 """Names and descriptions of clusters, from the terms and the central items of their members.
 
-A term is a word or two adjacent words of an item's name, server or description, without verbs and stop words.
-A good term is in many members and in few other items; the second and third term cover members that the first ones
-do not.
+A good term is in many members, in members of many servers, and in few other items. A name is one term, or up to
+three, each of which covers members that those before it do not.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import pairwise
+from functools import cached_property
 
 import numpy as np
 
@@ -19,10 +17,18 @@ from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_
 from toolscript.core.taxonomy import Skill, skill_id_of
 from toolscript.core.text import readable
 from toolscript.tools.classify.steering import SkillNames, described
-from toolscript.tools.skills.subjects import VERBS, words_in
+from toolscript.tools.skills.phrases import (
+    SENTENCE_END,
+    WEAK,
+    WORD,
+    Sampled,
+    Term,
+    TermShares,
+    verb_stems,
+    words_of_server,
+)
 
-MAX_TEXT = 400
-MAX_TERMS_IN_NAME = 3
+MAX_TERMS_IN_NAME = 2
 MAX_KEYWORDS = 12
 MAX_EXAMPLES = 6
 MAX_SENTENCE = 110
@@ -30,126 +36,36 @@ MIN_SENTENCE = 30
 MAX_SENTENCES = 3
 # A sentence says something new with so many words that those before it do not have.
 MIN_NEW_WORDS = 2
-# Terms that a description names beside those of the name, and the share of texts that must have a term as a word.
-MAX_MORE, MIN_WRITTEN = 3, 0.5
-# The first term covers this share of the members, or another one follows.
-ENOUGH_COVERED = 0.75
+# Terms that a description names beside those of the name, each in this share of the members; and the share of
+# texts that must have a term as a word.
+MAX_MORE, MIN_SHARE_OF_MORE, MIN_WRITTEN, MIN_WRITTEN_IN_NAME = 3, 0.2, 0.5, 0.2
+# Without a term that covers enough, the best of so many frequent ones is taken.
+MAX_FREQUENT = 4
+# The terms of a name cover this share of the members, or another one follows.
+ENOUGH_COVERED = 0.6
+MIN_COVERED_BY_FIRST, MIN_COVERED_BY_NEXT = 0.25, 0.2
+# Below this share a cluster has no subject, unless this share of its members is of one server.
+MIN_COVERED, DOMINANT = 0.3, 0.6
+MAX_WORDS_OF_SERVER = 3
 MIN_SHARE = 0.06
 # A term of this share of all items tells no skill from another.
 MAX_CATALOG_SHARE = 0.2
 # Two words are a term instead of the single words if this share of the word's members have them.
 PAIR_SHARE, PAIR_WEIGHT = 0.55, 1.5
+# A word that this share of the texts have before or after a term belongs to it.
+AROUND_SHARE = 0.55
 # Words that names join are what people call a thing.
 IDENTIFIED_SHARE, IDENTIFIED_WEIGHT = 0.1, 3.0
 # Of identifiers, and of words that texts use neither in the plural nor with a capital: likely no nouns.
-OTHER_WEIGHT = 0.3
+OTHER_WEIGHT, WEAK_WEIGHT = 0.3, 0.2
 # A plural, or a spelling in small letters, is used if this share of the members do.
-PLURAL_SHARE, SMALL_SHARE = 0.08, 0.25
-MIN_COVERED_BY_NEXT = 0.12
+PLURAL_SHARE, SMALL_SHARE = 0.12, 0.25
 
-GENERIC = words_in("generic")
-# Plural nouns that share their stem with a verb.
-_NOUNS = words_in("nouns")
-# Verbs that are nouns after another noun: "file share", "audit log".
-_SECONDS = words_in("seconds")
-_SEPARATORS = re.compile(r"[-_/]+")
-_NAME_PARTS = re.compile(r"[^a-z0-9]+")
-_WORD = re.compile(r"[^\W\d_]\w*(?:[-'’]\w+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
 _CLAUSE_END = re.compile(r" \(|[,;:] (?!and\b|or\b)| (?:by|with|using|including|such as|based on|for use) ")
 # Words that no sentence ends with.
 _LEAD_ON = STOP_WORDS | {"such", "including", "like", "returning", "returns"}
 # A word in small letters, or a name: "PostgreSQL", but neither "serializedData" nor "file-uri".
-_PLAIN = re.compile(r"[^\W\d_A-Z]+|[A-Z][^\W_]*")
-
-Term = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """The terms of an item, each with the words it was written with, and the terms of its description.
-
-    `identified` are two words that a name joins: "Key Vault", if the server is called `keyvault`.
-    """
-
-    terms: Mapping[Term, str]
-    described: frozenset[Term] = frozenset()
-    identified: frozenset[Term] = frozenset()
-
-
-def sampled(item: Item, actions: frozenset[str] = VERBS) -> Sampled:
-    """Descriptions come first: they spell a word as people do, and names do not."""
-    terms: dict[Term, str] = {}
-    described_terms: frozenset[Term] = frozenset()
-    texts = (item.description[:MAX_TEXT], _SEPARATORS.sub(" ", item.server), split_identifier(item.name))
-    for text in texts:
-        previous: tuple[int, str] | None = None
-        end = 0
-        for match in _WORD.finditer(text):
-            word = match.group()
-            is_adjacent = text[end : match.start()] in (" ", "-")
-            is_first, end = end == 0, match.end()
-            follows = previous is not None and is_adjacent
-            if not _is_term(word, actions, is_first=is_first, follows=follows):
-                previous = None
-                continue
-            stem = terms_of_word(word.casefold())[0]
-            if word.casefold() not in _SECONDS:
-                terms.setdefault((stem,), word)
-            if previous is not None and is_adjacent and previous[0] != stem:
-                terms.setdefault((previous[0], stem), f"{previous[1]} {word}")
-            previous = (stem, word)
-        described_terms = described_terms or frozenset(terms)
-    identified = _identified(item)
-    described_terms |= identified.keys()
-    return Sampled({**terms, **identified}, described_terms, frozenset(identified))
-
-
-def _identified(item: Item) -> dict[Term, str]:
-    names = {word for word in _NAME_PARTS.split(f"{item.server} {item.name}".casefold()) if len(word) > 5}
-    found: dict[Term, str] = {}
-    words = _WORD.findall(item.description[:MAX_TEXT])
-    for first, second in pairwise(words):
-        for spelling in (second, second.removesuffix("s")):
-            if f"{first}{spelling}".casefold() in names and len(first) > 1:
-                term = (terms_of_word(first.casefold())[0], terms_of_word(second.casefold())[0])
-                found.setdefault(term, f"{first} {second}")
-    return found
-
-
-def _is_term(word: str, actions: frozenset[str], *, is_first: bool, follows: bool) -> bool:
-    """Tell what a text is about from its other words. The first word of a text is its verb, if it can be one."""
-    lowered = word.casefold()
-    if len(word) < 2 or lowered in STOP_WORDS or lowered in GENERIC:
-        return False
-    if lowered in VERBS and lowered not in actions:
-        return True
-    if terms_of_word(lowered)[0] not in _verb_stems():
-        return True
-    return (lowered in _NOUNS and not is_first) or (lowered in _SECONDS and follows)
-
-
-@cache
-def _verb_stems() -> frozenset[int]:
-    return frozenset(terms_of_word(verb)[0] for verb in VERBS)
-
-
-@dataclass(frozen=True)
-class TermShares:
-    """In how many of all sampled items each term is."""
-
-    counts: Counter[Term]
-    items: int
-
-    def share(self, term: Term) -> float:
-        return self.counts[term] / self.items if self.items else 0.0
-
-
-def term_shares(samples: Sequence[Sampled]) -> TermShares:
-    counts: Counter[Term] = Counter()
-    for sample in samples:
-        counts.update(sample.terms.keys())
-    return TermShares(counts, len(samples))
+_PLAIN = re.compile(r"[^\W\d_A-Z]+|[A-Z][^\W_]*(?:\.[a-z]+)?")
 
 
 @dataclass(frozen=True)
@@ -161,19 +77,26 @@ class ClusterText:
     shares: TermShares
 
     @cached_property
+    def counts(self) -> Counter[Term]:
+        return Counter(term for sample in self.samples for term in sample.terms)
+
+    @cached_property
     def scores(self) -> dict[Term, float]:
-        """Return c-TF-IDF: the share of members with the term, times the log of how rare it is elsewhere."""
-        counts = Counter(term for sample in self.samples for term in sample.terms)
-        written = Counter(term for sample in self.samples for term in sample.described)
-        total, scores = len(self.samples), dict[Term, float]()
-        for term, count in counts.items():
+        """Return c-TF-IDF: the share of members and servers with a term, times the log of its rarity elsewhere."""
+        servers = Counter(
+            term for _, term in {(sample.server, term) for sample in self.samples for term in sample.terms}
+        )
+        total, all_servers = len(self.samples), len({sample.server for sample in self.samples})
+        scores: dict[Term, float] = {}
+        for term, count in self.counts.items():
             share, everywhere = count / total, max(map(self.shares.share, {term, *((stem,) for stem in term)}))
             if len(term) > 1 and (term in self.identified or everywhere <= MAX_CATALOG_SHARE):
                 everywhere = self.shares.share(term)
             if count > 1 and share >= MIN_SHARE and everywhere <= max(MAX_CATALOG_SHARE, 0.5 / max(1, total)):
+                share = (share + servers[term] / all_servers) / 2
                 rarity = float(np.log((share + 0.01) / (everywhere + 0.01)))
                 # A word of identifiers alone, such as "keyvault", is no word for people.
-                scores[term] = share * rarity * (0.2 + 0.8 * written[term] / count)
+                scores[term] = share * rarity * (0.2 + 0.8 * self.written[term] / count)
         return {term: score for term, score in scores.items() if score > 0}
 
     @cached_property
@@ -186,6 +109,8 @@ class ClusterText:
         """Two words say more than one, and the words of a name the most."""
         if term in self.identified:
             return IDENTIFIED_WEIGHT
+        if self.is_weak(term):
+            return WEAK_WEIGHT
         if not self.is_word(term) or (len(term) == 1 and not self.is_noun(term)):
             return OTHER_WEIGHT
         return PAIR_WEIGHT if len(term) > 1 else 1.0
@@ -200,8 +125,7 @@ class ClusterText:
     @cached_property
     def ranked(self) -> list[Term]:
         """Return the terms, best first; a single word gives way to two words that nearly always contain it."""
-        scores = self.scores
-        counts = Counter(term for sample in self.samples for term in sample.terms)
+        scores, counts = self.scores, self.counts
         absorbed = {
             (stem,)
             for pair in scores
@@ -224,9 +148,19 @@ class ClusterText:
 
     def is_plain(self, term: Term) -> bool:
         """Return whether a term is of words that people write: no identifier, and in most texts that have it."""
-        have = [sample for sample in self.samples if term in sample.terms]
-        written = sum(term in sample.described for sample in have)
-        return self.is_word(term) and written >= MIN_WRITTEN * len(have) and (len(term) > 1 or self.is_noun(term))
+        is_noun = len(term) > 1 or (self.is_noun(term) and not self.is_weak(term))
+        return is_noun and self.is_written(term, MIN_WRITTEN)
+
+    def is_written(self, term: Term, share: float = MIN_WRITTEN_IN_NAME) -> bool:
+        return self.is_word(term) and self.written[term] >= share * self.counts[term]
+
+    def may_follow(self, term: Term) -> bool:
+        """Return whether a term is good enough to be the second of a name."""
+        return self.is_written(term) and not self.is_weak(term)
+
+    @cached_property
+    def written(self) -> Counter[Term]:
+        return Counter(term for sample in self.samples for term in sample.described)
 
     @cached_property
     def _spellings(self) -> dict[Term, Counter[str]]:
@@ -261,28 +195,86 @@ class ClusterText:
             return best
         return min(cased, key=lambda word: (-cased[word], word))
 
+    def phrase(self, term: Term) -> str:
+        """Return the term as people write it, with the words that nearly always stand around it."""
+        have = [sample for sample in self.samples if term in sample.described]
+        after = _usual([sample.after[term] for sample in have if sample.after and term in sample.after], len(have))
+        before = _usual(
+            [sample.before[term] for sample in have if sample.before and term in sample.before], len(have)
+        )
+        if before and self.shares.share((terms_of_word(before.casefold())[0],)) > MAX_CATALOG_SHARE:
+            before = ""
+        return " ".join(filter(None, (before, self.shown(term) if after else self.plural(term), after)))
+
     @cached_property
     def title_terms(self) -> list[Term]:
         """Choose terms greedily: each next one covers the most members that none covers yet."""
         chosen: list[Term] = []
         missing = list(self.samples)
         candidates = self.ranked[:40]
+        total = len(self.samples)
         while candidates and missing and len(chosen) < MAX_TERMS_IN_NAME:
-            rarity = {term: self.scores[term] * len(self.samples) for term in candidates}
             covered = {term: sum(term in sample.terms for sample in missing) for term in candidates}
-            everywhere = {term: sum(term in sample.terms for sample in self.samples) for term in candidates}
+            least = (MIN_COVERED_BY_NEXT if chosen else MIN_COVERED_BY_FIRST) * total
+            enough = [
+                term for term in candidates if covered[term] >= least and (not chosen or self.may_follow(term))
+            ]
+            if not chosen and not enough:
+                enough = sorted(candidates, key=lambda term: -covered[term])[:MAX_FREQUENT]
+            candidates = enough
+            if not candidates:
+                break
             gains = {
-                term: rarity[term] * covered[term] / everywhere[term] * self.weight(term) for term in candidates
+                term: self.scores[term] * covered[term] / self.counts[term] * self.weight(term)
+                for term in candidates
             }
             best = max(candidates, key=lambda term: gains[term])
-            if chosen and covered[best] < MIN_COVERED_BY_NEXT * len(self.samples):
-                break
             chosen.append(best)
             missing = [sample for sample in missing if best not in sample.terms]
             candidates = [term for term in candidates if not set(term) & set(best)]
-            if len(missing) <= (1 - ENOUGH_COVERED) * len(self.samples) and len(chosen) > 1:
+            if len(missing) <= (1 - ENOUGH_COVERED) * total:
                 break
         return chosen
+
+    @cached_property
+    def coverage(self) -> float:
+        """Return the share of members that have a term of the name."""
+        terms = self.title_terms
+        return sum(any(term in sample.terms for term in terms) for sample in self.samples) / max(
+            1, len(self.samples)
+        )
+
+    @property
+    def is_named(self) -> bool:
+        """Return whether the members have a subject: terms that say something cover enough, or one server does."""
+        if self.server_words:
+            return True
+        return self.coverage >= MIN_COVERED and not all(map(self.is_weak, self.title_terms))
+
+    def is_weak(self, term: Term) -> bool:
+        return len(term) == 1 and self.shown(term).casefold() in WEAK
+
+    @cached_property
+    def server_words(self) -> list[str]:
+        """Return the name of the server that most members are of, as descriptions spell it; none without one."""
+        servers = Counter(sample.server for sample in self.samples)
+        server, count = min(servers.items(), key=lambda entry: (-entry[1], entry[0]), default=("", 0))
+        if not server or count < DOMINANT * len(self.samples):
+            return []
+        words = words_of_server(server)[:MAX_WORDS_OF_SERVER]
+        for term in self.identified:
+            if self.shown(term).replace(" ", "").casefold() == "".join(words).casefold():
+                return self.shown(term).split()
+        shown = {self.shown(term).casefold(): self.shown(term) for term in self.written if len(term) == 1}
+        return [shown.get(word, word) for word in words]
+
+
+def _usual(words: Sequence[str], total: int) -> str:
+    """Return the word that most texts have at this place, or an empty string."""
+    if not words:
+        return ""
+    word, count = min(Counter(words).items(), key=lambda entry: (-entry[1], entry[0]))
+    return word if count >= AROUND_SHARE * total and count > 1 else ""
 
 
 def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
@@ -290,16 +282,29 @@ def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
 
     A name that is taken gets further terms, until it is not.
     """
-    words = [text.plural(term) for term in text.title_terms]
+    words = list(dict.fromkeys(map(text.phrase, text.title_terms)))
+    if text.server_words and not _has_any(_joined(words), text.server_words):
+        words[:1] = [f"{' '.join(text.server_words)}{': ' + words[0] if words else ''}"]
     if not words and text.central:
         words = [readable(split_identifier(text.central[0].name))]
-    more = [text.plural(term) for term in text.ranked if not any(set(term) & set(one) for one in text.title_terms)]
+    rest = [term for term in text.ranked if not any(set(term) & set(one) for one in text.title_terms)]
+    least = MIN_COVERED_BY_NEXT * len(text.samples)
+    rest.sort(key=lambda term: (not text.is_plain(term), text.counts[term] < least))
+    more = list(dict.fromkeys(map(text.phrase, rest)))
     name = _title(_joined(words))
     for count in range(1, len(more) + 1):
         if name.casefold() not in taken:
             break
         name = f"{_title(_joined(words))}: {_joined(more[:count])}"
     return name
+
+
+def _has_any(name: str, words: Sequence[str]) -> bool:
+    """Return whether a name has one of the words, or these have a word of it: "PostgreSQL" has "postgres"."""
+    joined, server = name.replace(" ", "").casefold(), "".join(words).casefold()
+    if server in joined or any(len(word) > 2 and word.casefold() in joined for word in words):
+        return True
+    return any(len(word) > 3 and word.casefold() in server for word in WORD.findall(name))
 
 
 def _title(text: str) -> str:
@@ -330,21 +335,30 @@ def _description(text: ClusterText) -> str:
     That members have a verb and a noun does not say that one has both, so no sentence is made of these.
     """
     named = frozenset(stem for term in text.title_terms for stem in term)
-    more = [term for term in text.ranked if not named.intersection(term) and text.is_plain(term)]
-    about = _joined([text.plural(term) for term in (*text.title_terms, *more[:MAX_MORE])])
+    least = MIN_SHARE_OF_MORE * len(text.samples)
+    more = [
+        term
+        for term in text.ranked
+        if not named.intersection(term) and text.counts[term] >= least and text.is_plain(term)
+    ]
+    about = _joined(list(dict.fromkeys(map(text.phrase, (*text.title_terms, *more[:MAX_MORE])))))
     parts = [f"Tools about {about}."] if about else []
-    if sentences := _different(filter(None, map(_first_sentence, text.central))):
+    known = frozenset(stem for term in text.ranked for stem in term)
+    if sentences := _different(filter(None, map(_first_sentence, text.central)), known):
         parts.append(f"For example: {'; '.join(sentences)}.")
     return readable(" ".join(parts))
 
 
-def _different(sentences: Iterable[str]) -> list[str]:
-    """Return the first sentences that say something new: to list and to search the same things are one."""
+def _different(sentences: Iterable[str], terms: frozenset[int]) -> list[str]:
+    """Return the first sentences that say something new: to list and to search the same things are one.
+
+    One without a term of the cluster, such as "no description", says nothing about it.
+    """
     chosen: list[str] = []
     known: set[int] = set()
     for sentence in sentences:
-        words = {terms_of_word(word.casefold())[0] for word in _WORD.findall(sentence)} - _verb_stems()
-        if len(words - known) >= MIN_NEW_WORDS:
+        words = {terms_of_word(word.casefold())[0] for word in WORD.findall(sentence)} - verb_stems()
+        if (words & terms or not terms) and len(words - known) >= MIN_NEW_WORDS:
             chosen.append(sentence)
             known |= words
     return chosen[:MAX_SENTENCES]
@@ -355,7 +369,7 @@ def _first_sentence(item: Item) -> str:
     cleaned, was_steering = described(item, SkillNames())
     if was_steering:
         return ""
-    sentence = " ".join(_SENTENCE_END.split(cleaned.description.strip(), 1)[0].split()).rstrip(".。!")
+    sentence = " ".join(SENTENCE_END.split(cleaned.description.strip(), 1)[0].split()).rstrip(".。!")
     sentence = _shortened(sentence) if len(sentence) > MAX_SENTENCE else sentence
     while sentence.endswith((",", ";", ":")) or sentence.rpartition(" ")[2].casefold() in _LEAD_ON:
         sentence = sentence.rpartition(" ")[0] if sentence[-1].isalpha() else sentence[:-1]

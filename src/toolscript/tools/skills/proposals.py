@@ -33,8 +33,17 @@ from toolscript.tools.model.proposals import (
     RoutingGain,
     SkillSizes,
 )
-from toolscript.tools.skills.clustering import ClusterLimits, Labels, centroids_of, cluster, nearest, unit_rows
-from toolscript.tools.skills.naming import ClusterText, Sampled, TermShares, sampled, skill_of, term_shares
+from toolscript.tools.skills.clustering import (
+    ClusterLimits,
+    Labels,
+    centroids_of,
+    cluster,
+    dissolved,
+    nearest,
+    unit_rows,
+)
+from toolscript.tools.skills.naming import ClusterText, skill_of
+from toolscript.tools.skills.phrases import Sampled, TermShares, sampled, term_shares
 from toolscript.tools.skills.subjects import SubjectSpace, subject_space
 
 NEW = ""
@@ -42,6 +51,8 @@ NEW = ""
 OPEN = -2
 # Clusters aimed at: this many times the cube root of the items.
 CLUSTERS_PER_ROOT = 8.0
+# A cluster has at least this root of the items: 3 of 300, 8 of 40,000.
+SMALLEST_ROOT = 0.2
 # Clusters stay below the largest share: items that come later, or that were not sampled, must fit in.
 HEADROOM = 0.85
 MAX_PARTS = 12
@@ -65,29 +76,27 @@ class ProposalInput:
     sizes: SkillSizes
     skills: Sequence[Skill]
     earlier: Sequence[EarlierProposal] = ()
+    limits: ProposalLimits = field(default_factory=ProposalLimits)
 
 
-async def propose(
-    request: ProposalInput, limits: ProposalLimits | None = None, on_progress: OnProgress = silent
-) -> list[Proposal]:
+async def propose(request: ProposalInput, on_progress: OnProgress = silent) -> list[Proposal]:
     """Return proposals: new skills, then splits, merges and retirements, each in a stable order."""
-    limits = limits or ProposalLimits()
-    survey = await _survey(request, limits, on_progress)
+    survey = await _survey(request, on_progress)
     if survey is None:
         return []
-    every_group = {name: _grouped(survey, name, request, limits) for name in sorted(survey.groups)}
+    every_group = {name: _grouped(survey, name, request) for name in sorted(survey.groups)}
     groups = {name: group for name, group in every_group.items() if group.first}
-    await _place_the_rest(request, survey, groups, limits, on_progress)
+    await _place_the_rest(request, survey, groups, on_progress)
     taken = frozenset(skill.id for skill in request.skills) | {
         skill.id for earlier in request.earlier for skill in earlier.creates
     }
     proposals: list[Proposal] = []
     for group in groups.values():
-        made = _proposals_of(group, survey, request, limits, taken)
+        made = _proposals_of(group, survey, request, taken)
         taken |= {skill.id for proposal in made for skill in proposal.creates}
         proposals += made
     rejected = {earlier.key for earlier in request.earlier if earlier.is_rejected}
-    proposals += [*_merges(survey, request, limits), *_retirements(request, limits)]
+    proposals += [*_merges(survey, request), *_retirements(request)]
     return [proposal for proposal in proposals if proposal.key not in rejected]
 
 
@@ -110,10 +119,6 @@ class _SampleOf:
             heapq.heappush(self.heap, entry)
         else:
             heapq.heapreplace(self.heap, entry)
-
-    @property
-    def is_all(self) -> bool:
-        return self.count == len(self.heap)
 
     def observed(self) -> list[Observed]:
         """Return the sample in an order that follows from the items alone."""
@@ -144,12 +149,13 @@ class _Survey:
     shares: TermShares
     catalog: _Sample
     groups: Mapping[str, _Sample]
-    complete: Mapping[str, bool]
+    counts: Mapping[str, int]
     centroids: Mapping[str, Vector]
 
 
-async def _survey(request: ProposalInput, limits: ProposalLimits, on_progress: OnProgress) -> _Survey | None:
-    overfull = _overfull(request, limits)
+async def _survey(request: ProposalInput, on_progress: OnProgress) -> _Survey | None:
+    limits = request.limits
+    overfull = _overfull(request)
     catalog = _SampleOf(limits.sample // 2)
     samples = {name: _SampleOf(limits.sample) for name in (NEW, *overfull)}
     sums: dict[str, NDArray[np.float64]] = {}
@@ -173,12 +179,13 @@ async def _survey(request: ProposalInput, limits: ProposalLimits, on_progress: O
     groups = {
         name: _sample(sample.observed(), space, dimensions) for name, sample in samples.items() if sample.count
     }
-    complete = {name: sample.is_all for name, sample in samples.items()}
+    counts = {name: sample.count for name, sample in samples.items()}
     centroids = {skill_id: unit_rows(total[None])[0] for skill_id, total in sums.items()}
-    return _Survey(space, term_shares(known.terms), known, groups, complete, centroids)
+    return _Survey(space, term_shares(known.terms), known, groups, counts, centroids)
 
 
-def _overfull(request: ProposalInput, limits: ProposalLimits) -> tuple[str, ...]:
+def _overfull(request: ProposalInput) -> tuple[str, ...]:
+    limits = request.limits
     largest = max(limits.max_share * request.sizes.catalog, 2 * limits.min_members)
     active = {skill.id for skill in request.skills if skill.is_active}
     return tuple(sorted(id_ for id_, size in request.sizes.members.items() if size > largest and id_ in active))
@@ -258,13 +265,14 @@ class _Group:
         self.scores.append(own.astype(np.float32))
 
 
-def _grouped(survey: _Survey, name: str, request: ProposalInput, limits: ProposalLimits) -> _Group:
+def _grouped(survey: _Survey, name: str, request: ProposalInput) -> _Group:
     sample = survey.groups[name]
     kept = _kept(name, request.earlier)
     labels, seconds = _with_earlier(sample, kept)
-    labels = _clustered(sample, labels, len(kept), name, request, limits)
+    labels = _clustered(survey, labels, len(kept), name, request)
     count = max(len(kept), int(labels.max(initial=-1)) + 1)
-    group = _Group(name, sample, labels, centroids_of(sample.subjects, labels, count), kept, survey.complete[name])
+    is_complete = len(sample.ids) == survey.counts[name]
+    group = _Group(name, sample, labels, centroids_of(sample.subjects, labels, count), kept, is_complete)
     group.place(sample.ids, sample.subjects, labels, seconds)
     return group
 
@@ -319,22 +327,28 @@ def _unique(kept: Sequence[tuple[EarlierProposal, Skill]]) -> list[EarlierPropos
     return list({proposal.key: proposal for proposal, _ in kept}.values())
 
 
-def _clustered(
-    sample: _Sample, labels: Labels, kept: int, name: str, request: ProposalInput, limits: ProposalLimits
-) -> Labels:
+def _clustered(survey: _Survey, labels: Labels, kept: int, name: str, request: ProposalInput) -> Labels:
     """Cluster the items that no earlier proposal has. Too few of them wait for more, or join the nearest."""
+    sample, limits = survey.groups[name], request.limits
     rows = np.flatnonzero(labels < 0)
-    scale = len(sample.ids) / max(1, request.sizes.catalog if name == NEW else request.sizes.members[name])
-    largest = max(limits.min_members, int(HEADROOM * limits.max_share * request.sizes.catalog * min(1.0, scale)))
+    scale = len(sample.ids) / max(1, survey.counts[name])
+    largest = max(limits.min_members, int(HEADROOM * limits.max_share * request.sizes.catalog * scale))
     # What was too little for a proposal beside those that wait is so again, until more has come.
     if len(rows) < limits.min_members * (2 if kept else 1):
         return _with_nearest(sample, labels, rows, kept) if name != NEW and kept else labels
     count = _count(len(rows), name, request)
-    smallest = max(limits.min_members, len(rows) // (8 * count))
+    smallest = max(limits.min_members, round(len(rows) ** SMALLEST_ROOT))
     found = cluster(sample.subjects[rows], ClusterLimits(count, largest, smallest))
+    vague = [
+        label for label in range(int(found.max()) + 1) if not _text(survey, name, rows[found == label]).is_named
+    ]
     labels = labels.copy()
-    labels[rows] = found + kept
+    labels[rows] = dissolved(sample.subjects[rows], found, np.array(vague, dtype=np.intp), largest) + kept
     return labels
+
+
+def _text(survey: _Survey, name: str, rows: NDArray[np.intp], central: Sequence[Item] = ()) -> ClusterText:
+    return ClusterText([survey.groups[name].terms[row] for row in rows.tolist()], central, survey.shares)
 
 
 def _with_nearest(sample: _Sample, labels: Labels, rows: NDArray[np.intp], kept: int) -> Labels:
@@ -359,7 +373,6 @@ async def _place_the_rest(
     request: ProposalInput,
     survey: _Survey,
     groups: Mapping[str, _Group],
-    limits: ProposalLimits,
     on_progress: OnProgress,
 ) -> None:
     """Place the items that were not sampled, in a second pass. A small catalog needs none."""
@@ -372,7 +385,7 @@ async def _place_the_rest(
     async for page in request.pages():
         rest: dict[str, list[Observed]] = {}
         for observed in page:
-            name = _group_of(observed, overfull, limits)
+            name = _group_of(observed, overfull, request.limits)
             if name in open_groups and observed.id not in sampled_ids[name]:
                 rest.setdefault(name, []).append(observed)
         for name, members in rest.items():
@@ -408,17 +421,15 @@ def _members_of(group: _Group, largest: int) -> _Members:
     return _Members(ids[order], first[order], second[order], scores[order], sizes)
 
 
-def _proposals_of(
-    group: _Group, survey: _Survey, request: ProposalInput, limits: ProposalLimits, taken: frozenset[str]
-) -> list[Proposal]:
-    largest = int(limits.max_share * request.sizes.catalog)
+def _proposals_of(group: _Group, survey: _Survey, request: ProposalInput, taken: frozenset[str]) -> list[Proposal]:
+    largest = int(request.limits.max_share * request.sizes.catalog)
     members = _members_of(group, largest)
     skills, samples = _named(group, survey, taken)
     if group.name == NEW:
         made = [
             _new(group, survey, request, members, skills, samples, place)
             for place in range(len(skills))
-            if members.sizes[place] >= limits.min_members
+            if members.sizes[place] >= request.limits.min_members
         ]
         return [proposal for proposal in made if proposal is not None]
     if sum(bool(size) for size in members.sizes) < 2:
@@ -438,8 +449,7 @@ def _named(group: _Group, survey: _Survey, taken: frozenset[str]) -> tuple[list[
         if place < len(group.kept):
             skills.append(group.kept[place][1])
             continue
-        text = ClusterText([group.sample.terms[row] for row in rows.tolist()], central, survey.shares)
-        skill = skill_of(text, taken, names)
+        skill = skill_of(_text(survey, group.name, rows, central), taken, names)
         if group.name != NEW:
             skill = replace(skill, parent_domain=group.name)
         taken |= {skill.id}
@@ -613,9 +623,9 @@ def _routed(
     return round(float(reached), 4), round(float(np.minimum(1.0, shares[order].sum(axis=1)).mean()), 4)
 
 
-def _merges(survey: _Survey, request: ProposalInput, limits: ProposalLimits) -> list[Proposal]:
+def _merges(survey: _Survey, request: ProposalInput) -> list[Proposal]:
     """Propose to merge skills whose centroids are all but the same, the smaller into the larger."""
-    sizes = request.sizes.members
+    sizes, limits = request.sizes.members, request.limits
     active = [skill for skill in request.skills if skill.is_active and skill.id in survey.centroids]
     active.sort(key=lambda skill: (-sizes.get(skill.id, 0), skill.id))
     merged: set[str] = set()
@@ -651,9 +661,9 @@ def _merge(larger: Skill, smaller: Skill, cosine: float, request: ProposalInput)
     )
 
 
-def _retirements(request: ProposalInput, limits: ProposalLimits) -> list[Proposal]:
+def _retirements(request: ProposalInput) -> list[Proposal]:
     """Propose to retire active skills without items, once the catalog is large enough to tell."""
-    if request.sizes.catalog < limits.min_catalog_to_retire:
+    if request.sizes.catalog < request.limits.min_catalog_to_retire:
         return []
     empty = sorted(
         (skill for skill in request.skills if skill.is_active and not request.sizes.members.get(skill.id)),

@@ -59,8 +59,8 @@ class Proposer:
         earlier = await self.suggestions.earlier(namespace)
         skills = [entry.skill async for entry in all_skills(self.taxonomy)]
         sizes = await self.vectors.sizes(self.index_version, namespace)
-        request = ProposalInput(pages, sizes, skills, earlier)
-        proposals = await propose(request, self.limits, on_progress)
+        request = ProposalInput(pages, sizes, skills, earlier, self.limits or ProposalLimits())
+        proposals = await propose(request, on_progress)
         if self.names is None:
             return proposals
         known = {skill.id for proposal in earlier for skill in proposal.creates}

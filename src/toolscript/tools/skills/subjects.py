@@ -22,7 +22,7 @@ from toolscript.tools.skills.clustering import unit_rows
 
 # How much an item moves towards the mean of its server. The mean of a server with one subject is long, that of a
 # server with many is short, and counts for less by itself.
-SERVER_SHARE = 0.8
+SERVER_SHARE = 0.3
 # Words count for this much beside a dense vector of length 1. They are hashed to few dimensions with signs, so
 # that collisions cancel out.
 WORD_SHARE = 0.6

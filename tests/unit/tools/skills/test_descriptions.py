@@ -6,7 +6,8 @@ import pytest
 
 from toolscript.core.items import Item, ItemKind
 from toolscript.core.taxonomy import Skill
-from toolscript.tools.skills.naming import ClusterText, sampled, skill_of, term_shares
+from toolscript.tools.skills.naming import ClusterText, skill_of
+from toolscript.tools.skills.phrases import sampled, term_shares
 
 pytestmark = pytest.mark.requirement("SK-011")
 
@@ -97,3 +98,40 @@ def test_words_of_identifiers_and_words_that_are_no_nouns_are_not_in_a_descripti
     about = described(members, items(*OTHERS)).description.partition("For example")[0]
     assert "essential" not in about
     assert "ledgers_x" not in about
+
+
+def of_server(server: str, *tools: tuple[str, str]) -> list[Item]:
+    return [Item(f"{server} {name}", ItemKind.TOOL, server, name, description) for name, description in tools]
+
+
+def test_only_the_first_sentence_says_what_an_item_is_about() -> None:
+    text = "Sends a mail. Ideal for teams. The sender pays for postage, and postage is not refunded."
+    found = described(items(("send_mail", text), ("resend_mail", text), ("list_mails", text)), items(*OTHERS))
+    assert found.name == "Mail"
+    assert "postage" not in found.keywords
+
+
+def test_a_name_has_the_words_that_always_stand_around_its_term() -> None:
+    tools = [(f"read_{number}", "Read the parameters of a MySQL Flexible Server.") for number in range(4)]
+    assert described(items(*tools), items(*OTHERS)).name.startswith("MySQL Flexible Server")
+
+
+def test_the_server_of_most_members_is_in_the_name() -> None:
+    tools = (
+        ("list_chapters", "List the chapters."),
+        ("read_chapter", "Read a chapter."),
+        ("add", "Add a chapter."),
+    )
+    assert described(of_server("io.github.somebody/scribe-mcp", *tools), items(*OTHERS)).name == "Scribe: chapters"
+    assert described(of_server("chapters", *tools), items(*OTHERS)).name == "Chapters"
+
+
+@pytest.mark.parametrize(
+    ("word", "is_named"), [("violin", True), ("endpoint", False)], ids=["a subject", "a word of any subject"]
+)
+def test_members_of_many_servers_need_a_subject(word: str, is_named: bool) -> None:
+    tools = [(f"paint_{number}", f"Paint the {word}, or two {word}s.") for number in range(4)]
+    members = [item for number, tool in enumerate(tools) for item in of_server(f"server{number}", tool)]
+    samples = [sampled(item) for item in members]
+    everything = [*samples, *(sampled(item) for item in items(*OTHERS) if word not in item.name)]
+    assert ClusterText(samples, members, term_shares(everything)).is_named is is_named

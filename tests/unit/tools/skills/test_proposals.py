@@ -62,7 +62,9 @@ async def proposals(
     for one in observed:
         for assignment in one.assignments:
             sizes[assignment.skill_id] = sizes.get(assignment.skill_id, 0) + 1
-    return await propose(ProposalInput(pages, SkillSizes(len(observed), sizes), skills, earlier), limits)
+    return await propose(
+        ProposalInput(pages, SkillSizes(len(observed), sizes), skills, earlier, limits or ProposalLimits())
+    )
 
 
 def members(found: Sequence[Proposal], observed: Sequence[Observed]) -> dict[str, frozenset[str]]:
