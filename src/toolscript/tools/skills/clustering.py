@@ -3,6 +3,7 @@
 The same rows in the same order give the same clusters. Time grows with rows and clusters, memory with the rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,6 +97,15 @@ def numbered(labels: Labels) -> Labels:
     places = np.full(int(labels.max(initial=-1)) + 1, -1, dtype=np.int32)
     places[used[np.argsort(first, kind="stable")]] = np.arange(len(used), dtype=np.int32)
     return np.where(labels >= 0, places[np.maximum(labels, 0)], -1).astype(np.int32) if len(places) else labels
+
+
+def bisected(vectors: Matrix, labels: Labels, clusters: Sequence[int]) -> Labels:
+    """Bisect these clusters; the second halves get new labels."""
+    labels, count = labels.copy(), int(labels.max()) + 1
+    for new, label in enumerate(clusters, count):
+        rows = np.flatnonzero(labels == label)
+        labels[rows[_second_half(vectors[rows])]] = new
+    return labels
 
 
 def dissolved(vectors: Matrix, labels: Labels, clusters: Rows, max_size: int) -> Labels:

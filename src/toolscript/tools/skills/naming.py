@@ -45,7 +45,9 @@ MAX_FREQUENT = 4
 ENOUGH_COVERED = 0.6
 MIN_COVERED_BY_FIRST, MIN_COVERED_BY_NEXT = 0.25, 0.2
 # Below this share a cluster has no subject, unless this share of its members is of one server.
-MIN_COVERED, DOMINANT = 0.3, 0.6
+MIN_COVERED, DOMINANT = 0.45, 0.6
+# A server of which a cluster has less than this share is about more than the cluster.
+MIN_OF_SERVER = 0.2
 MAX_WORDS_OF_SERVER = 3
 MIN_SHARE = 0.06
 # A term of this share of all items tells no skill from another.
@@ -217,7 +219,9 @@ class ClusterText:
             covered = {term: sum(term in sample.terms for sample in missing) for term in candidates}
             least = (MIN_COVERED_BY_NEXT if chosen else MIN_COVERED_BY_FIRST) * total
             enough = [
-                term for term in candidates if covered[term] >= least and (not chosen or self.may_follow(term))
+                term
+                for term in candidates
+                if covered[term] >= least and (self.may_follow(term) if chosen else self.written[term])
             ]
             if not chosen and not enough:
                 enough = sorted(candidates, key=lambda term: -covered[term])[:MAX_FREQUENT]
@@ -259,7 +263,8 @@ class ClusterText:
         """Return the name of the server that most members are of, as descriptions spell it; none without one."""
         servers = Counter(sample.server for sample in self.samples)
         server, count = min(servers.items(), key=lambda entry: (-entry[1], entry[0]), default=("", 0))
-        if not server or count < DOMINANT * len(self.samples):
+        least = max(DOMINANT * len(self.samples), MIN_OF_SERVER * self.shares.servers[server])
+        if not server or count < least:
             return []
         words = words_of_server(server)[:MAX_WORDS_OF_SERVER]
         for term in self.identified:
@@ -288,14 +293,15 @@ def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
     if not words and text.central:
         words = [readable(split_identifier(text.central[0].name))]
     rest = [term for term in text.ranked if not any(set(term) & set(one) for one in text.title_terms)]
-    least = MIN_COVERED_BY_NEXT * len(text.samples)
-    rest.sort(key=lambda term: (not text.is_plain(term), text.counts[term] < least))
+    rest.sort(key=lambda term: (not text.is_plain(term), -text.counts[term]))
     more = list(dict.fromkeys(map(text.phrase, rest)))
     name = _title(_joined(words))
+    # If all terms are taken, the tool in the middle tells one group from the other.
+    more += [readable(split_identifier(item.name)) for item in text.central[:1]]
     for count in range(1, len(more) + 1):
         if name.casefold() not in taken:
             break
-        name = f"{_title(_joined(words))}: {_joined(more[:count])}"
+        name = f"{_title(_joined(words))}: {_joined(more[count - 1 : count])}"
     return name
 
 

@@ -196,10 +196,11 @@ def verb_stems() -> frozenset[int]:
 
 @dataclass(frozen=True)
 class TermShares:
-    """In how many of all sampled items each term is."""
+    """In how many of all sampled items each term is, and how many items each server has."""
 
     counts: Counter[Term]
     items: int
+    servers: Counter[str]
 
     def share(self, term: Term) -> float:
         return self.counts[term] / self.items if self.items else 0.0
@@ -209,4 +210,4 @@ def term_shares(samples: Sequence[Sampled]) -> TermShares:
     counts: Counter[Term] = Counter()
     for sample in samples:
         counts.update(sample.terms.keys())
-    return TermShares(counts, len(samples))
+    return TermShares(counts, len(samples), Counter(sample.server for sample in samples))

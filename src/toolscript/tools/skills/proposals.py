@@ -49,8 +49,9 @@ from toolscript.tools.skills.subjects import SubjectSpace, subject_space
 NEW = ""
 # No earlier proposal says whether an item has a second cluster.
 OPEN = -2
-# Clusters aimed at: this many times the cube root of the items.
-CLUSTERS_PER_ROOT = 8.0
+# Clusters aimed at: this many times the square root of the items.
+CLUSTERS_PER_ROOT = 3.2
+SUBJECT_ROUNDS = 4
 # A cluster has at least this root of the items: 3 of 300, 8 of 40,000.
 SMALLEST_ROOT = 0.2
 # Clusters stay below the largest share: items that come later, or that were not sampled, must fit in.
@@ -360,11 +361,11 @@ def _with_nearest(sample: _Sample, labels: Labels, rows: NDArray[np.intp], kept:
 
 def _count(rows: int, name: str, request: ProposalInput) -> int:
     """Return how many clusters to aim at. A split has as many parts as its share of the catalog calls for."""
-    of_rows: int = max(1, min(rows // 6, round(CLUSTERS_PER_ROOT * float(rows) ** (1 / 3))))
+    of_rows: int = max(1, min(rows // 6, round(CLUSTERS_PER_ROOT * float(rows) ** 0.5)))
     if name == NEW:
         return of_rows
     share = request.sizes.members[name] / max(1, request.sizes.catalog)
-    wanted = round(CLUSTERS_PER_ROOT * float(request.sizes.catalog) ** (1 / 3) * share / 2)
+    wanted = round(CLUSTERS_PER_ROOT * float(request.sizes.catalog) ** 0.5 * share / 2)
     parts: int = max(2, min(MAX_PARTS, wanted, of_rows))
     return parts
 
