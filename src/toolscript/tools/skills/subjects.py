@@ -25,7 +25,7 @@ from toolscript.tools.skills.clustering import unit_rows
 SERVER_SHARE = 0.3
 # Words count for this much beside a dense vector of length 1. They are hashed to few dimensions with signs, so
 # that collisions cancel out.
-WORD_SHARE = 0.6
+WORD_SHARE = 0.3
 WORD_DIMENSIONS = 512
 NAME_WEIGHT = 2.0
 MAX_TEXT = 600
