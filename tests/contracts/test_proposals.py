@@ -48,6 +48,34 @@ async def test_a_proposal_submitted_again_keeps_its_id_and_others_are_withdrawn(
     assert (pending.id, pending.asked_by) == (before["Post"], 2)
 
 
+async def test_a_proposal_submitted_as_it_is_stored_changes_nothing(record: Record) -> None:
+    items = await with_items(record, 2)
+    proposal = replace(_split(items), retires=("mail",))
+    await record.suggestions.submit([proposal])
+    submitted = await record.suggestions.submit([proposal])
+    assert (submitted.added, submitted.changed, submitted.withdrawn) == (0, 0, 0)
+    both = Move(items[0], ("post", "ships"), (0.9, 0.8))
+    submitted = await record.suggestions.submit([replace(proposal, moves=(both,))])
+    assert (submitted.added, submitted.changed, submitted.withdrawn) == (0, 1, 0)
+    (earlier,) = await record.suggestions.earlier()
+    assert dict(earlier.members) == {items[0]: [("post", 0.9), ("ships", 0.8)]}
+
+
+async def test_a_proposal_that_waits_for_the_index_holds_up_no_other(record: Record) -> None:
+    first, second = await _in_mail(record, 2)
+    await _accept(record, _split([first]))
+    await _index_skills(record)
+    while await record.suggestions.reclassify_more():
+        pass
+    assert (await record.taxonomy.find("mail")).skill.is_active
+    waits = Skill("birds", "Birds", "Wings.", keywords=("wing",))
+    await _accept(record, _new([second], waits))
+    await _index_skills(record)
+    while await record.suggestions.reclassify_more():
+        pass
+    assert "birds" in (await item(record, second)).skill_ids
+
+
 async def test_an_accepted_proposal_moves_its_items_and_they_keep_their_other_skills(record: Record) -> None:
     first, second = await with_items(record, 2)
     await classify(record, first, sure("mail", 0.5))
@@ -170,7 +198,7 @@ async def test_earlier_proposals_are_those_pending_and_rejected_with_their_membe
     await record.suggestions.reject((await record.suggestions.page(0, 1))[0].id, "bob")
     earlier = {one.key: one for one in await record.suggestions.earlier()}
     assert (earlier["new:post"].is_rejected, earlier["new:ships"].is_rejected) == (True, False)
-    assert (earlier["new:post"].members, earlier["new:post"].creates) == ({first: ("post", 0.8)}, (POST,))
+    assert (earlier["new:post"].members, earlier["new:post"].creates) == ({first: [("post", 0.8)]}, (POST,))
 
 
 async def test_a_reviewer_can_change_the_skill_of_a_new_proposal(record: Record) -> None:

@@ -408,14 +408,19 @@ class MemorySuggestions:
 
     async def reclassify_more(self) -> int:
         """Move the next page of a decided proposal. The decision about a suggestion reclassifies all its items."""
-        waiting = [one for one in self._by_key.values() if one.moves.position is not None]
+        mover = MemoryMover(self._catalog, self._catalog.dirty, self._taxonomy.active())
+        waiting = [
+            one
+            for one in self._by_key.values()
+            if one.moves.position is not None
+            and not (one.moves.position == float("inf") and mover.has_dirty(one.moves))
+        ]
         suggested = min(waiting, key=lambda one: one.suggestion.id, default=None)
-        return 0 if suggested is None else await self._move_page(suggested)
+        return 0 if suggested is None else await self._move_page(suggested, mover)
 
-    async def _move_page(self, suggested: _Suggested) -> int:
+    async def _move_page(self, suggested: _Suggested, mover: MemoryMover) -> int:
         moves, suggestion = suggested.moves, suggested.suggestion
         change = suggestion.change or ProposedChange()
-        mover = MemoryMover(self._catalog, self._catalog.dirty, self._taxonomy.active())
         is_undone = suggestion.state is SuggestionState.UNDONE
         if moves.position == float("inf"):
             return await self._retire(suggested, mover, change, is_undone=is_undone)
@@ -431,8 +436,6 @@ class MemorySuggestions:
         self, suggested: _Suggested, mover: MemoryMover, change: ProposedChange, *, is_undone: bool
     ) -> int:
         moves, namespace = suggested.moves, suggested.suggestion.namespace
-        if mover.has_dirty(moves):
-            return 0
         left = sorted(skill.id for skill in change.creates) if is_undone else sorted(change.retires)
         fallback = None if is_undone else fallback_of(change)
         for skill_id in left:
@@ -462,8 +465,8 @@ class MemorySuggestions:
         for key, proposal in wanted.items():
             if key in known and known[key].suggestion.state is not SuggestionState.PENDING:
                 continue
-            self._put_proposal(proposal, namespace, known.get(key))
-            added, changed = added + (key not in known), changed + (key in known)
+            if self._put_proposal(proposal, namespace, known.get(key)):
+                added, changed = added + (key not in known), changed + (key in known)
         gone = [
             key
             for key, one in known.items()
@@ -473,18 +476,21 @@ class MemorySuggestions:
             del self._by_key[key, namespace]
         return Submitted(added, changed, len(gone))
 
-    def _put_proposal(self, proposal: Proposal, namespace: str, known: _Suggested | None) -> None:
+    def _put_proposal(self, proposal: Proposal, namespace: str, known: _Suggested | None) -> bool:
+        """Store a proposal; return whether it is not what was stored before."""
         suggested = SuggestedSkill(proposal.name, proposal.description)
         change = _stored_change(proposal.change)
         if known is None:
             now = datetime.now(UTC)
             new = Suggestion(next(self._ids), suggested, SuggestionState.PENDING, 0, now, namespace=namespace)
             known = self._by_key[proposal.key, namespace] = _Suggested(new)
+        before = known.suggestion, known.moves.moves
         known.suggestion = replace(known.suggestion, suggested=suggested, kind=proposal.kind, change=change)
         stored = {move.item_id: self._catalog.stored(move.item_id) for move in proposal.moves}
         there = {item_id for item_id, item in stored.items() if item is not None and item.namespace == namespace}
         known.moves = MemoryMoves({move.item_id: move for move in proposal.moves if move.item_id in there})
         known.items = set(there)
+        return before != (known.suggestion, known.moves.moves)
 
     async def earlier(self, namespace: str = DEFAULT_NAMESPACE) -> Sequence[EarlierProposal]:
         states = (SuggestionState.PENDING, SuggestionState.REJECTED, SuggestionState.UNDONE)
@@ -625,9 +631,8 @@ class MemorySuggestions:
         self._taxonomy.write_audit(actor, audit_action(state), before.id, details, before.namespace)
 
 
-def _members(suggested: _Suggested) -> dict[int, tuple[str, float]]:
-    moves = sorted(suggested.moves.moves.items())
-    return {id_: (move.skill_ids[0], move.confidences[0]) for id_, move in moves if id_ in suggested.items}
+def _members(suggested: _Suggested) -> dict[int, list[tuple[str, float]]]:
+    return {id_: move.skills for id_, move in sorted(suggested.moves.moves.items()) if id_ in suggested.items}
 
 
 def _granted_by(suggested: _Suggested, item_id: int) -> tuple[str, ...]:

@@ -23,10 +23,13 @@ class Move(NamedTuple):
     skill_ids: tuple[str, ...]
     confidences: tuple[float, ...]
 
+    @property
+    def skills(self) -> list[tuple[str, float]]:
+        return list(zip(self.skill_ids, self.confidences, strict=True))
+
     def within(self, active: Collection[str]) -> "Move":
         """Return the move to those of its skills that are active."""
-        pairs = zip(self.skill_ids, self.confidences, strict=True)
-        kept = [(skill_id, confidence) for skill_id, confidence in pairs if skill_id in active]
+        kept = [(skill_id, confidence) for skill_id, confidence in self.skills if skill_id in active]
         return Move(self.item_id, tuple(pair[0] for pair in kept), tuple(pair[1] for pair in kept))
 
 
@@ -136,14 +139,14 @@ def reason_of(suggestion_id: int, name: str) -> str:
 
 @dataclass(frozen=True)
 class EarlierProposal:
-    """A proposal of the queue that is pending or was rejected, with the skill and the confidence of each item."""
+    """A proposal of the queue that is pending or was rejected, with the skills of each item, the surest first."""
 
     key: str
     kind: ProposalKind
     is_rejected: bool
     creates: tuple[Skill, ...]
     retires: tuple[str, ...]
-    members: Mapping[int, tuple[str, float]]
+    members: Mapping[int, Sequence[tuple[str, float]]]
 
 
 @dataclass(frozen=True)

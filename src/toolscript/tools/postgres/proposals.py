@@ -5,6 +5,7 @@ the position that the last one stored. An item keeps its skills until it gets th
 and a skill is retired only when the live index has all its items in their new ones.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -46,9 +47,9 @@ MOVED_AT_ONCE = 1_000
 SUBMITTED_AT_ONCE = 10_000
 ALL_MOVED = MAX_ID
 
-_HOLD_PENDING = """
-SELECT id, key, status, kind FROM mcp.skill_suggestions WHERE namespace = %s AND kind <> 'suggestion'
-ORDER BY key, namespace FOR UPDATE
+_KNOWN = """
+SELECT id, key, status, change->>'digest' FROM mcp.skill_suggestions
+WHERE namespace = %s AND kind <> 'suggestion'
 """
 _INSERT = """
 INSERT INTO mcp.skill_suggestions (namespace, key, suggested_name, suggested_description, kind, change)
@@ -58,7 +59,7 @@ ON CONFLICT (namespace, key) DO UPDATE SET suggested_name = excluded.suggested_n
 WHERE skill_suggestions.status = 'pending'
 RETURNING id
 """
-_WITHDRAW = "DELETE FROM mcp.skill_suggestions WHERE id = ANY(%s)"
+_WITHDRAW = "DELETE FROM mcp.skill_suggestions WHERE id = ANY(%s) AND status = 'pending'"
 _CLEAR_ITEMS = "DELETE FROM mcp.skill_suggestion_items WHERE suggestion_id = %s"
 # Items may have left the catalog since they were read.
 _ADD_ITEMS = """
@@ -85,18 +86,23 @@ SELECT id, key, kind, status, change FROM mcp.skill_suggestions
 WHERE namespace = %s AND kind <> 'suggestion' AND status IN ('pending', 'rejected', 'undone') ORDER BY id
 """
 _MEMBERS = """
-SELECT tool_id, skill_ids[1], confidences[1] FROM mcp.skill_suggestion_items
-WHERE suggestion_id = %s ORDER BY tool_id
+SELECT tool_id, skill_ids, confidences FROM mcp.skill_suggestion_items WHERE suggestion_id = %s ORDER BY tool_id
 """
 _SET_CHANGE = "UPDATE mcp.skill_suggestions SET change = %s WHERE id = %s"
 _BEGIN_MOVE = "UPDATE mcp.skill_suggestions SET move_after = 0 WHERE id = %s"
 _SET_POSITION = "UPDATE mcp.skill_suggestions SET move_after = %s WHERE id = %s"
 _UNDO = "UPDATE mcp.skill_suggestions SET status = 'undone', move_after = 0 WHERE id = %s"
 
-# A skill whose point was never written would hide its items: the point comes first.
+# A skill whose point was never written would hide its items: the point comes first. What waits for the index, to
+# retire a skill, holds up no other move.
 _HOLD_MOVING = """
 SELECT id, namespace, kind, status, suggested_name, change, move_after FROM mcp.skill_suggestions suggestions
 WHERE move_after IS NOT NULL
+  AND NOT (move_after = %(all)s AND EXISTS (
+      SELECT FROM mcp.skill_suggestion_items asks
+      JOIN mcp.dirty_items dirty ON dirty.item_id = asks.tool_id
+      JOIN mcp.index_generations live ON live.id = dirty.generation AND live.state = 'live'
+      WHERE asks.suggestion_id = suggestions.id))
   AND NOT EXISTS (
       SELECT FROM mcp.skill_vectors written JOIN mcp.index_generations live ON live.id = written.generation
       WHERE live.state = 'live' AND written.point_version = 0 AND written.namespace = 'default'
@@ -115,13 +121,6 @@ _REMEMBER = """
 UPDATE mcp.skill_suggestion_items SET previous = moved.previous
 FROM unnest(%(items)s::bigint[], %(previous)s::json[]) AS moved (id, previous)
 WHERE suggestion_id = %(id)s AND tool_id = moved.id AND skill_suggestion_items.previous IS NULL
-"""
-_HAS_DIRTY = """
-SELECT EXISTS (
-    SELECT FROM mcp.skill_suggestion_items asks
-    JOIN mcp.dirty_items dirty ON dirty.item_id = asks.tool_id
-    JOIN mcp.index_generations live ON live.id = dirty.generation AND live.state = 'live'
-    WHERE asks.suggestion_id = %s)
 """
 _HOLD_SKILLS = "SELECT id, is_active FROM mcp.skill_categories WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
 # Items of a skill that may leave it.
@@ -150,12 +149,13 @@ WHERE id = %(id)s AND is_active <> %(active)s
 """
 
 
-def change_json(change: ProposedChange) -> str:
+def change_json(change: ProposedChange, digest: str = "") -> str:
     return json.dumps(
         {
             "creates": [asdict(skill) for skill in change.creates],
             "retires": list(change.retires),
             "evidence": change.evidence,
+            "digest": digest,
         },
         ensure_ascii=False,
     )
@@ -172,28 +172,44 @@ def change_of(data: Mapping[str, Any] | None, *, is_moving: bool) -> ProposedCha
 
 
 async def submit(conn: Connection, proposals: Sequence[Proposal], namespace: str) -> Submitted:
-    rows = await (await conn.execute(_HOLD_PENDING, (namespace,))).fetchall()
-    known = {str(row[1]): (int(str(row[0])), str(row[2])) for row in rows}
+    """Store the proposals, each in a transaction of its own. One that is stored as it is costs no write.
+
+    Killed in the middle, the next run stores the rest.
+    """
+    rows = await (await conn.execute(_KNOWN, (namespace,))).fetchall()
+    known = {str(row[1]): (int(str(row[0])), str(row[2]), row[3]) for row in rows}
     wanted = {proposal.key: proposal for proposal in proposals}
     added = changed = 0
     for key, proposal in wanted.items():
-        if key in known and known[key][1] != SuggestionState.PENDING:
+        _, status, before = known.get(key, (0, SuggestionState.PENDING, None))
+        digest = _digest(proposal)
+        if status != SuggestionState.PENDING or before == digest:
             continue
-        await _put(conn, proposal, namespace)
+        async with conn.transaction():
+            await _put(conn, proposal, digest, namespace)
         added, changed = added + (key not in known), changed + (key in known)
-    gone = [id_ for key, (id_, status) in known.items() if status == "pending" and key not in wanted]
-    await conn.execute(_WITHDRAW, (gone,))
+    gone = [id_ for key, (id_, status, _) in known.items() if status == "pending" and key not in wanted]
+    async with conn.transaction():
+        await conn.execute(_WITHDRAW, (gone,))
     return Submitted(added, changed, len(gone))
 
 
-async def _put(conn: Connection, proposal: Proposal, namespace: str) -> None:
+def _digest(proposal: Proposal) -> str:
+    found = hashlib.blake2b(digest_size=16)
+    found.update(json.dumps([proposal.name, proposal.description, change_json(proposal.change)]).encode())
+    for move in proposal.moves:
+        found.update(repr((move.item_id, move.skill_ids, move.confidences)).encode())
+    return found.hexdigest()
+
+
+async def _put(conn: Connection, proposal: Proposal, digest: str, namespace: str) -> None:
     values = {
         "namespace": namespace,
         "key": proposal.key,
         "name": proposal.name,
         "description": proposal.description,
         "kind": proposal.kind,
-        "change": change_json(proposal.change),
+        "change": change_json(proposal.change, digest),
     }
     row = await (await conn.execute(_INSERT, values)).fetchone()
     if row is None:
@@ -218,7 +234,8 @@ async def earlier(conn: Connection, namespace: str) -> list[EarlierProposal]:
     for id_, key, kind, status, data in await (await conn.execute(_EARLIER, (namespace,))).fetchall():
         change = change_of(data if isinstance(data, dict) else None, is_moving=False) or ProposedChange()
         rows = await (await conn.execute(_MEMBERS, (id_,))).fetchall()
-        members = {int(str(row[0])): (str(row[1]), float(str(row[2]))) for row in rows if row[1]}
+        moves = [_move_of(row) for row in rows]
+        members = {move.item_id: move.skills for move in moves if move.skill_ids}
         is_rejected = status != SuggestionState.PENDING
         found.append(
             EarlierProposal(
@@ -277,7 +294,7 @@ async def undo(conn: Connection, suggestion: Suggestion, actor: Actor) -> None:
 async def move_more(conn: Connection) -> int:
     """Move the next page of items of a decided proposal, or retire the skills that it leaves empty."""
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_HOLD_MOVING)
+        await cursor.execute(_HOLD_MOVING, {"all": ALL_MOVED})
         row = await cursor.fetchone()
     if row is None:
         return 0
@@ -350,10 +367,7 @@ async def _restore(conn: Connection, change: ProposedChange, moves: Sequence[Seq
 
 
 async def _retire(conn: Connection, row: Mapping[str, Any], change: ProposedChange, *, is_undone: bool) -> int:
-    """Deactivate the skills that the items have left, once every index has them in their new ones."""
-    dirty = await (await conn.execute(_HAS_DIRTY, (row["id"],))).fetchone()
-    if dirty and dirty[0]:
-        return 0
+    """Deactivate the skills that the items have left. The live index has all of them in their new ones."""
     left = sorted(skill.id for skill in change.creates) if is_undone else sorted(change.retires)
     await conn.execute(_HOLD_SKILLS, (left,))
     fallback = None if is_undone else fallback_of(change)

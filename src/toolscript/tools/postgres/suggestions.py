@@ -144,7 +144,7 @@ class PostgresSuggestions:
         return count + await self._move_more()
 
     async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
-        async with transaction(self._pool) as conn:
+        async with connection(self._pool) as conn:
             return await stored.submit(conn, proposals, namespace)
 
     async def earlier(self, namespace: str = DEFAULT_NAMESPACE) -> Sequence[EarlierProposal]:

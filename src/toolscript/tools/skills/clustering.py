@@ -109,7 +109,7 @@ def bisected(vectors: Matrix, labels: Labels, clusters: Sequence[int]) -> Labels
 
 
 def dissolved(vectors: Matrix, labels: Labels, clusters: Rows, max_size: int) -> Labels:
-    """Move the rows of these clusters to the nearest others that have room. With no room a row stays."""
+    """Move the rows of these clusters to the nearest others that have room; to the nearest if none has."""
     rows = np.flatnonzero(np.isin(labels, clusters))
     sizes = np.bincount(labels)
     kept = np.setdiff1d(np.arange(len(sizes)), clusters)
@@ -121,10 +121,10 @@ def dissolved(vectors: Matrix, labels: Labels, clusters: Rows, max_size: int) ->
         part = rows[start : start + CHUNK]
         order = np.argsort(-np.round(vectors[part] @ centroids.T, 5), axis=1, kind="stable")
         for row, nearest_first in zip(part.tolist(), kept[order], strict=True):
-            label = next((label for label in nearest_first.tolist() if sizes[label] < max_size), None)
-            if label is not None:
-                sizes[label] += 1
-                labels[row] = label
+            candidates = nearest_first.tolist()
+            label = next((label for label in candidates if sizes[label] < max_size), candidates[0])
+            sizes[label] += 1
+            labels[row] = label
     return numbered(labels)
 
 

@@ -314,9 +314,10 @@ def _take_earlier(
     places = {(proposal.key, skill.id): place for place, (proposal, skill) in enumerate(kept)}
     known: dict[int, list[tuple[float, int]]] = {}
     for proposal in _unique(kept):
-        for item_id, (skill_id, confidence) in proposal.members.items():
-            if (place := places.get((proposal.key, skill_id))) is not None:
-                known.setdefault(item_id, []).append((-confidence, place))
+        for item_id, skills in proposal.members.items():
+            for skill_id, confidence in skills:
+                if (place := places.get((proposal.key, skill_id))) is not None:
+                    known.setdefault(item_id, []).append((-confidence, place))
     for row, item_id in enumerate(sample.ids.tolist()):
         # An item of two proposals belongs to the one that it is nearer to, and to the other as well.
         if item_id in known:
@@ -333,7 +334,7 @@ def _clustered(survey: _Survey, labels: Labels, kept: int, name: str, request: P
     sample, limits = survey.groups[name], request.limits
     rows = np.flatnonzero(labels < 0)
     scale = len(sample.ids) / max(1, survey.counts[name])
-    largest = max(limits.min_members, int(HEADROOM * limits.max_share * request.sizes.catalog * scale))
+    largest = max(2 * limits.min_members, int(HEADROOM * limits.max_share * request.sizes.catalog * scale))
     # What was too little for a proposal beside those that wait is so again, until more has come.
     if len(rows) < limits.min_members * (2 if kept else 1):
         return _with_nearest(sample, labels, rows, kept) if name != NEW and kept else labels

@@ -40,9 +40,13 @@ def test_too_few_rows_of_a_thing_join_the_nearest() -> None:
     assert np.bincount(labels).min() >= 8
 
 
-def test_rows_of_a_dissolved_cluster_go_where_there_is_room() -> None:
-    rows = unit_rows(np.array([[1, 0], [1, 0.1], [1, 0.2], [0.2, 1], [0, 1]], dtype=np.float64))
-    labels = np.array([0, 0, 1, 2, 2], dtype=np.int32)
-    assert dissolved(rows, labels, np.array([1]), max_size=3).tolist() == [0, 0, 0, 1, 1]
-    assert dissolved(rows, labels, np.array([1]), max_size=2).tolist() == [0, 0, 1, 2, 2]
-    assert dissolved(rows, labels, np.array([0, 1, 2]), max_size=9).tolist() == [0, 0, 1, 2, 2]
+@pytest.mark.parametrize(
+    ("max_size", "expected"),
+    [(3, [0, 0, 0, 1]), (2, [0, 0, 1, 1]), (1, [0, 0, 0, 1])],
+    ids=["the nearest", "the nearest with room", "no room: the nearest"],
+)
+def test_rows_of_a_dissolved_cluster_go_where_there_is_room(max_size: int, expected: list[int]) -> None:
+    rows = unit_rows(np.array([[1, 0], [1, 0.1], [1, 0.2], [0, 1]], dtype=np.float64))
+    labels = np.array([0, 0, 1, 2], dtype=np.int32)
+    assert dissolved(rows, labels, np.array([1]), max_size).tolist() == expected
+    assert dissolved(rows, labels, np.array([0, 1, 2]), max_size).tolist() == [0, 0, 1, 2], "there is no other"

@@ -87,7 +87,7 @@ def assigned(
 
 
 def as_earlier(proposal: Proposal, *, is_rejected: bool = False) -> EarlierProposal:
-    moved = {move.item_id: (move.skill_ids[0], move.confidences[0]) for move in proposal.moves}
+    moved = {move.item_id: move.skills for move in proposal.moves}
     return EarlierProposal(proposal.key, proposal.kind, is_rejected, proposal.creates, proposal.retires, moved)
 
 
