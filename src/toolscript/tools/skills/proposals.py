@@ -65,6 +65,7 @@ CLOSE = 0.08
 JOINS_AT_PERCENTILE = 10
 ROUTED_SAMPLE, ROUTED_SKILLS = 500, 3
 MAX_CONFIDENCE, SECOND_LOSS = 0.95, 0.1
+LEAST_CONFIDENCE, PER_COSINE = 0.55, 0.4
 
 Pages = Callable[[], AsyncIterator[Sequence[Observed]]]
 
@@ -236,21 +237,20 @@ class _Group:
     second: list[Labels] = field(default_factory=list)
     scores: list[Vector] = field(default_factory=list)
 
-    def place(
-        self,
-        ids: NDArray[np.int64],
-        subjects: Matrix,
-        labels: Labels | None = None,
-        seconds: Labels | None = None,
-    ) -> None:
-        """Place items in their nearest cluster, or in the given ones; in a second one if that is about as near.
+    def place_sample(self, earlier: "_Earlier") -> None:
+        """Place the sampled items in their clusters. What an earlier proposal says of an item stays as it is.
 
         Too few items for a cluster wait for more: they have the label -1, and are placed nowhere.
         """
-        if labels is not None and (labels < 0).any():
-            placed = labels >= 0
-            ids, subjects, labels = ids[placed], subjects[placed], labels[placed]
-            seconds = None if seconds is None else seconds[placed]
+        rows = np.flatnonzero(self.labels >= 0)
+        self.place(self.sample.ids[rows], self.sample.subjects[rows], self.labels[rows])
+        if len(rows):
+            seconds, scores = earlier.seconds[rows], earlier.scores[rows]
+            self.second[-1] = np.where(seconds == OPEN, self.second[-1], seconds)
+            self.scores[-1] = np.where(np.isnan(scores), self.scores[-1], scores)
+
+    def place(self, ids: NDArray[np.int64], subjects: Matrix, labels: Labels | None = None) -> None:
+        """Place items in their nearest cluster, or in the given ones; in a second one if that is about as near."""
         if not len(ids):
             return
         found = nearest(subjects, self.centroids)
@@ -261,20 +261,28 @@ class _Group:
         close = (other >= 0) & (other_score >= own - CLOSE)
         self.ids.append(ids)
         self.first.append(first)
-        second = np.where(close, other, -1).astype(np.int32)
-        self.second.append(second if seconds is None else np.where(seconds == OPEN, second, seconds))
+        self.second.append(np.where(close, other, -1).astype(np.int32))
         self.scores.append(own.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class _Earlier:
+    """What earlier proposals say of each sampled item: its cluster or -1, its second or OPEN, its cosine or NaN."""
+
+    labels: Labels
+    seconds: Labels
+    scores: Vector
 
 
 def _grouped(survey: _Survey, name: str, request: ProposalInput) -> _Group:
     sample = survey.groups[name]
     kept = _kept(name, request.earlier)
-    labels, seconds = _with_earlier(sample, kept)
-    labels = _clustered(survey, labels, len(kept), name, request)
+    earlier = _with_earlier(sample, kept)
+    labels = _clustered(survey, earlier.labels, len(kept), name, request)
     count = max(len(kept), int(labels.max(initial=-1)) + 1)
     is_complete = len(sample.ids) == survey.counts[name]
     group = _Group(name, sample, labels, centroids_of(sample.subjects, labels, count), kept, is_complete)
-    group.place(sample.ids, sample.subjects, labels, seconds)
+    group.place_sample(earlier)
     return group
 
 
@@ -288,13 +296,14 @@ def _kept(name: str, earlier: Sequence[EarlierProposal]) -> list[tuple[EarlierPr
     ]
 
 
-def _with_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]]) -> tuple[Labels, Labels]:
-    """Return the earlier cluster of each item, or the one it joins, or -1; and its earlier second one, or OPEN."""
-    labels = np.full(len(sample.ids), -1, dtype=np.int32)
-    seconds = np.full(len(sample.ids), OPEN, dtype=np.int32)
+def _with_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]]) -> _Earlier:
+    """Return the earlier clusters of the items; others join the nearest one if they are near enough."""
+    count = len(sample.ids)
+    labels, seconds = np.full(count, -1, dtype=np.int32), np.full(count, OPEN, dtype=np.int32)
+    earlier = _Earlier(labels, seconds, np.full(count, np.nan, dtype=np.float32))
     if not kept:
-        return labels, seconds
-    _take_earlier(sample, kept, labels, seconds)
+        return earlier
+    _take_earlier(sample, kept, earlier)
     centroids = centroids_of(sample.subjects, labels, len(kept))
     floors = np.full(len(kept), 2.0, dtype=np.float32)
     for place in range(len(kept)):
@@ -305,12 +314,10 @@ def _with_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]]
     found = nearest(sample.subjects[new], centroids)
     joins = (found.first >= 0) & (found.first_score >= floors[found.first])
     labels[new[joins]] = found.first[joins]
-    return labels, seconds
+    return earlier
 
 
-def _take_earlier(
-    sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]], labels: Labels, seconds: Labels
-) -> None:
+def _take_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]], earlier: _Earlier) -> None:
     places = {(proposal.key, skill.id): place for place, (proposal, skill) in enumerate(kept)}
     known: dict[int, list[tuple[float, int]]] = {}
     for proposal in _unique(kept):
@@ -321,8 +328,9 @@ def _take_earlier(
     for row, item_id in enumerate(sample.ids.tolist()):
         # An item of two proposals belongs to the one that it is nearer to, and to the other as well.
         if item_id in known:
-            own = [place for _, place in sorted(known[item_id])]
-            labels[row], seconds[row] = own[0], own[1] if len(own) > 1 else -1
+            own = sorted(known[item_id])
+            earlier.labels[row], earlier.seconds[row] = own[0][1], own[1][1] if len(own) > 1 else -1
+            earlier.scores[row] = _cosine(-own[0][0])
 
 
 def _unique(kept: Sequence[tuple[EarlierProposal, Skill]]) -> list[EarlierProposal]:
@@ -566,7 +574,12 @@ class _Moves(Sequence[Move]):
 def _confidence(cosine: float) -> float:
     """Return a confidence: a member far from the centre is still nearer to it than to any other, and a person
     approves all of them, so none is proposed again as an item that no skill fits."""
-    return round(min(MAX_CONFIDENCE, max(WEAK_CONFIDENCE, 0.55 + 0.4 * cosine)), 4)
+    return round(min(MAX_CONFIDENCE, max(WEAK_CONFIDENCE, LEAST_CONFIDENCE + PER_COSINE * cosine)), 4)
+
+
+def _cosine(confidence: float) -> float:
+    """Return a cosine that gives this confidence."""
+    return (confidence - LEAST_CONFIDENCE) / PER_COSINE
 
 
 def _dense_centroids(group: _Group) -> Matrix:

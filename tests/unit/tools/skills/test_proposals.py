@@ -131,6 +131,10 @@ async def test_more_tools_change_only_the_proposals_that_they_join() -> None:
     }
     assert all(before[name] <= after[name] for name in touched)
     new_keys = {one.item.key for one in more}
+    grown = {proposal.key: proposal for proposal in second}
+    same = [proposal for proposal in first if len(grown[proposal.key].moves) == len(proposal.moves)]
+    assert same, "what nothing joins is not rewritten"
+    assert all(list(grown[proposal.key].moves) == list(proposal.moves) for proposal in same)
     assert all(after[name] - before.get(name, frozenset()) <= new_keys for name in after)
     assert new_keys <= frozenset().union(*after.values())
 
