@@ -34,7 +34,10 @@ MAX_BONUS, HALF_BONUS_AT = 0.5, 1.0
 MIN_INFLECTED = 4
 # The score at which a skill is as likely right as wrong, and how fast that changes.
 EVEN_SCORE, SCORE_SCALE = 0.20, 0.10
-MAX_CONFIDENCE = 0.95
+MAX_CONFIDENCE = 0.97
+# A skill is fully trusted when it leads all others by this score; without a lead, this share of the confidence
+# above one half remains.
+FULL_LEAD, SHARE_WITHOUT_LEAD = 0.15, 0.5
 # A second skill must score almost as high as the first.
 CLOSE = 0.06
 MAX_KEYWORDS_NAMED = 4
@@ -238,16 +241,24 @@ def _rated(item: Item, was_steering: bool, likeness: Scores, categories: _Catego
 def _assigned(rated: Rated, skills: Sequence[Skill]) -> tuple[Assignment, ...]:
     best = np.argsort(-rated.scores, kind="stable")[:MAX_ASSIGNMENTS]
     close = [row for row in best if rated.scores[row] >= rated.scores[best[0]] - CLOSE]
+    lead = rated.scores[best[0]] - rated.scores[best[1]] if len(best) > 1 else FULL_LEAD
     assignments = [
-        Assignment(skills[row].id, confidence_of(rated.scores[row]), AssignedBy.RULES, _reason(rated, row, skills))
+        Assignment(
+            skills[row].id,
+            confidence_of(rated.scores[row], lead if row == best[0] else 0.0),
+            AssignedBy.RULES,
+            _reason(rated, row, skills),
+        )
         for row in close
     ]
     return valid_assignments(assignments, frozenset(skill.id for skill in skills))
 
 
-def confidence_of(score: float) -> float:
-    """Return the probability that a skill with this score is right."""
-    return float(min(MAX_CONFIDENCE, 1 / (1 + np.exp((EVEN_SCORE - score) / SCORE_SCALE))))
+def confidence_of(score: float, lead: float = FULL_LEAD) -> float:
+    """Return the probability that a skill with this score, and this lead over the next one, is right."""
+    by_score = min(MAX_CONFIDENCE, 1 / (1 + math.exp((EVEN_SCORE - score) / SCORE_SCALE)))
+    trusted = SHARE_WITHOUT_LEAD + (1 - SHARE_WITHOUT_LEAD) * min(1.0, lead / FULL_LEAD)
+    return float(0.5 + (by_score - 0.5) * trusted if by_score > 0.5 else by_score)
 
 
 def _reason(rated: Rated, row: int, skills: Sequence[Skill]) -> str:
