@@ -94,13 +94,19 @@ def test_agreement_is_corrected_for_chance() -> None:
     assert agreement_of([Label("d", "i", "a"), Label("d", "j", "a", readings=("a",))]) is None
 
 
-def test_the_labels_of_the_benchmarks_are_three_hundred_in_two_equal_halves() -> None:
+def test_the_labels_of_the_benchmarks_are_two_equal_halves_and_a_later_sample() -> None:
     labels = read_labels(SHIPPED, [skill.id for skill in default_skills()])
-    assert Counter(label.split for label in labels) == {"tune": 150, "test": 150}
-    assert len({label.dataset for label in labels}) == 9
+    assert Counter(label.split for label in labels) == {"tune": 150, "test": 150, "fresh": 100}
     by_dataset = Counter((label.dataset, label.split) for label in labels)
-    assert all(by_dataset[dataset, "tune"] == by_dataset[dataset, "test"] for dataset, _ in by_dataset)
-    assert all(len(label.readings) == 2 for label in labels)
-    assert all(label.best not in label.acceptable for label in labels)
-    # A label that no reading chose would be nobody's.
-    assert [label.item_id for label in labels if label.best not in label.readings] == []
+    datasets = {label.dataset for label in labels}
+    assert len(datasets) == 9
+    assert [name for name in datasets if by_dataset[name, "tune"] != by_dataset[name, "test"]] == []
+    assert [name for name in datasets if not by_dataset[name, "fresh"]] == []
+    assert [label.item_id for label in labels if label.best in label.acceptable] == []
+
+
+def test_the_two_halves_were_read_twice_and_the_best_skill_is_that_of_a_reading() -> None:
+    labels = read_labels(SHIPPED, [skill.id for skill in default_skills()])
+    halves = [label for label in labels if label.split in ("tune", "test")]
+    assert [label.item_id for label in halves if len(label.readings) != 2] == []
+    assert [label.item_id for label in halves if label.best not in label.readings] == []
