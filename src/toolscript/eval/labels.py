@@ -1,4 +1,4 @@
-"""Labelled items: which skill of a taxonomy each belongs to, as people who read it decided."""
+"""Labelled items: which skill of a taxonomy each belongs to, as decided by reading it."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
