@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from toolscript.cli.curation import curation_commands
 from toolscript.cli.documents import document_commands
-from toolscript.cli.evaluate import add_documents, add_fit, add_make, add_page, evaluate_commands
+from toolscript.cli.evaluate import add_documents, add_fit, add_make, add_page, add_skills, evaluate_commands
 from toolscript.cli.gateway import config_commands, serve_commands, trust_command
 from toolscript.cli.gateway_tables import show_findings
 from toolscript.cli.indexes import add_migrate, add_reindex
@@ -114,6 +114,7 @@ def build_cli() -> typer.Typer:
     add_fit(evaluating)
     add_page(evaluating)
     add_documents(evaluating)
+    add_skills(evaluating)
     app.add_typer(evaluating, name="eval")
     return app
 

@@ -1,4 +1,4 @@
-"""`toolscript eval`: measure search quality, draft datasets, fit weights and write the quality page."""
+"""`toolscript eval`: measure search and classifiers, draft datasets, fit weights and write the quality page."""
 
 import json
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from toolscript.cli.options import AsJson, ConfigFile, DataDir, flags
 from toolscript.cli.output import progress, say, show
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.eval.dataset import EvalRequest, EvalResult, SkillSet, WrittenDraft, WrittenPage
+from toolscript.eval.labels import ClassifierName
 from toolscript.tools.model.query import Strategy
 
 
@@ -322,3 +323,54 @@ def _page_summary(written: WrittenPage) -> str:
 
 def _count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+LabelFile = Annotated[
+    Path, typer.Option(help="File of labelled items, one JSON object per line; docs/skills.md has the format.")
+]
+DataFolder = Annotated[
+    Path, typer.Option(help="Folder with the datasets of the labels, each a folder with tools.jsonl.")
+]
+Classifiers = Annotated[
+    list[ClassifierName], typer.Option("--classifier", help="Classifier to evaluate; give it again for both.")
+]
+SplitName = Annotated[str, typer.Option(help="Only the items of this split. Default: all.", show_default=False)]
+Taxonomy = Annotated[
+    Path | None, typer.Option(help="Skills, as `skills export` writes them. Default: the default taxonomy.")
+]
+CassetteFile = Annotated[
+    Path | None,
+    typer.Option(help="Recorded answers of the language model; without --record nothing else is asked."),
+]
+Record = Annotated[
+    bool,
+    typer.Option("--record", help="Ask TOOLSCRIPT_TEXT_URL what the cassette has no answer to, and record it."),
+]
+
+
+def add_skills(app: typer.Typer) -> None:
+    @app.command()
+    def skills(
+        labels: LabelFile,
+        data: DataFolder,
+        classifier: Classifiers = [ClassifierName.RULES],  # noqa: B006
+        split: SplitName = "",
+        taxonomy: Taxonomy = None,
+        cassette: CassetteFile = None,
+        record: Record = False,
+        model: Model = None,
+        out: ReportFile = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Measure how often a classifier puts labelled items into the right skill.
+
+        Also whether its confidence is calibrated, how many items get a skill, and how evenly they spread.
+        """
+        from toolscript.eval.classifiers import ClassifiersRequest, evaluate_classifiers
+
+        request = ClassifiersRequest(labels, data, classifier, split, taxonomy, model, cassette, record)
+        with progress() as on_progress:
+            result = evaluate_classifiers(request, on_progress=on_progress)
+        show(result.data, result.text, as_json=as_json)
+        if out is not None:
+            write_report(out, result.data)

@@ -313,6 +313,11 @@ def read_dataset(folder: Path, *, distractors: Path | None = None) -> Dataset:
     return Dataset(name, [*own, *added], queries, mixed_in, documents)
 
 
+def read_catalog(folder: Path) -> list[Item]:
+    """Read the tools of a dataset without its queries."""
+    return _items(folder / TOOLS, item_from_json)
+
+
 def _distractors(folder: Path, set_name: str, keys: frozenset[str]) -> list[Item]:
     excluded = folder / f"exclude_{set_name}.txt"
     unwanted = set(_text(excluded).split("\n")) if excluded.is_file() else set[str]()
@@ -326,10 +331,10 @@ def _items(
     is_included: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> list[Item]:
     items: dict[str, Item] = {}
-    for number, row in _rows(path):
+    for number, row in json_rows(path):
         if not is_included(row):
             continue
-        item = _located(path, number, read, row)
+        item = located(path, number, read, row)
         if item.key in items:
             raise _wrong(path, number, f"the id {item.key!r} is there already")
         items[item.key] = item
@@ -352,12 +357,10 @@ def _document(row: Mapping[str, Any]) -> Item:
 
 def _queries(folder: Path, keys: frozenset[str]) -> list[DatasetQuery]:
     path = folder / QUERIES
-    rows = [(number, row) for number, row in _rows(path) if not _is_left_out(row)]
+    rows = [(number, row) for number, row in json_rows(path) if not _is_left_out(row)]
     ids = {str(row.get("id")) for _, row in rows}
     grades = _grades(folder / GRADES, ids, keys) if (folder / GRADES).is_file() else {}
-    queries = [
-        _located(path, number, lambda row: _query_from_json(row, grades, keys), row) for number, row in rows
-    ]
+    queries = [located(path, number, lambda row: _query_from_json(row, grades, keys), row) for number, row in rows]
     if len(ids) != len(queries):
         raise InvalidRequest(f"{path} has queries with the same id", hint="give each query an id of its own")
     if not any(query.answerable for query in queries):
@@ -403,7 +406,7 @@ def _grades(path: Path, queries: set[str], keys: frozenset[str]) -> Grades:
         cells = line.split("\t")
         if not line.strip() or (number == 1 and not cells[-1].strip().lstrip("-").isdigit()):
             continue
-        query, key, grade = _located(path, number, _grade, cells)
+        query, key, grade = located(path, number, _grade, cells)
         if query in queries and grade > 0:
             if key not in keys:
                 raise _wrong(path, number, f"no item has the id {key!r}")
@@ -419,10 +422,11 @@ def _grade(cells: Sequence[str]) -> tuple[str, str, int]:
         raise InvalidRequest("expected query id, item id and a whole number, with tabs between") from None
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the JSON objects of a file with their line numbers."""
     for number, line in enumerate(_text(path).split("\n"), 1):
         if line.strip():
-            yield number, _located(path, number, _object, line)
+            yield number, located(path, number, _object, line)
 
 
 def _object(line: str) -> Mapping[str, Any]:
@@ -435,7 +439,7 @@ def _object(line: str) -> Mapping[str, Any]:
     return row
 
 
-def _located(path: Path, number: int, read: Callable[[Any], T], value: object) -> T:
+def located(path: Path, number: int, read: Callable[[Any], T], value: object) -> T:
     """Read a value; add file and line to an error."""
     try:
         return read(value)

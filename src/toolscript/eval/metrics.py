@@ -22,6 +22,9 @@ MAX_AT_ONCE = 4_000_000
 
 Statistic = Callable[[Numbers], float]
 
+# The normal quantile of a two-sided 95 % interval.
+Z = 1.959964
+
 THRESHOLDS = tuple(step / 20 for step in range(20))
 
 
@@ -106,6 +109,14 @@ def of_statistic(rows: Numbers, statistic: Statistic, seed: int) -> Measure:
     chance = np.random.default_rng(seed)
     resampled = [statistic(rows[chance.integers(len(rows), size=len(rows))]) for _ in range(RESAMPLES)]
     return _measure(statistic(rows), np.array(resampled), len(rows))
+
+
+def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % Wilson interval of a share: unlike a bootstrap's, it has a width where all are right."""
+    share, spread = hits / trials, Z * Z / trials
+    middle = (share + spread / 2) / (1 + spread)
+    half = Z * math.sqrt(share * (1 - share) / trials + spread / (4 * trials)) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def paired_difference(before: Sequence[float], after: Sequence[float], seed: int) -> Measure:

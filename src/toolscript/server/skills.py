@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from toolscript.core.errors import SetupError
 from toolscript.core.items import AssignedBy
@@ -41,6 +41,9 @@ from toolscript.tools.skills.management import (
     all_skills,
 )
 from toolscript.tools.skills.proposing import Proposer, SkillNamer
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncBaseTransport
 
 T = TypeVar("T")
 
@@ -232,7 +235,10 @@ class Classifying:
 
 
 @asynccontextmanager
-async def open_classifier(settings: Settings, embedder: Embedder) -> AsyncIterator[Classifying]:
+async def open_classifier(
+    settings: Settings, embedder: Embedder, transport: "AsyncBaseTransport | None" = None
+) -> AsyncIterator[Classifying]:
+    """Open the configured classifier. `transport` answers instead of the language model's endpoint."""
     rules = RulesClassifier(embedder)
     if not settings.text_url:
         yield Classifying(rules)
@@ -240,7 +246,7 @@ async def open_classifier(settings: Settings, embedder: Embedder) -> AsyncIterat
     from toolscript.tools.classify.llm import LlmClassifier
     from toolscript.tools.classify.rules import FallbackClassifier
 
-    text = text_model(settings)
+    text = text_model(settings, transport=transport)
     model = LlmClassifier(
         text,
         rules,

@@ -51,6 +51,8 @@ from toolscript.tools.postgres.skills import PostgresTaxonomy
 from toolscript.tools.postgres.suggestions import PostgresSuggestions
 
 if TYPE_CHECKING:
+    from httpx2 import AsyncBaseTransport
+
     from toolscript.core.llm.openai import OpenAITextModel
 
 Product = Literal["tools", "documents", "knowledge"]
@@ -315,7 +317,9 @@ def _model_missing(origin: IndexOrigin, product: Product, reason: str) -> ModelM
     )
 
 
-def text_model(settings: Settings, tries: int = TRIES) -> "OpenAITextModel":
+def text_model(
+    settings: Settings, tries: int = TRIES, transport: "AsyncBaseTransport | None" = None
+) -> "OpenAITextModel":
     """Return a client of the language model; the caller closes it. Imported here: many commands do without."""
     from toolscript.core.llm.openai import OpenAITextModel
 
@@ -326,4 +330,5 @@ def text_model(settings: Settings, tries: int = TRIES) -> "OpenAITextModel":
         timeout_seconds=settings.text_timeout_seconds,
         deadline_seconds=tries * settings.text_timeout_seconds,
         retries=tries - 1,
+        transport=transport,
     )

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeGuard
 
+import httpx2
 import openai
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpx2Client
 from openai.types.chat import ChatCompletion
 
 from toolscript.core.errors import Rejected, SetupError, ToolscriptError, Unavailable
@@ -55,6 +56,7 @@ class OpenAITextModel:
     """`timeout_seconds` limits one attempt, `deadline_seconds` all of them, also if the endpoint sends slowly.
 
     The client retries by itself, after the `Retry-After` of the response or with jittered exponential backoff.
+    `transport` answers instead of the network.
     """
 
     def __init__(
@@ -66,13 +68,18 @@ class OpenAITextModel:
         timeout_seconds: float = 60.0,
         deadline_seconds: float = 180.0,
         retries: int = 2,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._model = model
         self._deadline_seconds = deadline_seconds
         self._usage = TextUsage()
         self._knows_limits = True
         self._client = AsyncOpenAI(
-            base_url=base_url, api_key=api_key or "none", timeout=timeout_seconds, max_retries=retries
+            base_url=base_url,
+            api_key=api_key or "none",
+            timeout=timeout_seconds,
+            max_retries=retries,
+            http_client=None if transport is None else DefaultAsyncHttpx2Client(transport=transport),
         )
 
     @property

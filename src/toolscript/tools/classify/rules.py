@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,15 +23,21 @@ from toolscript.tools.ports import Classifier
 # A name is specific; a description contains much else, and that of a server covers other items too.
 NAME, SERVER, DESCRIPTION, SERVER_DESCRIPTION = 1.0, 0.6, 0.4, 0.2
 
+Words = tuple[str, ...]
 Stems = tuple[int, ...]
 
 Scores = NDArray[np.float64]
 
 # Keywords add at most this much to the similarity, and half of it at this weight.
-MAX_BONUS, HALF_BONUS_AT = 0.4, 1.0
+MAX_BONUS, HALF_BONUS_AT = 0.5, 1.0
+# A shorter word, such as `aws`, has no plural to strip.
+MIN_INFLECTED = 4
 # The score at which a skill is as likely right as wrong, and how fast that changes.
 EVEN_SCORE, SCORE_SCALE = 0.20, 0.10
-MAX_CONFIDENCE = 0.95
+MAX_CONFIDENCE = 0.97
+# A skill is fully trusted when it leads all others by this score; without a lead, this share of the confidence
+# above one half remains.
+FULL_LEAD, SHARE_WITHOUT_LEAD = 0.15, 0.5
 # A second skill must score almost as high as the first.
 CLOSE = 0.06
 MAX_KEYWORDS_NAMED = 4
@@ -52,6 +58,23 @@ class Keyword:
 
 
 @dataclass(frozen=True)
+class _Form:
+    """A spelling of a keyword: the stems of its words, and the letters that each word must begin with."""
+
+    stems: Stems
+    roots: Words
+    keyword: Keyword
+
+    @staticmethod
+    def of(words: Words, keyword: Keyword) -> "_Form":
+        return _Form(_stems(words), tuple(map(_root, words)), keyword)
+
+    def is_at(self, index: int, words: Words, stems: Stems) -> bool:
+        end = index + len(self.stems)
+        return stems[index:end] == self.stems and all(map(str.startswith, words[index:end], self.roots))
+
+
+@dataclass(frozen=True)
 class KeywordMatch:
     """A keyword in an item's text, and its weight."""
 
@@ -66,33 +89,35 @@ class KeywordIndex:
         rows: dict[Stems, dict[int, str]] = {}
         for row, skill in enumerate(skills):
             for text in skill.keywords:
-                rows.setdefault(stems_of(text), {}).setdefault(row, text)
-        self._by_first: dict[int, list[tuple[Stems, Keyword]]] = {}
+                rows.setdefault(_stems(words_of(text)), {}).setdefault(row, text)
+        self._by_first: dict[int, list[_Form]] = {}
         for stems, of_rows in rows.items():
             if stems:
-                self._add(stems, of_rows, len(skills))
+                self._add(of_rows, len(skills))
 
     def matches(self, item: Item) -> list[KeywordMatch]:
         """Return each keyword of the item once, with the weight of its most important field."""
         matches: dict[str, KeywordMatch] = {}
         for text, weight in _fields(item):
-            for keyword in self._in(stems_of(text)):
+            for keyword in self._in(tuple(words_of(text))):
                 matches.setdefault(keyword.text, KeywordMatch(keyword, weight * keyword.idf))
         return list(matches.values())
 
-    def _add(self, stems: Stems, of_rows: Mapping[int, str], skills: int) -> None:
+    def _add(self, of_rows: Mapping[int, str], skills: int) -> None:
         idf = math.log1p(skills / len(of_rows)) / math.log1p(skills)
         keyword = Keyword(next(iter(of_rows.values())), np.array(list(of_rows), dtype=np.intp), idf)
-        joined = stems_of(keyword.text.replace(" ", ""))
+        words, joined = tuple(words_of(keyword.text)), tuple(words_of(keyword.text.replace(" ", "")))
         # The keyword "time zone" also matches "timezone".
-        for form in {stems, joined} if len(joined) == 1 else {stems}:
-            self._by_first.setdefault(form[0], []).append((form, keyword))
+        for form in {words, joined} if len(joined) == 1 else {words}:
+            added = _Form.of(form, keyword)
+            self._by_first.setdefault(added.stems[0], []).append(added)
 
-    def _in(self, stems: Stems) -> Iterator[Keyword]:
+    def _in(self, words: Words) -> Iterator[Keyword]:
+        stems = _stems(words)
         for index, first in enumerate(stems):
-            for form, keyword in self._by_first.get(first, ()):
-                if stems[index : index + len(form)] == form:
-                    yield keyword
+            for form in self._by_first.get(first, ()):
+                if form.is_at(index, words, stems):
+                    yield form.keyword
 
 
 def _fields(item: Item) -> Iterator[tuple[str, float]]:
@@ -103,8 +128,22 @@ def _fields(item: Item) -> Iterator[tuple[str, float]]:
     yield item.server_description, SERVER_DESCRIPTION
 
 
-def stems_of(text: str) -> Stems:
-    return tuple(terms_of_word(word)[0] for word in words_of(text))
+def _stems(words: Iterable[str]) -> Stems:
+    return tuple(terms_of_word(word)[0] for word in words)
+
+
+def _root(word: str) -> str:
+    """Return the letters that all inflections of a word begin with.
+
+    A stemmer also strips what makes another word: `account` and `accounting`, `structured` and `structural` have
+    one stem each. So a keyword is found where its stem and its root are. Other scripts are left to the stemmer.
+    """
+    if not word.isascii():
+        return ""
+    if len(word) < MIN_INFLECTED:
+        return word
+    singular = word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+    return singular[:-1] if singular[-1] in "ey" else singular
 
 
 @dataclass(frozen=True)
@@ -202,16 +241,24 @@ def _rated(item: Item, was_steering: bool, likeness: Scores, categories: _Catego
 def _assigned(rated: Rated, skills: Sequence[Skill]) -> tuple[Assignment, ...]:
     best = np.argsort(-rated.scores, kind="stable")[:MAX_ASSIGNMENTS]
     close = [row for row in best if rated.scores[row] >= rated.scores[best[0]] - CLOSE]
+    lead = rated.scores[best[0]] - rated.scores[best[1]] if len(best) > 1 else FULL_LEAD
     assignments = [
-        Assignment(skills[row].id, confidence_of(rated.scores[row]), AssignedBy.RULES, _reason(rated, row, skills))
+        Assignment(
+            skills[row].id,
+            confidence_of(rated.scores[row], lead if row == best[0] else 0.0),
+            AssignedBy.RULES,
+            _reason(rated, row, skills),
+        )
         for row in close
     ]
     return valid_assignments(assignments, frozenset(skill.id for skill in skills))
 
 
-def confidence_of(score: float) -> float:
-    """Return the probability that a skill with this score is right."""
-    return float(min(MAX_CONFIDENCE, 1 / (1 + np.exp((EVEN_SCORE - score) / SCORE_SCALE))))
+def confidence_of(score: float, lead: float = FULL_LEAD) -> float:
+    """Return the probability that a skill with this score, and this lead over the next one, is right."""
+    by_score = min(MAX_CONFIDENCE, 1 / (1 + math.exp((EVEN_SCORE - score) / SCORE_SCALE)))
+    trusted = SHARE_WITHOUT_LEAD + (1 - SHARE_WITHOUT_LEAD) * min(1.0, lead / FULL_LEAD)
+    return float(0.5 + (by_score - 0.5) * trusted if by_score > 0.5 else by_score)
 
 
 def _reason(rated: Rated, row: int, skills: Sequence[Skill]) -> str:

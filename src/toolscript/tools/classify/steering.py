@@ -65,6 +65,8 @@ class SkillNames:
     def __init__(self, skills: Sequence[Skill] = ()) -> None:
         self._certain: dict[str, set[tuple[Words, str]]] = {}
         self._phrases: dict[str, set[str]] = {}
+        # Ids of several words, with these words. No ordinary text has one, not even glued to other letters.
+        self._ids: dict[str, Words] = {}
         for skill in skills:
             words = tuple(words_of(skill.name))
             if len(words) > 1 and SIGNS.search(skill.name):
@@ -76,10 +78,15 @@ class SkillNames:
                 # Tokenizing an id yields one word.
                 word = skill.id.replace("_", "")
                 self._certain.setdefault(word, set()).add(((word,), ""))
+                self._ids[skill.id] = (*skill.id.split("_"),)
 
     def are_in(self, text: str, but: frozenset[str] = frozenset()) -> bool:
         """Return whether a skill is named. `but` are the item's own words: a tool may be named like a skill."""
         words, letters = tuple(words_of(text)), text.casefold()
+        if "_" in letters and any(
+            skill_id in letters and not but.issuperset(parts) for skill_id, parts in self._ids.items()
+        ):
+            return True
         return any(
             words[index : index + len(name)] == name and literally in letters and not but.issuperset(name)
             for index, word in enumerate(words)

@@ -23,6 +23,29 @@ def test_a_keyword_inside_another_word_or_out_of_order_does_not_match(text: str)
     assert keyword_weights("show", f"Shows the {text}.") == {}
 
 
+@pytest.mark.parametrize(
+    ("keyword", "found", "not_found"),
+    [
+        ("scrape", "scrape scrapes scraped scraping", "scrap"),
+        ("currency", "currency currencies", "current"),
+        ("accounting", "accounting", "account accounts accounted"),
+        ("marketing", "marketing", "market markets"),
+        ("structural", "structural structurally", "structure structured structures"),
+        ("follower", "follower followers", "follow following"),
+        ("statistics", "statistic statistics", "stat"),
+        ("aws", "aws", "aw awed"),
+        ("файл", "файл файлы файлов", "фай"),
+        ("日历", "日历", "日"),
+    ],
+)
+def test_a_keyword_is_found_in_its_inflections_and_not_in_other_words_of_its_stem(
+    keyword: str, found: str, not_found: str
+) -> None:
+    index = KeywordIndex([Skill("a", "A", keywords=(keyword,))])
+    assert [word for word in found.split() if not index.matches(tool("x", word))] == []
+    assert [word for word in not_found.split() if index.matches(tool("x", word))] == []
+
+
 def test_a_keyword_counts_once_where_it_counts_most() -> None:
     in_name, in_server = (
         keyword_weights("read_file", "A file, and a file.", "file"),

@@ -129,6 +129,20 @@ def test_confidence_grows_with_the_score_and_stays_below_one() -> None:
     assert confidences[-1] < 1
 
 
+def test_a_skill_with_a_rival_is_less_sure_and_still_more_likely_right_than_wrong() -> None:
+    confidences = [confidence_of(0.5, lead) for lead in (0.0, 0.05, 0.15, 0.9)]
+    assert confidences == sorted(confidences)
+    assert 0.5 < confidences[0] < confidences[1] < confidences[2] == confidences[3] == confidence_of(0.5)
+    assert confidence_of(0.1, 0.0) == confidence_of(0.1)
+
+
+async def test_the_first_skill_is_surer_than_a_rival_and_surest_alone() -> None:
+    rival = replace(CALENDAR, id="calendar_too", keywords=("calendar", "event"))
+    first, second = (await classified(tool("list_events", "Calendar."), CALENDAR, rival, FILES)).assignments
+    (alone,) = (await classified(tool("list_events", "Calendar."), CALENDAR, FILES)).assignments
+    assert second.confidence <= first.confidence < alone.confidence
+
+
 async def test_many_items_and_many_skills_take_little_time() -> None:
     embedder = HashEmbedder(dimensions=384)
     rules = RulesClassifier(embedder)

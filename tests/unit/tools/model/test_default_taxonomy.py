@@ -11,6 +11,7 @@ import pytest
 
 from toolscript.core.retrieval.terms import terms_of_word, words_of
 from toolscript.core.taxonomy import Skill
+from toolscript.tools.model.skill_json import MAX_WORDS
 
 pytestmark = pytest.mark.requirement("SK-001")
 
@@ -53,7 +54,7 @@ def test_a_keyword_belongs_to_one_skill_in_all_its_forms() -> None:
 
 def test_a_keyword_is_one_to_three_plain_words() -> None:
     assert [keyword for keyword in KEYWORDS if not re.fullmatch(r"[a-z0-9]+( [a-z0-9]+){0,2}", keyword)] == []
-    assert [row["id"] for row in ROWS if not 8 <= len(row["keywords"]) <= 16] == []
+    assert [row["id"] for row in ROWS if not 8 <= len(row["keywords"]) <= MAX_WORDS] == []
 
 
 def test_an_example_is_the_name_of_a_tool_and_of_one_skill() -> None:

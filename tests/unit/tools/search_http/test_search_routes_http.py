@@ -109,7 +109,12 @@ async def test_a_threshold_overrides_the_preset(searching: Searching) -> None:
     recall = await searching.search(query, preset="recall", limit=100)
     precision = await searching.search(query, preset="precision", limit=100)
     assert len(precision["tools"]) < len(recall["tools"])
-    assert len(precision["matched_skills"]) < len(recall["matched_skills"])
+    # Skills that the words of items name do not depend on the threshold, and may be the same ones.
+    by_vector = [
+        [skill["id"] for skill in answer["matched_skills"] if skill["matched_by"] == "vector"]
+        for answer in (precision, recall)
+    ]
+    assert len(by_vector[0]) < len(by_vector[1])
     mixed = await searching.search(query, preset="precision", tool_threshold=0.1, skill_threshold=0.2, limit=100)
     assert without_times(mixed) == without_times(recall)
     half = await searching.search(query, preset="recall", tool_threshold=0.6, limit=100)
