@@ -267,7 +267,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Earlier:
-    """What earlier proposals say of each sampled item: its cluster or -1, its second or OPEN, its cosine or NaN."""
+    """What earlier proposals say of each item: its cluster or -1, its second one or OPEN, its cosine or NaN."""
 
     labels: Labels
     seconds: Labels
