@@ -310,7 +310,7 @@ class SearchWithin:
             index=self._index.card.fingerprint,
             near_misses=() if best else hits,
             good_match=ranked.good_match and bool(best),
-            fit=None if ranked.ranking is None else ranked.ranking.fit,
+            fit=ranked.fit,
             unmatched=ranked.unmatched,
             steps=tuple(map(_tool_step, ranked.steps, step_hits)),
             strategy_used=retrieval.strategy,

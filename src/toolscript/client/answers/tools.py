@@ -161,7 +161,7 @@ class ToolSearchMetadata(Record):
     """Items that reach the threshold, before the limit."""
     good_match: bool | None
     """Whether something fits; never true without results; false: results are guesses. Null if `search_type` is
-    `semantic` or `keyword`.
+    `semantic`.
     """
     unmatched_words: list[str]
     """Words of the query that none of the best candidates has."""

@@ -121,7 +121,7 @@ class ToolAnswer:
     """`degraded` names every part that failed; it is empty when none did.
 
     `near_misses` are the best items below the threshold, when none reaches it. `good_match` says whether
-    something fits, and is among the hits, None when a single retriever was requested; `fit` is the logit of that.
+    something fits, and is among the hits, None when vectors alone were requested; `fit` is the logit of that.
     `unmatched` are the words that no candidate has. `steps` has an answer for each step of a request for several
     things, and is empty for a single one.
     `strategy_used` is the strategy that actually ran; `skill_ids_used` are the skills whose items were searched,

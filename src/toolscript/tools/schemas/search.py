@@ -298,7 +298,7 @@ class ToolSearchMetadata(SearchMetadata):
     )
     good_match: bool | None = Field(
         description="Whether something fits; never true without results; false: results are guesses. "
-        "Null if `search_type` is `semantic` or `keyword`."
+        "Null if `search_type` is `semantic`."
     )
     unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")
     corrected_words: dict[str, str] = Field(
