@@ -41,6 +41,7 @@ from toolscript.gateway.index import (
 from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, word_shares
 from toolscript.gateway.model import (
     HOW_TO_GET_SERVERS,
+    LOWER_THRESHOLD,
     LocalAnswer,
     LocalHit,
     LocalQuery,
@@ -411,7 +412,7 @@ class LocalSearch:
                 f"{HOW_TO_GET_SERVERS}"
             )
         elif not found and unknown is None:
-            hints.append("try other words, or a lower threshold" if lower_helps else "try other words")
+            hints.append(f"try other words, or {LOWER_THRESHOLD}" if lower_helps else "try other words")
         if self.model_note and not semantic:
             hints.append(f"keyword search only: {self.model_note}")
         elif self.model_note and self.is_fallback and self.type_of(query) is SearchType.HYBRID:

@@ -1445,7 +1445,10 @@ export interface ToolSearchMetadata {
   corrected_words: Record<string, string>;
   /** The best items below the threshold, when none reaches it. */
   near_misses: ToolCandidate[];
-  /** What to try, such as where the model does not know the language; null where all is well. */
+  /**
+   * What to try where nothing fits, nothing reaches the threshold or the model does not know the language; null
+   * where all is well.
+   */
   hint: string | null;
   /** The answer to `why_not`; null without it. */
   why_not: WhyNot | null;

@@ -8,6 +8,10 @@ from toolscript.core.items import ItemKind, Schemas
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.tools.model.query import Strategy
 
+# Hints where nothing fits, and where something fits that does not reach the threshold.
+OTHER_WORDS = "try other words"
+LOWER_THRESHOLD = "a lower threshold shows the nearest"
+
 
 class MatchedBy(StrEnum):
     """How a skill matched the query: by its centroid, or by words of some of its items."""
@@ -128,8 +132,9 @@ class ToolAnswer:
     None for all items. About `unskilled_count` items are in no skill, and only a search of all items can find
     them; None when the index did not answer. `index` is the fingerprint of the index version that answered, and
     `weights_version` that of the ranking weights, None when a single retriever was requested. `rules` say what the
-    rules of people did to the results, None unless an explanation was requested. `hint` says what to do where the
-    model does not know the language of the query. `corrected` has the words that were read as others.
+    rules of people did to the results, None unless an explanation was requested. `hint` says what to do where
+    nothing fits, where what fits does not reach the threshold, and where the model does not know the language of
+    the query. `corrected` has the words that were read as others.
     """
 
     query: str

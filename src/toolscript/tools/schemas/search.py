@@ -308,7 +308,8 @@ class ToolSearchMetadata(SearchMetadata):
         description="The best items below the threshold, when none reaches it."
     )
     hint: str | None = Field(
-        description="What to try, such as where the model does not know the language; null where all is well."
+        description="What to try where nothing fits, nothing reaches the threshold or the model does not know the "
+        "language; null where all is well."
     )
     why_not: WhyNot | None = Field(description="The answer to `why_not`; null without it.")
     rules: list[str] | None = Field(

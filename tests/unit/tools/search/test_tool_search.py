@@ -14,6 +14,7 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.verdict import PROBED_LANGUAGES, CosineScale
 from toolscript.core.retrieval.weights import Calibration, RankingWeights
+from toolscript.tools.model.answer import LOWER_THRESHOLD, OTHER_WORDS
 from toolscript.tools.model.query import Strategy, ToolQuery
 from toolscript.tools.search import NEAR_MISSES
 
@@ -244,6 +245,22 @@ async def test_keyword_search_has_the_verdict_of_its_words(
     answer = await Scene().search(asked)
     assert (answer.good_match, answer.unmatched) == (fits, unmatched)
     assert {hit.confidence for hit in answer.hits} <= {None}
+
+
+@pytest.mark.parametrize(
+    ("text", "threshold", "hint"),
+    [
+        ("read a file", 0.0, None),
+        ("read a file", 1.0, LOWER_THRESHOLD),
+        ("xylophone file lessons for marsupials", 0.0, OTHER_WORDS),
+        ("xylophone file lessons for marsupials", 1.0, OTHER_WORDS),
+    ],
+)
+async def test_the_hint_says_what_to_do_where_nothing_fits_or_is_below_the_threshold(
+    text: str, threshold: float, hint: str | None
+) -> None:
+    asked = query(text, search_type=SearchType.KEYWORD, threshold=threshold)
+    assert (await Scene().search(asked)).hint == hint
 
 
 async def test_keyword_search_gives_no_verdict_when_no_payload_can_be_read() -> None:
