@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table, table_by_step
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
-from toolscript.gateway.model import DEFAULT_THRESHOLD, HOW_TO_GET_SERVERS, LocalAnswer, LocalHit
+from toolscript.gateway.model import HOW_TO_GET_SERVERS, LOWER_THRESHOLD, LocalAnswer, LocalHit
 
 if TYPE_CHECKING:
     from toolscript.gateway.doctor import Finding
@@ -30,7 +30,7 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
         say(f"rule: {printable(rule)}")
     if answer.hint:
         # On the command line the threshold is an option.
-        say(f"hint: {answer.hint.replace('a lower threshold', 'a lower --threshold')}")
+        say(f"hint: {answer.hint.replace(LOWER_THRESHOLD, 'a lower --threshold')}")
 
 
 def _hits_table(answer: LocalAnswer) -> str:
@@ -53,7 +53,7 @@ def say_if_a_guess(answer: LocalAnswer) -> None:
 
 
 def _say_nothing_found(answer: LocalAnswer, *, explain: bool) -> None:
-    is_near = any(miss.confidence >= DEFAULT_THRESHOLD for miss in answer.near_misses)
+    is_near = answer.is_below_threshold
     verdict = f"none reaches {answer.threshold:g}" if is_near else "no good match"
     say(f"No tools found matching query {printable(answer.query)!r}: {verdict}")
     for miss in answer.near_misses:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolscript.cli.output import colour_wanted, harmless, printable, table, table_by_step
 from toolscript.core.items import tool_id
+from toolscript.tools.model.answer import LOWER_THRESHOLD, OTHER_WORDS
 from toolscript.tools.model.query import Strategy
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def nothing_found_lines(answer: "ToolSearchAnswer", query: str) -> Iterator[str]
     if metadata.search_type == "none":
         yield f"nothing was searched for {printable(query)!r}"
         return
-    verdict = "no good match" if metadata.good_match is False else "none reaches the threshold"
+    verdict = "no good match" if metadata.hint == OTHER_WORDS else "none reaches the threshold"
     yield f"nothing found for {printable(query)!r}{f': {verdict}' if metadata.near_misses else ''}"
     for miss in metadata.near_misses:
         sure = "" if miss.confidence is None else f", confidence {miss.confidence:.2f}"
@@ -103,7 +104,7 @@ def nothing_found_lines(answer: "ToolSearchAnswer", query: str) -> Iterator[str]
     # Without near misses, the words are not the cause.
     if metadata.near_misses and (unmatched := _unmatched(answer)):
         yield f"  {unmatched}"
-    if metadata.hint:
+    if metadata.hint and metadata.hint != LOWER_THRESHOLD:
         yield f"hint: {printable(metadata.hint)}"
     elif metadata.near_misses:
         yield "hint: `--preset recall` or a lower `--threshold` shows them"

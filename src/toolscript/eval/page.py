@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from toolscript.core.errors import InvalidRequest
 from toolscript.eval.dataset import CurvePoint, EvalReport, Measure, SystemReport, SystemRole
-from toolscript.eval.report import CONFIDENCE, CURVE_AT, ROUTING, VERDICT, paired
+from toolscript.eval.report import CONFIDENCE, CURVE_AT, ROUTING, SLICED, VERDICT, paired
 from toolscript.tools.model.query import Strategy
 
 SERVICE = "service"
@@ -233,6 +233,7 @@ def quality_page(
         _routing(rows),
         _confidence(rows),
         _verdicts(rows, verdict_plot),
+        _slices(rows),
         _trade_off(rows),
         _latency(rows),
         _tokens(rows),
@@ -402,6 +403,26 @@ def _verdicts(rows: Rows, picture: str | None) -> str:
     text = "Each kind of queries that nothing fits, beside all queries of the set that have an answer."
     drawn = [f"![{VERDICT_PICTURE}]({quote(picture)})"] if picture else []
     return "\n\n".join(["## The verdict", text, *drawn, table(head, cells, words=3)])
+
+
+def _slices(rows: Rows) -> str:
+    """Return the engines on the queries of each label that a report was requested by."""
+    cells = [
+        [
+            *(plain(row.name), plain(engine), plain(f"{part.name} {part.value}")),
+            *(f"{part.queries:,}", f"{part.unanswerable:,}"),
+            *(_measured_cell(part.measures, name) for name in SLICED),
+        ]
+        for row in rows
+        for engine in row.engines
+        for part in row.reports[engine].slices
+    ]
+    if not cells:
+        return ""
+    titles = {NDCG: "nDCG@10", **RANKING, **CONFIDENCE_TITLES}
+    head = ("Set", "System", "Queries of", "Queries", "Nothing fits", *(titles[name] for name in SLICED))
+    text = "False refusals are those of queries with an answer, false answers those of queries that nothing fits."
+    return f"## By kind of query\n\n{text}\n\n{table(head, cells, words=3)}"
 
 
 def _engine_entries(rows: Rows, *, best_baseline: bool = False) -> Iterable[Entry]:

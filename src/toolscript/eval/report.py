@@ -33,9 +33,9 @@ CONFIDENCE = {
     "calibration_error": "distance of confidence and share of right answers",
     "false_refusals": "queries with an answer that were called no good match",
     "false_answers": "queries that nothing fits that were called a good match",
-    "nothing_fits_auroc": "how often confidence tells a query with an answer from one that nothing fits",
+    "nothing_fits_auroc": "how often the verdict tells a query with an answer from one that nothing fits",
     "refused_without_gold": "queries called no good match once the right items were gone",
-    "without_gold_auroc": "how often confidence tells whether the right items are there",
+    "without_gold_auroc": "how often the verdict tells whether the right items are there",
 }
 # The part of these figures that is told by kind of unanswerable queries.
 VERDICT = ("false_answers", "false_refusals", "nothing_fits_auroc")

@@ -58,6 +58,8 @@ INDEX_VERSION = 1
 BATCH = 500
 VERSION = 1
 SERVICE = "service"
+# Quality is measured, also on a busy machine: what answers late is no part that failed.
+DEADLINE_SECONDS = 120.0
 
 logger = logging.getLogger(__name__)
 
@@ -320,7 +322,14 @@ class ServiceEngine:
         weights, self._by_skill = self._options.weights, loaded.by_skill
         both = DefaultNamespace(loaded.items), DefaultNamespace(loaded.skills)
         self._scale = self._scale or await scale_of(self._embedder, None)
-        self._search = ToolSearch(self._embedder, *both, self._catalog, weights=weights, scale=self._scale)
+        self._search = ToolSearch(
+            self._embedder,
+            *both,
+            self._catalog,
+            weights=weights,
+            scale=self._scale,
+            deadline_seconds=DEADLINE_SECONDS,
+        )
 
     async def answer(self, query: str) -> EngineAnswer:
         if self._search is None:

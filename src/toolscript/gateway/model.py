@@ -12,6 +12,8 @@ from toolscript.core.text import readable
 
 DEFAULT_LIMIT = 3
 DEFAULT_THRESHOLD = 0.35
+# Part of the hint of an answer in which something fits, and nothing reaches the threshold.
+LOWER_THRESHOLD = "a lower threshold"
 HOW_TO_GET_SERVERS = (
     "`toolscript config import` imports those of your other clients, or shows how to write ~/.toolscript.json"
 )
@@ -133,6 +135,11 @@ class LocalAnswer:
     @property
     def search_type_used(self) -> SearchType:
         return self.search_type if self.semantic else SearchType.KEYWORD
+
+    @property
+    def is_below_threshold(self) -> bool:
+        """Return whether nothing was returned, though something fits: then the hint suggests a lower threshold."""
+        return not self.hits and LOWER_THRESHOLD in self.hint
 
     @property
     def all_hits(self) -> tuple[LocalHit, ...]:

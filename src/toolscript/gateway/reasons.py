@@ -55,7 +55,9 @@ def _evidence(parts: ScoreParts, request: Request) -> list[str]:
     matched = [match.word for match in parts.matched]
     if words := [_read_as(word, request) for word in matched][:MAX_WORDS]:
         evidence.append(f"words {', '.join(words)}")
-    return [evidence[0][0].upper() + evidence[0][1:], *evidence[1:]] if evidence else ["Nearest by meaning"]
+    if not evidence:
+        return ["No word in common" if parts.semantic is None else "Nearest by meaning"]
+    return [evidence[0][0].upper() + evidence[0][1:], *evidence[1:]]
 
 
 def _read_as(word: str, request: Request) -> str:

@@ -41,6 +41,7 @@ from toolscript.gateway.index import (
 from toolscript.gateway.literal import LiteralScores, boosts, literal_hit, semantic_scores, word_shares
 from toolscript.gateway.model import (
     HOW_TO_GET_SERVERS,
+    LOWER_THRESHOLD,
     LocalAnswer,
     LocalHit,
     LocalQuery,
@@ -247,36 +248,60 @@ class LocalSearch:
         query, index, curated, stages = prepared.query, prepared.index, prepared.curated, prepared.stages
         request = curated.request
         allowed = _allowed(query, curated, index)
-        boost, inferred = boosts(self._general(request, index, allowed), len(index))
-        scores = LiteralScores(
-            alpha=self._weights.meaning,
-            semantic=semantic_scores(index, None if embedded is None else embedded[0]),
-            words=word_shares(request, index),
-            likeness=name_likeness(query.text, index, index.rows(None)),
-            boost=boost,
-            promoted=_rules_by_row(curated.promoted, index, query.kind),
-        )
+        scores, inferred = self._literal_scores(prepared, embedded, allowed)
         order = allowed[np.lexsort((index.rank_by_name[allowed], scores.descending[allowed]))]
         passing = order[scores.final[order] >= query.threshold]
         rows = passing[: query.limit] if len(passing) else order[:NEAR_MISSES]
         found = len(passing) > 0
-        as_requested = embedded is not None or prepared.search_type is SearchType.KEYWORD
+        by_words = prepared.search_type is SearchType.KEYWORD
         hits = tuple(literal_hit(index, scores, row, inferred.get(row), request) for row in rows.tolist())
         unmatched = unmatched_words(request, [index.features(row) for row in order[:RERANK_DEPTH].tolist()])
+        ranking = self._rank_by_words(request, index, allowed) if by_words else None
+        fits = ranking is None or ranking.good_match or self._is_certain(scores, allowed)
         stages.end("ranking")
+        unknown, as_requested = self._unknown(query, embedded), by_words or embedded is not None
         return LocalAnswer(
             query=query.text,
             hits=hits if found else (),
             total=len(passing),
             threshold=query.threshold,
             semantic=embedded is not None,
-            hint=self._hint(query, index, self._unknown(query, embedded), found=found, semantic=as_requested),
+            hint=self._hint(query, index, unknown, found=found, semantic=as_requested, lower_helps=fits),
             near_misses=() if found else tuple(miss for miss in hits if miss.confidence > 0),
-            good_match=found,
+            good_match=found and fits,
+            fit=None if ranking is None else ranking.fit,
             unmatched=unmatched,
             rules=curated.notes,
             milliseconds={**stages.spent, "total": stages.total()},
         )
+
+    def _literal_scores(
+        self, prepared: PreparedSearch, embedded: Matrix | None, allowed: Rows
+    ) -> tuple[LiteralScores, dict[int, Inferred]]:
+        """Return the scores of all items, and the general tools that can do the task."""
+        query, index, curated = prepared.query, prepared.index, prepared.curated
+        boost, inferred = boosts(self._general(curated.request, index, allowed), len(index))
+        scores = LiteralScores(
+            alpha=self._weights.meaning,
+            semantic=semantic_scores(index, None if embedded is None else embedded[0]),
+            words=word_shares(curated.request, index),
+            likeness=name_likeness(query.text, index, index.rows(None)),
+            boost=boost,
+            promoted=_rules_by_row(curated.promoted, index, query.kind),
+        )
+        return scores, inferred
+
+    def _rank_by_words(self, request: Request, index: LocalIndex, allowed: Rows) -> RankedCandidates:
+        """Rank without vectors, for the verdict on a keyword search."""
+        lists = index.candidates(None, [request.whole.terms], allowed, CANDIDATES_PER_RETRIEVER)
+        fused = fuse_scores(lists, CANDIDATES_PER_RETRIEVER, self._weights)
+        features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
+        return rank(request, fused, features, self._weights)
+
+    def _is_certain(self, scores: LiteralScores, allowed: Rows) -> bool:
+        """Return whether a typed name, a promotion or a tool that can do the task by its kind fits."""
+        best = np.maximum(scores.likeness, scores.boost)[allowed].max(initial=0.0)
+        return bool(scores.promoted) or bool(best >= self._weights.calibration.good_match_threshold)
 
     async def fuse_scores(self, text: str, weights: RankingWeights) -> tuple[Request, FusedScores, FeaturesById]:
         """Return request, fused scores and features of the retrievers' candidates, to fit weights."""
@@ -387,7 +412,7 @@ class LocalSearch:
                 f"{HOW_TO_GET_SERVERS}"
             )
         elif not found and unknown is None:
-            hints.append("try other words, or a lower threshold" if lower_helps else "try other words")
+            hints.append(f"try other words, or {LOWER_THRESHOLD}" if lower_helps else "try other words")
         if self.model_note and not semantic:
             hints.append(f"keyword search only: {self.model_note}")
         elif self.model_note and self.is_fallback and self.type_of(query) is SearchType.HYBRID:

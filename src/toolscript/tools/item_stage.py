@@ -127,7 +127,8 @@ class RankedStep:
 class RankedItems:
     """The scored items, best first, the ranked candidates that they come from, and the same for each step.
 
-    `good_match` is None, and `ranking` too, when a single retriever was requested, which gives no verdict.
+    `ranking` is None when a single retriever was requested. Vectors alone then give no verdict: `good_match` is
+    None. `fit` is the logit of the verdict.
     """
 
     items: Sequence[ScoredItem] = ()
@@ -135,6 +136,7 @@ class RankedItems:
     unmatched: tuple[str, ...] = ()
     ranking: RankedCandidates | None = None
     steps: tuple[RankedStep, ...] = ()
+    fit: float | None = None
 
 
 class ItemStage:
@@ -185,19 +187,28 @@ class ItemStage:
         if not candidates.anything:
             return RankedItems()
         with context.spans.span("search.rank"):
-            if context.query.search_type is not SearchType.HYBRID:
-                return RankedItems(_promoted_first(_by_one_retriever(candidates), candidates.promoted))
-            return await self._fuse_and_rerank(context, candidates)
+            if context.query.search_type is SearchType.HYBRID:
+                return await self._fuse_and_rerank(context, candidates)
+            ranked = RankedItems(_promoted_first(_by_one_retriever(candidates), candidates.promoted))
+            if context.query.search_type is SearchType.SEMANTIC:
+                return ranked
+            return await self._judge_by_words(context, candidates, ranked)
+
+    async def _judge_by_words(
+        self, context: SearchContext, candidates: ItemCandidates, ranked: RankedItems
+    ) -> RankedItems:
+        """Add the verdict of words to a keyword search, whose order and scores stay; none without a payload."""
+        fused = self._fuse(candidates)
+        features = await self._features(context, candidates, fused)
+        if not features and len(fused.ids):
+            return ranked
+        ranking = rank(context.request, fused, features, self._weights)
+        good_match = ranking.good_match or bool(candidates.promoted)
+        return replace(ranked, good_match=good_match, unmatched=ranking.unmatched, fit=ranking.fit)
 
     async def _fuse_and_rerank(self, context: SearchContext, candidates: ItemCandidates) -> RankedItems:
         fused = self._fuse(candidates)
-        context.stages.end("ranking")
-        revisions = candidates.revisions
-        of_features = chain(fused.ids[:RERANK_DEPTH], *(step.ids for step in fused.steps))
-        to_rerank = {int(id_): revisions[int(id_)] for id_ in of_features}
-        payloads = await self._cache.read_or_cached(context.attempt, to_rerank)
-        context.stages.end("engine")
-        features = {id_: payload.features for id_, payload in payloads.items()}
+        features = await self._features(context, candidates, fused)
         items, ranking = self._rerank(context.request, candidates, fused, features)
         steps = []
         for step, fused_step in zip(context.steps, fused.steps, strict=True):
@@ -207,7 +218,19 @@ class ItemStage:
             steps.append(RankedStep(step.request.text, step_items, ranked_step.good_match))
         # If no payload could be read, no word is known to be missing.
         unmatched = ranking.unmatched if features else ()
-        return RankedItems(items, ranking.good_match, unmatched, ranking, tuple(steps))
+        return RankedItems(items, ranking.good_match, unmatched, ranking, tuple(steps), ranking.fit)
+
+    async def _features(
+        self, context: SearchContext, candidates: ItemCandidates, fused: FusedScores
+    ) -> FeaturesById:
+        """Return the features of the candidates to rerank, those of the steps too; without what cannot be read."""
+        context.stages.end("ranking")
+        revisions = candidates.revisions
+        of_features = chain(fused.ids[:RERANK_DEPTH], *(step.ids for step in fused.steps))
+        to_rerank = {int(id_): revisions[int(id_)] for id_ in of_features}
+        payloads = await self._cache.read_or_cached(context.attempt, to_rerank)
+        context.stages.end("engine")
+        return {id_: payload.features for id_, payload in payloads.items()}
 
     def _rerank(
         self,

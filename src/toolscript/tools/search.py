@@ -35,7 +35,16 @@ from toolscript.tools.item_stage import (
     ScoredItem,
     where_of,
 )
-from toolscript.tools.model.answer import MatchedSkill, SkillAnswer, Timings, ToolAnswer, ToolHit, ToolStep
+from toolscript.tools.model.answer import (
+    LOWER_THRESHOLD,
+    OTHER_WORDS,
+    MatchedSkill,
+    SkillAnswer,
+    Timings,
+    ToolAnswer,
+    ToolHit,
+    ToolStep,
+)
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
 from toolscript.tools.payload_cache import CACHE_SIZE, PayloadCache
 from toolscript.tools.ports import Catalog, CurationRules
@@ -310,7 +319,7 @@ class SearchWithin:
             index=self._index.card.fingerprint,
             near_misses=() if best else hits,
             good_match=ranked.good_match and bool(best),
-            fit=None if ranked.ranking is None else ranked.ranking.fit,
+            fit=ranked.fit,
             unmatched=ranked.unmatched,
             steps=tuple(map(_tool_step, ranked.steps, step_hits)),
             strategy_used=retrieval.strategy,
@@ -320,14 +329,19 @@ class SearchWithin:
             absence=await self._why_not.of(outcome) if query.about else None,
             weights_version=self._parts.weights_version if query.search_type is SearchType.HYBRID else None,
             rules=context.rules if query.explain else None,
-            hint=self._hint(ranked),
+            hint=self._hint(ranked, found=bool(best)),
             corrected=context.request.corrections,
         )
 
-    def _hint(self, ranked: RankedItems) -> str | None:
+    def _hint(self, ranked: RankedItems, *, found: bool) -> str | None:
         language = None if ranked.ranking is None else ranked.ranking.unknown_language
-        model = self._parts.embedder.model.name
-        return None if language is None else unknown_language_hint(language, model, MULTILINGUAL_REMEDY)
+        if language is not None:
+            return unknown_language_hint(language, self._parts.embedder.model.name, MULTILINGUAL_REMEDY)
+        if ranked.good_match is None or not ranked.items:
+            return None
+        if not ranked.good_match:
+            return OTHER_WORDS
+        return None if found else LOWER_THRESHOLD
 
 
 def _best_of_step(step: RankedStep, query: ToolQuery) -> list[ScoredItem]:

@@ -20,6 +20,8 @@ from toolscript.client import answers
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.deadline import Part
 from toolscript.tools.model.answer import (
+    LOWER_THRESHOLD,
+    OTHER_WORDS,
     AbsenceReason,
     Explanation,
     MatchedBy,
@@ -103,6 +105,25 @@ def test_every_degraded_part_has_a_message_and_an_unknown_one_is_named() -> None
 def test_a_search_that_did_not_run_does_not_blame_the_threshold() -> None:
     lines = list(nothing_found_lines(sent(replace(routed(), search_type_used="none", good_match=False)), "x"))
     assert lines == ["nothing was searched for 'x'"]
+
+
+@pytest.mark.parametrize(
+    ("hint", "first", "last"),
+    [
+        (OTHER_WORDS, "nothing found for 'x': no good match", "hint: try other words"),
+        (
+            LOWER_THRESHOLD,
+            "nothing found for 'x': none reaches the threshold",
+            "hint: `--preset recall` or a lower `--threshold` shows them",
+        ),
+    ],
+)
+def test_what_fits_below_the_threshold_is_told_from_what_does_not_fit(hint: str, first: str, last: str) -> None:
+    near = ToolHit(1, ItemKind.TOOL, "files", "read_file", "", 0.2, confidence=0.2)
+    answer = replace(routed(), good_match=False, near_misses=(near,), hint=hint)
+    lines = list(nothing_found_lines(sent(answer), "x"))
+    assert (lines[0], lines[-1]) == (first, last)
+    assert lines[1].startswith("  nearest: files__read_file")
 
 
 def test_no_hit_in_the_skills_suggests_a_wider_search() -> None:

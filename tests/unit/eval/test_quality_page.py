@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.eval.quality_reports import HOSTILE, measure, report, with_ndcg
 from toolscript.core.errors import InvalidRequest
-from toolscript.eval.dataset import CurvePoint, EvalReport, Measure, Verdict
+from toolscript.eval.dataset import CurvePoint, EvalReport, Measure, Slice, Verdict
 from toolscript.eval.page import code, plain, quality_page, rows_of
 
 # A backslash escapes the next character, a bar or another backslash.
@@ -137,6 +137,25 @@ def test_the_verdict_on_each_kind_of_unanswerable_queries_is_a_row() -> None:
         ["desk", "gateway", "near_miss", "50", "0.600 ±.020", "–", "–"],
     ]
     assert "The verdict" not in page(*BOTH)
+
+
+def test_each_requested_kind_of_query_is_a_row() -> None:
+    french = Slice("lang", "fr", 10, 4, {"ndcg@10": measure(0.2), "false_answers": measure(0.5)})
+    text = page(replace(report("desk"), slices=(french,)), report("azure"))
+    (rows,) = [table for table in tables(text) if table[0][:3] == ["Set", "System", "Queries of"]]
+    assert rows[0][3:] == [
+        "Queries",
+        "Nothing fits",
+        "nDCG@10",
+        "hit@1",
+        "step recall",
+        "false refusals",
+        "false answers",
+    ]
+    assert rows[1:] == [
+        ["desk", "gateway", "lang fr", "10", "4", "0.200 ±.020", "–", "–", "–", "0.500 ±.020"],
+    ]
+    assert "By kind of query" not in page(*BOTH)
 
 
 def test_a_difference_without_shared_queries_has_no_interval() -> None:

@@ -957,7 +957,7 @@ export interface SearchShown {
   hits: number;
   /**
    * Whether something fits: false also when nothing was returned; null when that is unknown, because a part of the
-   * search failed, or a single retriever was requested and returned something.
+   * search failed, or vectors alone were requested and returned something.
    */
   good_match: boolean | null;
   /** Id of the best tool: the first hit, else the nearest below the threshold; null if there is none. */
@@ -1436,7 +1436,7 @@ export interface ToolSearchMetadata {
   unskilled_count: number | null;
   /**
    * Whether something fits; never true without results; false: results are guesses. Null if `search_type` is
-   * `semantic` or `keyword`.
+   * `semantic`.
    */
   good_match: boolean | null;
   /** Words of the query that none of the best candidates has. */
@@ -1445,7 +1445,10 @@ export interface ToolSearchMetadata {
   corrected_words: Record<string, string>;
   /** The best items below the threshold, when none reaches it. */
   near_misses: ToolCandidate[];
-  /** What to try, such as where the model does not know the language; null where all is well. */
+  /**
+   * What to try where nothing fits, nothing reaches the threshold or the model does not know the language; null
+   * where all is well.
+   */
   hint: string | null;
   /** The answer to `why_not`; null without it. */
   why_not: WhyNot | null;

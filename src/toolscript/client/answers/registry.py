@@ -295,7 +295,7 @@ class LoggedSearch(Record):
     """Number of results."""
     good_match: bool | None
     """Whether something fits: false also when nothing was returned; null when that is unknown, because a part
-    of the search failed, or a single retriever was requested and returned something.
+    of the search failed, or vectors alone were requested and returned something.
     """
     tool_id: int | None
     """Id of the best tool: the first hit, else the nearest below the threshold; null if there is none."""

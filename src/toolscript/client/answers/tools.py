@@ -161,14 +161,16 @@ class ToolSearchMetadata(Record):
     """Items that reach the threshold, before the limit."""
     good_match: bool | None
     """Whether something fits; never true without results; false: results are guesses. Null if `search_type` is
-    `semantic` or `keyword`.
+    `semantic`.
     """
     unmatched_words: list[str]
     """Words of the query that none of the best candidates has."""
     near_misses: list[ToolHit]
     """The best items below the threshold, when none reaches it."""
     hint: str | None
-    """What to try, such as where the model does not know the language; null where all is well."""
+    """What to try where nothing fits, nothing reaches the threshold or the model does not know the language;
+    null where all is well.
+    """
     rules: list[str] | None
     """What the rules of the curation did to the results; null unless `explain` is true."""
     strategy: Literal["hierarchical", "direct", "hybrid"] | None = None

@@ -15,7 +15,7 @@ from toolscript.core.retrieval.language import Language, foreign_language
 from toolscript.core.retrieval.model import Candidates, Fields
 from toolscript.core.retrieval.request import SYNONYM_WEIGHT, Request, actions_named, agreement, strip_phrases
 from toolscript.core.retrieval.terms import split_identifier, words_of
-from toolscript.core.retrieval.verdict import CosineScale, FitEvidence, fit
+from toolscript.core.retrieval.verdict import CosineScale, FitEvidence, WordEvidence, fit, fit_by_words
 from toolscript.core.retrieval.weights import EVIDENCE, MAX_LEAD, RankingWeights
 
 # The payload fields that features are read from.
@@ -113,6 +113,7 @@ class FeatureReranker:
             for query in request.single_subqueries
         ]
         self._letters = trigrams(request.text).union(*map(_trigrams_of_word, words_of(request.text)))
+        self._points = candidates.points
         self._size = max(0.0, math.log10(max(1, candidates.points)) - SMALL)
 
     def fit(self, features: Features) -> Fit:
@@ -136,6 +137,11 @@ class FeatureReranker:
         """Return what each part adds to each candidate's score: a row per candidate, a column per part."""
         by_part = [getattr(weights, part) * (self._size if part == "coverage" else 1.0) for part in FIT_PARTS]
         return np.asarray(fits * np.array(by_part))
+
+    def word_evidence(self, fits: NDArray[np.float64], matched: float) -> WordEvidence:
+        """Return the evidence of words alone that anything fits. `fits` has a row per candidate."""
+        by_part = {part: fits[:, FIT_PARTS.index(part)] for part in ("word_match", "subject", "action", "name")}
+        return WordEvidence(**by_part, information=self._weight(self._plain), matched=matched, items=self._points)
 
     def _mask(self, stems: Iterable[int]) -> int:
         return sum(map(self._bits.__getitem__, stems))
@@ -179,9 +185,9 @@ class RankedCandidates:
     """The candidates after fusion and rerank: a row each, best first. `similarity` is NaN without a dense score.
 
     `score` is the combined score, `contributions` what each part adds, `evidence` the input of the confidence.
-    `fit` is the logit that anything fits; None without a model whose cosines can be trusted. `unknown_language` is
-    that of a request that the model does not know: then nothing is a good match. `unmatched` are the words of the
-    request that none of the reranked candidates has.
+    `fit` is the logit that anything fits, by cosines or, without a model that can be trusted, by words; None if
+    neither is known. `unknown_language` is that of a request that the model does not know: then nothing is a good
+    match. `unmatched` are the words of the request that none of the reranked candidates has.
     """
 
     ids: Ids
@@ -228,7 +234,7 @@ def rank(
 ) -> RankedCandidates:
     """Rerank the first RERANK_DEPTH candidates by their features; all others stay behind them.
 
-    Without the `scale` of the model's cosines, the verdict is that of the confidence.
+    Without the `scale` of its cosines, the verdict on what a model finds is that of the confidence.
     """
     judged = [features[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist() if id_ in features]
     unmatched = unmatched_words(request, judged)
@@ -241,10 +247,9 @@ def rank(
     is_rest = np.arange(len(score)) >= len(fits)
     order = np.lexsort((fused.ids, -score, is_rest))
     every_fit = [*fits, *[Fit()] * (len(score) - len(fits))]
-    trusted = scale if scale and scale.is_trusted and fused.is_semantic else None
-    evidence = _evidence(request, fused, score, fit_rows, trusted)[order]
+    evidence = _evidence(request, fused, score, fit_rows, _trusted(scale, fused))[order]
     confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
-    logit = fit(_fit_evidence(request, fused, fit_rows, unmatched), trusted) if trusted else None
+    logit = _logit(request, fused, fit_rows, unmatched, scale, reranker if judged else None)
     return RankedCandidates(
         ids=fused.ids[order],
         score=score[order],
@@ -259,6 +264,31 @@ def rank(
         unmatched=unmatched,
         unknown_language=language,
     )
+
+
+def _trusted(scale: CosineScale | None, fused: FusedScores) -> CosineScale | None:
+    return scale if scale and scale.is_trusted and fused.is_semantic else None
+
+
+def _logit(
+    request: Request,
+    fused: FusedScores,
+    fits: NDArray[np.float64],
+    unmatched: Sequence[str],
+    scale: CosineScale | None,
+    reranker: FeatureReranker | None,
+) -> float | None:
+    """Return the logit that anything fits, by cosines or by words; None if neither tells.
+
+    `reranker` is None if no candidate has features: then words do not tell.
+    """
+    if trusted := _trusted(scale, fused):
+        return fit(_fit_evidence(request, fused, fits, unmatched), trusted)
+    if fused.is_semantic and scale is None:
+        return None
+    if reranker is None:
+        return None if len(fits) else -math.inf
+    return fit_by_words(reranker.word_evidence(fits, _matched(request, unmatched)))
 
 
 def _is_good(logit: float | None, best: float, weights: RankingWeights) -> bool:
@@ -289,9 +319,14 @@ def _fit_evidence(
         subject=fits[:, FIT_PARTS.index("subject")],
         action=fits[:, FIT_PARTS.index("action")],
         neighbours=fused.neighbours,
-        matched=1 - len(unmatched) / max(1, len(request.words)),
+        matched=_matched(request, unmatched),
         items=fused.whole.points,
     )
+
+
+def _matched(request: Request, unmatched: Sequence[str]) -> float:
+    """Return the share of the words that some candidate has."""
+    return 1 - len(unmatched) / max(1, len(request.words))
 
 
 def unmatched_words(request: Request, candidates: Iterable[Features]) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 That is another question than whether the first candidate is right, which is its confidence: in a list of twins no
 one is likely to be the right one, and yet the request is served. This is the verdict on tools; `text_verdict` has
 that on documents and on chunks of a library.
+
+With a model, cosines tell most of it. Without one, words have to: what they say against the words of the catalog.
 """
 
 import math
@@ -22,6 +24,8 @@ MAX_NEIGHBOURS, ITEMS_PER_NEIGHBOUR = 10, 20
 SMALL, LARGE = 2.3, 4.5
 # The share of a request's baseline that says nothing of whether anything fits.
 BASELINE = 0.75
+# How far what a candidate shares with a request may lie above what the catalog has by chance; 0 is chance.
+MAX_SURPRISE = 2.0
 # So many standard deviations above the mean of unrelated texts, texts are related.
 RELATED = 6
 # The languages other than English that are tried with every model.
@@ -143,3 +147,57 @@ def fit(evidence: FitEvidence, scale: CosineScale, weights: FitWeights = FIT_WEI
         + weights.matched * evidence.matched
         + weights.size * max(0.0, size)
     )
+
+
+@dataclass(frozen=True)
+class WordEvidence:
+    """The evidence of words alone that anything fits. Per candidate: the features `word_match`, `subject`,
+    `action` and `name`. `information` is the IDF of all words of the request, literals left out; `matched` is the
+    share of the words that some candidate has; `items` is the catalog's size.
+    """
+
+    word_match: NDArray[np.float64]
+    subject: NDArray[np.float64]
+    action: NDArray[np.float64]
+    name: NDArray[np.float64]
+    information: float
+    matched: float
+    items: int
+
+
+@dataclass(frozen=True)
+class WordWeights:
+    """Weights of a logistic regression, fitted like FitWeights, without a model."""
+
+    one: float = -3.3
+    word_match: float = 2.1
+    subject: float = 1.4
+    action: float = 0.45
+    name: float = 2.5
+    surprise: float = 1.4
+    matched: float = 1.8
+    size: float = -0.9
+
+
+WORD_WEIGHTS = WordWeights()
+
+
+def fit_by_words(evidence: WordEvidence, weights: WordWeights = WORD_WEIGHTS) -> float:
+    """Return the logit that anything fits, by words alone: above 0 is a good match.
+
+    In a catalog of n items some item has words of an IDF of log(n) in common with any request, by chance. What a
+    candidate has beyond that counts, in multiples of it.
+    """
+    if not len(evidence.word_match):
+        return -math.inf
+    magnitude = min(LARGE, math.log10(max(2, evidence.items)))
+    shared = evidence.word_match * evidence.information
+    best = (
+        weights.word_match * evidence.word_match
+        + weights.subject * evidence.subject
+        + weights.action * evidence.action
+        + weights.name * evidence.name
+        + weights.surprise * np.minimum(MAX_SURPRISE, shared / (magnitude * math.log(10)) - 1)
+    ).max()
+    size = max(0.0, magnitude - SMALL)
+    return float(weights.one + best + weights.matched * evidence.matched + weights.size * size)

@@ -146,7 +146,7 @@ def _step_line(step: Mapping[str, Any]) -> str:
 
 def _verdict(answer: LocalAnswer) -> list[str]:
     """Return the verdict line, only if there is no good match or nothing reaches the threshold."""
-    if answer.good_match:
+    if answer.good_match or answer.is_below_threshold:
         return [] if answer.hits else ["Nothing reaches the threshold."]
     verdict = "No good match, the first is a guess." if answer.hits else "No good match."
     more = ", …" if len(answer.unmatched) > MAX_WORDS else ""

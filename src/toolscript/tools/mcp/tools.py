@@ -26,7 +26,7 @@ from toolscript.tools.mcp.definitions import (
     SkillSummary,
     ToolSummary,
 )
-from toolscript.tools.model.answer import ToolAnswer, ToolHit, ToolStep
+from toolscript.tools.model.answer import OTHER_WORDS, ToolAnswer, ToolHit, ToolStep
 from toolscript.tools.model.query import USUAL, ToolQuery
 from toolscript.tools.ports import ListsSkills, ReadsItems, RecordSearch, SearchesTools
 from toolscript.tools.schemas.search import ToolMatch
@@ -86,12 +86,13 @@ def skills_result(skills: Sequence[SkillEntry], following: str | None) -> CallRe
 
 def _verdict(answer: ToolAnswer) -> list[str]:
     """Return the first line, only if the client should be careful."""
-    if not answer.all_hits:
+    if not answer.all_hits and answer.hint != OTHER_WORDS:
         return ["Nothing reaches the threshold."]
     if answer.good_match is not False:
         return []
     words = ", ".join(answer.unmatched[:MAX_WORDS])
-    return [f"No good match, the first is a guess.{f' Matched nothing: {words}.' if words else ''}"]
+    verdict = "No good match, the first is a guess." if answer.all_hits else "No good match."
+    return [f"{verdict} Matched nothing: {words}." if words else verdict]
 
 
 def _hit(hit: ToolHit, with_schema: bool) -> dict[str, object]:

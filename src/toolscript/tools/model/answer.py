@@ -8,6 +8,10 @@ from toolscript.core.items import ItemKind, Schemas
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.tools.model.query import Strategy
 
+# Hints where nothing fits, and where something fits that does not reach the threshold.
+OTHER_WORDS = "try other words"
+LOWER_THRESHOLD = "a lower threshold shows the nearest"
+
 
 class MatchedBy(StrEnum):
     """How a skill matched the query: by its centroid, or by words of some of its items."""
@@ -121,15 +125,16 @@ class ToolAnswer:
     """`degraded` names every part that failed; it is empty when none did.
 
     `near_misses` are the best items below the threshold, when none reaches it. `good_match` says whether
-    something fits, and is among the hits, None when a single retriever was requested; `fit` is the logit of that.
+    something fits, and is among the hits, None when vectors alone were requested; `fit` is the logit of that.
     `unmatched` are the words that no candidate has. `steps` has an answer for each step of a request for several
     things, and is empty for a single one.
     `strategy_used` is the strategy that actually ran; `skill_ids_used` are the skills whose items were searched,
     None for all items. About `unskilled_count` items are in no skill, and only a search of all items can find
     them; None when the index did not answer. `index` is the fingerprint of the index version that answered, and
     `weights_version` that of the ranking weights, None when a single retriever was requested. `rules` say what the
-    rules of people did to the results, None unless an explanation was requested. `hint` says what to do where the
-    model does not know the language of the query. `corrected` has the words that were read as others.
+    rules of people did to the results, None unless an explanation was requested. `hint` says what to do where
+    nothing fits, where what fits does not reach the threshold, and where the model does not know the language of
+    the query. `corrected` has the words that were read as others.
     """
 
     query: str

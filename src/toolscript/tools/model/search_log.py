@@ -42,8 +42,8 @@ class Channel(StrEnum):
 class LoggedSearch:
     """`text` and `unmatched` are empty unless the installation keeps them; `text` is on one line, visible and cut.
 
-    `good_match` is False when nothing fits, and None when that is unknown: a part of the search failed, or a
-    single retriever returned something. `tool_id` is the best hit, else the best item below the threshold;
+    `good_match` is False when nothing fits, and None when that is unknown: a part of the search failed, or
+    vectors alone returned something. `tool_id` is the best hit, else the best item below the threshold;
     `tool_name` is its `server__name`, empty unless the entry was read and the catalog has the item.
     """
 

@@ -298,7 +298,7 @@ class ToolSearchMetadata(SearchMetadata):
     )
     good_match: bool | None = Field(
         description="Whether something fits; never true without results; false: results are guesses. "
-        "Null if `search_type` is `semantic` or `keyword`."
+        "Null if `search_type` is `semantic`."
     )
     unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")
     corrected_words: dict[str, str] = Field(
@@ -308,7 +308,8 @@ class ToolSearchMetadata(SearchMetadata):
         description="The best items below the threshold, when none reaches it."
     )
     hint: str | None = Field(
-        description="What to try, such as where the model does not know the language; null where all is well."
+        description="What to try where nothing fits, nothing reaches the threshold or the model does not know the "
+        "language; null where all is well."
     )
     why_not: WhyNot | None = Field(description="The answer to `why_not`; null without it.")
     rules: list[str] | None = Field(

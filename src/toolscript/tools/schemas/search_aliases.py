@@ -125,7 +125,7 @@ class Metadata(BaseModel):
     index: str = Field(description="Fingerprint of the index version, and so of the model, behind this response.")
     good_match: bool | None = Field(
         description="Whether something fits; never true without results; false: results are guesses. "
-        "Null if `search_type` is `semantic` or `keyword`."
+        "Null if `search_type` is `semantic`."
     )
     unmatched_words: list[str] = Field(description="Words of the query that none of the best candidates has.")
     near_misses: list[NearMiss] = Field(description="The best items below the threshold, when none reaches it.")

@@ -61,7 +61,7 @@ class SearchShown(BaseModel):
     hits: int = Field(description="Number of results.")
     good_match: bool | None = Field(
         description="Whether something fits: false also when nothing was returned; null when that is unknown, "
-        "because a part of the search failed, or a single retriever was requested and returned something."
+        "because a part of the search failed, or vectors alone were requested and returned something."
     )
     tool_id: int | None = Field(description=TOOL_ID)
     tool: str | None = Field(description=TOOL)

@@ -12,6 +12,7 @@ from toolscript.core.retrieval.fusion import fuse_scores
 from toolscript.core.retrieval.model import Candidate, Candidates
 from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.rerank import (
+    CERTAIN,
     PART_NAMES,
     RERANK_DEPTH,
     Features,
@@ -141,7 +142,11 @@ def test_a_ranking_is_in_order_and_its_parts_add_up_to_the_score(
     assert ((ranking.confidence >= 0) & (ranking.confidence <= 1)).all()
     assert (np.diff(ranking.confidence) <= 0).all()
     best = float(ranking.confidence.max(initial=0.0))
-    assert ranking.good_match == (best >= weights.calibration.good_match_threshold)
+    if ranking.fit is None:
+        assert ranking.good_match == (best >= weights.calibration.good_match_threshold)
+    else:
+        assert not ranking.semantic, "without a scale, cosines do not tell"
+        assert ranking.good_match == (ranking.fit > 0 or best >= CERTAIN)
 
 
 @settings(max_examples=100, deadline=None)

@@ -8,7 +8,15 @@ import pytest
 from toolscript.core.embedding.scale import FOREIGN_PROBES, PROBES, measure_scale, scale_of
 from toolscript.core.embedding.static_table import StaticEmbedder
 from toolscript.core.retrieval.model import ModelCard, Vector
-from toolscript.core.retrieval.verdict import FITTED, PROBED_LANGUAGES, CosineScale, FitEvidence, fit
+from toolscript.core.retrieval.verdict import (
+    FITTED,
+    PROBED_LANGUAGES,
+    CosineScale,
+    FitEvidence,
+    WordEvidence,
+    fit,
+    fit_by_words,
+)
 from toolscript.testing import HashEmbedder
 
 pytestmark = pytest.mark.requirement("VE-001")
@@ -55,6 +63,46 @@ def test_nothing_fits_without_candidates() -> None:
 
 def test_a_catalog_beyond_those_measured_is_judged_like_the_largest() -> None:
     assert fit(replace(NEAR, items=10**6), SCALE) == fit(replace(NEAR, items=10**5), SCALE)
+
+
+# Two words of three that one item in twenty has, in a catalog of 200.
+IN_WORDS = WordEvidence(
+    word_match=np.array([0.67, 0.1]),
+    subject=np.array([1.0, 0.0]),
+    action=np.array([1.0, -1.0]),
+    name=np.array([0.6, 0.2]),
+    information=9.0,
+    matched=0.67,
+    items=200,
+)
+
+
+@pytest.mark.parametrize("feature", ["word_match", "subject", "action", "name"])
+def test_every_feature_of_the_best_candidate_raises_the_fit_by_words(feature: str) -> None:
+    assert fit_by_words(IN_WORDS) > 0
+    less = getattr(IN_WORDS, feature) - np.array([0.3, 0.0])
+    assert fit_by_words(replace(IN_WORDS, **{feature: less})) < fit_by_words(IN_WORDS)
+
+
+def test_words_that_a_catalog_of_this_size_has_by_chance_say_little() -> None:
+    common = replace(IN_WORDS, information=IN_WORDS.information / 3)
+    assert fit_by_words(common) < fit_by_words(IN_WORDS)
+    assert fit_by_words(replace(IN_WORDS, items=20_000)) < fit_by_words(IN_WORDS)
+    assert fit_by_words(replace(IN_WORDS, items=10**6)) == fit_by_words(replace(IN_WORDS, items=10**5))
+    assert fit_by_words(replace(IN_WORDS, matched=0.3)) < fit_by_words(IN_WORDS)
+
+
+def test_many_words_in_common_count_up_to_a_limit() -> None:
+    many = replace(IN_WORDS, information=100.0)
+    assert fit_by_words(replace(many, information=1_000.0)) == fit_by_words(many)
+
+
+def test_nothing_fits_by_words_without_candidates_or_common_words() -> None:
+    none = np.zeros(0)
+    assert fit_by_words(replace(IN_WORDS, word_match=none, subject=none, action=none, name=none)) == -np.inf
+    zero = np.zeros(2)
+    no_words = replace(IN_WORDS, word_match=zero, subject=zero, matched=0.0)
+    assert fit_by_words(no_words) < 0
 
 
 async def test_the_built_in_model_is_trusted_and_one_that_knows_no_meaning_is_not() -> None:

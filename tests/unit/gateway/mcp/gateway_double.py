@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from toolscript.core.errors import NotFound, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
-from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalQuery, ScoreParts
+from toolscript.gateway.model import LOWER_THRESHOLD, GatewayHealth, LocalAnswer, LocalHit, LocalQuery, ScoreParts
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 EVERY_BLOCK: tuple[JsonObject, ...] = (
@@ -64,15 +64,17 @@ class GatewayDouble:
         scored = sorted((self._hit(item, query.text) for item in self._tools()), key=lambda hit: -hit.confidence)
         hits = tuple(hit for hit in scored if hit.confidence >= query.threshold)
         misses = () if hits else tuple(scored[:2])
+        fits = bool(scored) and scored[0].confidence >= GOOD_ENOUGH
+        hint = f"Say it in other words{f', or {LOWER_THRESHOLD}' if fits else ''}."
         return LocalAnswer(
             query=query.text,
             hits=hits[: query.limit],
             total=len(hits),
             threshold=query.threshold,
             semantic=self.semantic,
-            hint="" if hits else "Say it in other words.",
+            hint="" if hits else hint,
             near_misses=misses,
-            good_match=bool(scored) and scored[0].confidence >= GOOD_ENOUGH,
+            good_match=fits and bool(hits),
             unmatched=tuple(word for word in _words(query.text) if not any(map(_has(word), self._tools()))),
         )
 

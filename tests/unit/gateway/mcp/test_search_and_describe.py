@@ -147,8 +147,9 @@ async def test_a_result_of_a_low_threshold_that_does_not_fit_is_called_a_guess()
 async def test_a_good_match_below_the_threshold_is_not_called_a_bad_one() -> None:
     result = await call(GatewayDouble(), "search_tools", {"query": "read file zzz", "threshold": 0.9})
     assert text_of(result).splitlines()[:2] == ["Nothing reaches the threshold.", "Near misses:"]
+    assert text_of(result).splitlines()[-1] == "Say it in other words, or a lower threshold."
     assert result.structured_content is not None
-    assert result.structured_content["good_match"] is True
+    assert result.structured_content["good_match"] is False
 
 
 async def test_the_text_names_some_of_many_unmatched_words() -> None:

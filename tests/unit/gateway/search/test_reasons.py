@@ -48,7 +48,7 @@ def test_a_capability_of_a_general_tool_is_the_reason() -> None:
         (ScoreParts(fuzzy=0.9), "Fuzzy match of the name"),
         (ScoreParts(semantic=0.3), "Semantic similarity"),
         (ScoreParts(semantic=0.29), "Nearest by meaning"),
-        (ScoreParts(), "Nearest by meaning"),
+        (ScoreParts(), "No word in common"),
         (ScoreParts(words=0.4, matched=words(("gadget", "description"))), "Words gadget"),
         (
             ScoreParts(semantic=0.5, fuzzy=0.8, matched=words(("gadget", "description"))),

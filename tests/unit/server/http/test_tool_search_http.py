@@ -86,11 +86,18 @@ async def test_near_misses_are_the_best_of_what_the_threshold_keeps_out(api: Api
     assert 1 <= len(metadata["near_misses"]) <= NEAR_MISSES
 
 
-@pytest.mark.parametrize("search_type", ["semantic", "keyword"])
-async def test_one_retriever_alone_gives_no_verdict(api: Api, search_type: str) -> None:
-    answer = (await api.search("read a file", search_type=search_type, tool_threshold=0.0)).json()
+async def test_vectors_alone_give_no_verdict(api: Api) -> None:
+    answer = (await api.search("read a file", search_type="semantic", tool_threshold=0.0)).json()
     assert answer["metadata"]["good_match"] is None
     assert answer["metadata"]["unmatched_words"] == []
+    assert {tool["confidence"] for tool in answer["tools"]} == {None}
+
+
+@pytest.mark.parametrize(("text", "fits"), [("create pull request", True), ("xylophone request lessons", False)])
+async def test_words_alone_give_a_verdict(api: Api, text: str, fits: bool) -> None:
+    answer = (await api.search(text, search_type="keyword", tool_threshold=0.0)).json()
+    assert answer["metadata"]["good_match"] is fits
+    assert answer["tools"]
     assert {tool["confidence"] for tool in answer["tools"]} == {None}
 
 

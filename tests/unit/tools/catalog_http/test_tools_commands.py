@@ -150,7 +150,14 @@ def test_without_a_hit_the_near_misses_and_the_unmatched_words_are_printed(tools
     assert out == ""
     assert re.search(r"^  nearest: disk__\w+ .*\(score 0\.\d\d, confidence 0\.\d\d\): ", err, re.MULTILINE)
     assert "matched nothing: xylophone, marsupials" in err
-    assert "--preset recall" in err
+    assert "no good match" in err
+    assert "hint: try other words" in err
+
+
+def test_a_lower_threshold_is_suggested_for_what_fits_below_it(tools: CommandLine) -> None:
+    _, err = tools("search", READ, "--threshold", "1", code=1)
+    assert "none reaches the threshold" in err
+    assert "hint: `--preset recall` or a lower `--threshold` shows them" in err
 
 
 def test_a_guess_is_labelled_as_a_guess(tools: CommandLine) -> None:

@@ -1,17 +1,20 @@
 """Tool search on doubles, from a query to an answer."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests.unit.tools.search.builders import ITEMS, SCHEMA, Scene, WatchedCatalog, WatchedIndex
+from toolscript.core.errors import IndexUnavailable
 from toolscript.core.items import ItemKind, Schemas
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER
-from toolscript.core.retrieval.model import IndexCard
+from toolscript.core.retrieval.model import Fields, IndexCard
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.verdict import PROBED_LANGUAGES, CosineScale
 from toolscript.core.retrieval.weights import Calibration, RankingWeights
+from toolscript.tools.model.answer import LOWER_THRESHOLD, OTHER_WORDS
 from toolscript.tools.model.query import Strategy, ToolQuery
 from toolscript.tools.search import NEAR_MISSES
 
@@ -219,11 +222,54 @@ async def test_an_answer_has_the_words_that_no_candidate_has() -> None:
     assert (await Scene().search(query("read a file"))).unmatched == ()
 
 
-@pytest.mark.parametrize("search_type", [SearchType.SEMANTIC, SearchType.KEYWORD])
-async def test_a_single_retriever_gives_no_verdict(search_type: SearchType) -> None:
-    answer = await Scene().search(query("read a striped file", search_type=search_type))
-    assert (answer.good_match, answer.unmatched) == (None, ())
+async def test_vectors_alone_give_no_verdict() -> None:
+    answer = await Scene().search(query("read a striped file", search_type=SearchType.SEMANTIC))
+    assert (answer.good_match, answer.fit, answer.unmatched) == (None, None, ())
     assert {hit.confidence for hit in answer.hits} == {None}
+
+
+@pytest.mark.requirement("VE-001")
+@pytest.mark.parametrize("strategy", Strategy)
+@pytest.mark.parametrize(
+    ("text", "fits", "unmatched"),
+    [
+        ("read a striped file", True, ("striped",)),
+        ("a striped zebra in the garden file", False, ("striped", "zebra", "garden")),
+        ("xylophone lessons", False, ("xylophone", "lessons")),
+    ],
+)
+async def test_keyword_search_has_the_verdict_of_its_words(
+    text: str, fits: bool, unmatched: tuple[str, ...], strategy: Strategy
+) -> None:
+    asked = query(text, search_type=SearchType.KEYWORD, threshold=0.0, strategy=strategy, skill_threshold=0.0)
+    answer = await Scene().search(asked)
+    assert (answer.good_match, answer.unmatched) == (fits, unmatched)
+    assert {hit.confidence for hit in answer.hits} <= {None}
+
+
+@pytest.mark.parametrize(
+    ("text", "threshold", "hint"),
+    [
+        ("read a file", 0.0, None),
+        ("read a file", 1.0, LOWER_THRESHOLD),
+        ("xylophone file lessons for marsupials", 0.0, OTHER_WORDS),
+        ("xylophone file lessons for marsupials", 1.0, OTHER_WORDS),
+    ],
+)
+async def test_the_hint_says_what_to_do_where_nothing_fits_or_is_below_the_threshold(
+    text: str, threshold: float, hint: str | None
+) -> None:
+    asked = query(text, search_type=SearchType.KEYWORD, threshold=threshold)
+    assert (await Scene().search(asked)).hint == hint
+
+
+async def test_keyword_search_gives_no_verdict_when_no_payload_can_be_read() -> None:
+    class Unreadable(WatchedIndex):
+        async def fields(self, ids: Sequence[int], only: Sequence[str] = ()) -> Mapping[int, Fields]:
+            raise IndexUnavailable("no payload can be read")
+
+    answer = await Scene(index=Unreadable()).search(query("read a file", search_type=SearchType.KEYWORD))
+    assert (answer.good_match, answer.unmatched) == (None, ())
 
 
 @pytest.mark.requirement("EC-005")
