@@ -5,30 +5,22 @@ thread and back costs a fifth of embedding a text, and a padded batch costs more
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
 from toolscript.core.embedding.download_failures import model_folder
-from toolscript.core.embedding.engine import CPU_PROVIDER, Device, Loaded, TokenCounter, providers_for
+from toolscript.core.embedding.engine import Device, Loaded, TokenCounter
 from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable, ModelNotFound, SetupError
 from toolscript.core.retrieval.model import Matrix, ModelCard, Vector, checked_vectors
 from toolscript.core.values import OnProgress, silent
 
 BATCH = 32
 TOGETHER = 4
-# Tokens of a batch, padding included. On a CPU a large batch costs more than its texts one by one, and a batch of
-# a few short texts less; a GPU wants large ones.
-CPU_TOKENS, GPU_TOKENS = 256, 16_384
-# Texts that are ordered by length together: requests wait while their tokens are counted.
-WINDOW = 256
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,6 @@ class LocalEmbedder:
         self._places = asyncio.Semaphore(max_waiting)
         self._pending: list[_PendingText] = []
         self._counter: TokenCounter | None = None
-        self._max_tokens = CPU_TOKENS if providers_for(device) == [CPU_PROVIDER] else GPU_TOKENS
 
     @property
     def model(self) -> ModelCard:
@@ -70,14 +61,12 @@ class LocalEmbedder:
         return np.asarray(checked_vectors(vector[np.newaxis], 1, self._card)[0])
 
     async def embed_texts(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts with about as many tokens together: each costs as much as the longest of its batch."""
+        """Embed texts of similar length together: a batch costs as much as its longest text."""
+        order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
         vectors = np.empty((len(texts), self._card.dimensions), dtype=np.float32)
-        for start in range(0, len(texts), WINDOW):
-            window = [self._card.passage_prefix + text for text in texts[start : start + WINDOW]]
-            tokens = await self._run(lambda texts: [*map(self.count_tokens, texts)], window)
-            for batch in batches(tokens, self._max_tokens):
-                embedded = await self._run(self._embed, [window[place] for place in batch])
-                vectors[np.array(batch) + start] = checked_vectors(embedded, len(batch), self._card)
+        for start in range(0, len(order), BATCH):
+            batch = order[start : start + BATCH]
+            vectors[batch] = await self._run([self._card.passage_prefix + texts[position] for position in batch])
         return vectors
 
     def count_tokens(self, text: str) -> int:
@@ -88,13 +77,14 @@ class LocalEmbedder:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, work: Callable[[list[str]], T], texts: list[str]) -> T:
+    async def _run(self, texts: list[str]) -> Matrix:
         loop = asyncio.get_running_loop()
         try:
             async with self._place():
-                return await loop.run_in_executor(self._pool, work, texts)
+                vectors = await loop.run_in_executor(self._pool, self._embed, texts)
         except RuntimeError as error:
             raise self._shut_down() from error
+        return checked_vectors(vectors, len(texts), self._card)
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
@@ -148,18 +138,6 @@ class LocalEmbedder:
             return self._engine.embed(encodable)
         except Exception as error:
             raise EmbedderRejected(f"{self._card.name} failed: {error}") from error
-
-
-def batches(tokens: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Yield the places of texts in batches, the shortest first; a text with more tokens is a batch of its own."""
-    batch: list[int] = []
-    for place in sorted(range(len(tokens)), key=tokens.__getitem__):
-        if len(batch) == BATCH or (batch and (len(batch) + 1) * tokens[place] > max_tokens):
-            yield batch
-            batch = []
-        batch.append(place)
-    if batch:
-        yield batch
 
 
 def _deliver(
