@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 
 from toolscript.core.errors import ConfigInvalid
@@ -81,14 +81,27 @@ class Capabilities:
     def asked_by(self, words: Sequence[str]) -> list[tuple[General, Inferred]]:
         """Return the kinds of general tools that can do what these words ask for, each with its best reason."""
         stems = frozenset(terms_of_word(word)[0] for word in words)
-        strengths = {name: capability.strength(stems) for name, capability in self.known.items()}
+        named = {name for stem in stems if stem in self._by_stem for name in self._by_stem[stem]}
+        strengths = {name: strength for name in named if (strength := self.known[name].strength(stems))}
+        if not strengths:
+            return []
         return [(general, best) for general in self.general if (best := self._best(general, strengths))]
 
     def _best(self, general: General, strengths: Mapping[str, float]) -> Inferred | None:
-        best = max(general.does, key=lambda name: strengths[name], default="")
-        if not best or not strengths[best]:
+        able = [name for name in general.does if name in strengths]
+        if not able:
             return None
+        best = max(able, key=strengths.__getitem__)
         return Inferred(strengths[best], general.kind, self.known[best].says)
+
+    @cached_property
+    def _by_stem(self) -> Mapping[int, Sequence[str]]:
+        """The capabilities that a stem speaks for: a request has words of few."""
+        by_stem: dict[int, list[str]] = {}
+        for name, capability in self.known.items():
+            for stem in capability.surely | capability.perhaps:
+                by_stem.setdefault(stem, []).append(name)
+        return by_stem
 
 
 @cache

@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +14,10 @@ from rapidfuzz import fuzz, process
 
 from toolscript.core.item_text import item_words, terms_of_words
 from toolscript.core.items import Item, ItemKind, tool_id
-from toolscript.core.retrieval.model import Candidate, Candidates, Matrix, Vector
+from toolscript.core.retrieval.model import Candidate, CandidateArrays, Candidates, Matrix, Vector
 from toolscript.core.retrieval.rerank import Features
 from toolscript.core.retrieval.spelling import Vocabulary
-from toolscript.core.retrieval.terms import split_identifier, terms_of_word, words_of
+from toolscript.core.retrieval.terms import is_plain, split_identifier, terms_of_word, words_of
 
 WEIGHTS = {"name": 3.0, "server": 2.0, "description": 1.0}
 LEAST = 2.0
@@ -155,33 +154,31 @@ class LocalIndex:
         candidate_lists = []
         for index, terms in enumerate(term_lists):
             words = self._best_by_words(terms, rows, limit)
-            dense: list[Candidate] | None = None
-            unlisted: Mapping[int, float] = {}
+            dense: CandidateArrays | None = None
+            unlisted: Sequence[Candidate] = ()
             if cosines is not None and len(embedded):
                 dense = _best(cosines[index], embedded, limit, self.rank_by_name)
-                unlisted = self._unlisted(cosines[index], dense, words)
+                unlisted = self._unlisted(cosines[index], dense.ids, words.ids)
             candidate_lists.append(
                 Candidates(dense, words, len(self.items), self._shares(terms), unlisted=unlisted)
             )
         return candidate_lists
 
-    def _unlisted(
-        self, cosines: Vector, dense: Sequence[Candidate], words: Sequence[Candidate]
-    ) -> Mapping[int, float]:
-        """Return the cosines of sparse candidates that are not among the dense ones."""
-        if len(dense) == len(self.items):
-            return {}
-        listed = {hit.id for hit in dense}
-        return {
-            hit.id: float(cosines[hit.id]) for hit in words if hit.id not in listed and self.is_embedded[hit.id]
-        }
+    def _unlisted(self, cosines: Vector, dense: Rows, words: Rows) -> CandidateArrays:
+        """Return the sparse candidates that are not among the dense ones, with their cosines."""
+        is_unlisted = self.is_embedded.copy()
+        is_unlisted[dense] = False
+        rows = words[is_unlisted[words]]
+        return CandidateArrays(rows, cosines[rows].astype(np.float64))
 
-    def _best_by_words(self, terms: Mapping[int, float], rows: Rows, limit: int) -> list[Candidate]:
+    def _best_by_words(self, terms: Mapping[int, float], rows: Rows, limit: int) -> CandidateArrays:
         scores = self.word_scores(terms)
         return _best(scores, rows[scores[rows] > 0], limit, self.rank_by_name)
 
     def _shares(self, terms: Iterable[int]) -> Mapping[int, float]:
-        return {term: len(self._postings_of(term)[0]) / max(1, len(self.items)) for term in terms}
+        nowhere, items = slice(0, 0), max(1, len(self.items))
+        places = ((term, self._places.get(term, nowhere)) for term in terms)
+        return {term: (place.stop - place.start) / items for term, place in places}
 
     def features(self, row: int) -> Features:
         if row not in self._features:
@@ -202,11 +199,12 @@ class LocalIndex:
 
     def word_scores(self, terms: Mapping[int, float]) -> Scores:
         """Return the BM25F score of every item."""
-        scores = np.zeros(len(self.items))
-        for term, weight in terms.items():
-            rows, weights = self._postings_of(term)
-            scores[rows] += weight * self._idf(len(rows)) * weights
-        return scores
+        postings = [(weight, *self._postings_of(term)) for term, weight in terms.items() if term in self._places]
+        if not postings:
+            return np.zeros(len(self.items))
+        rows = np.concatenate([rows for _, rows, _ in postings])
+        scores = [weight * self._idf(len(rows)) * weights for weight, rows, weights in postings]
+        return np.asarray(np.bincount(rows, np.concatenate(scores), minlength=len(self.items)), dtype=np.float64)
 
     def _postings_of(self, term: int) -> tuple[Rows, NDArray[np.float32]]:
         place = self._places.get(term, slice(0, 0))
@@ -287,15 +285,16 @@ class LocalIndex:
         return self
 
 
-def _best(scores: Scores | Vector, rows: Rows, limit: int, tie_order: Rows) -> list[Candidate]:
+def _best(scores: Scores | Vector, rows: Rows, limit: int, tie_order: Rows) -> CandidateArrays:
     """Return the rows with the highest scores; of equal ones the first in `tie_order`."""
-    best = rows
+    best, descending = rows, -scores[rows]
     if len(rows) > limit:
-        least = -np.partition(-scores[rows], limit - 1)[limit - 1]
-        above, ties = rows[scores[rows] > least], rows[scores[rows] == least]
+        last = np.partition(descending, limit - 1)[limit - 1]
+        above, ties = rows[descending < last], rows[descending == last]
         best = np.concatenate([above, ties[np.argsort(tie_order[ties])][: limit - len(above)]])
-    order = best[np.lexsort((tie_order[best], -scores[best]))]
-    return list(starmap(Candidate, zip(order.tolist(), scores[order].tolist(), strict=True)))
+        descending = -scores[best]
+    order = best[np.lexsort((tie_order[best], descending))]
+    return CandidateArrays(order, scores[order].astype(np.float64))
 
 
 def _postings(analysed: Iterable[Analysed]) -> tuple[Mapping[int, slice], Rows, NDArray[np.float32]]:
@@ -337,6 +336,6 @@ def _similarity_to_names(names: Sequence[str], index: LocalIndex) -> Scores:
 def _mentioned_names(text: str) -> list[str]:
     """Return the query if it is short enough to be a name, and its words that look like names."""
     words = text.split()
-    parts = [word for word in words if len(words_of(word)) > 1] if len(words) > 1 else []
+    parts = [word for word in words if not is_plain(word) and len(words_of(word)) > 1] if len(words) > 1 else []
     whole = [text.strip()] if len(words) <= MAX_NAME_ASKED else []
     return [part for part in dict.fromkeys(whole + parts) if len(normalise_name(part)) > 1][:MAX_NAMES]

@@ -68,8 +68,7 @@ def semantic_scores(index: LocalIndex, vector: Vector | None) -> Scores:
 def word_shares(request: Request, index: LocalIndex) -> Scores:
     """Return the share of query words each item has, weighted by IDF; a correction or a synonym counts less."""
     shares, total = np.zeros(len(index)), 0.0
-    for word in request.words:
-        stem = request.stem_of(word)
+    for word, stem in request.stems_of_words.items():
         rows, idf = index.rows_with(stem), index.idf(stem)
         shares[rows] += idf * (CORRECTION_WEIGHT if word in request.corrections else 1.0)
         shares[_rows_by_synonym(stem, request, index)] += idf * SYNONYM_WEIGHT

@@ -17,8 +17,8 @@ def matched_words(stems: StemsByField, request: Request) -> tuple[WordMatch, ...
     """Return each matched query word, as typed, with the first field that contains it."""
     return tuple(
         WordMatch(word, field)
-        for word in request.words
-        if (field := _field_of_word(request.stem_of(word), stems, request))
+        for word, stem in request.stems_of_words.items()
+        if (field := _field_of_word(stem, stems, request))
     )
 
 

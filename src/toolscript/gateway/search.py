@@ -14,7 +14,7 @@ from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.curation import NO_CURATION, CuratedRequest, Rule, Tool
 from toolscript.core.retrieval.fusion import CANDIDATES_PER_RETRIEVER, FusedScores, fuse_scores
 from toolscript.core.retrieval.language import Language, foreign_language, unknown_language_hint
-from toolscript.core.retrieval.model import Candidates, IndexCard, Matrix, ModelCard, Vector
+from toolscript.core.retrieval.model import CandidateArrays, Candidates, IndexCard, Matrix, ModelCard, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType, resolve_search_type
 from toolscript.core.retrieval.request import Request, parse_query
@@ -143,6 +143,7 @@ class LocalSearch:
         self.model_note = "the embedding model is still loading"
         self._capabilities = capabilities
         self._weights = weights
+        self._weights_version = weights.version
         self._search_type = search_type
 
     def type_of(self, query: LocalQuery) -> SearchType:
@@ -182,7 +183,7 @@ class LocalSearch:
             search_type=prepared.search_type,
             model=card.name if card and answer.semantic else None,
             index_version=IndexCard(card).fingerprint if card else None,
-            weights_version=None if prepared.search_type is SearchType.KEYWORD else weights.version,
+            weights_version=None if prepared.search_type is SearchType.KEYWORD else self._weights_version,
         )
 
     def _card(self) -> ModelCard | None:
@@ -372,7 +373,8 @@ class LocalSearch:
         features = {row: index.features(row) for row in fused.ids[:RERANK_DEPTH].tolist()}
         ranking = rank(request, fused, features, weights, self.scale)
         likeness = likeness_of_all[ranking.ids]
-        by_evidence = np.where(_were_retrieved(ranking, candidate_lists), ranking.confidence, 0.0)
+        retrieved = _were_retrieved(index, candidate_lists)[ranking.ids]
+        by_evidence = np.where(retrieved, ranking.confidence, 0.0)
         confidence = np.maximum(by_evidence, _confidence_of_names(likeness))
         inferred = _infer(special.general, ranking.ids, confidence)
         confidence[[*inferred]] = [capability.confidence for capability in inferred.values()]
@@ -449,10 +451,13 @@ def _by_position(rules: Mapping[int, Rule], rows: Rows) -> dict[int, Rule]:
     return {position: rules[int(rows[position])] for position in positions}
 
 
-def _were_retrieved(ranking: RankedCandidates, candidate_lists: list[Candidates]) -> NDArray[np.bool_]:
+def _were_retrieved(index: LocalIndex, candidate_lists: list[Candidates]) -> NDArray[np.bool_]:
     """Return which items a retriever found; the others get no confidence from the ranking."""
-    retrieved = frozenset().union(*(candidates.ids for candidates in candidate_lists))
-    return np.array([id_ in retrieved for id_ in ranking.ids.tolist()], dtype=np.bool_)
+    retrieved = np.zeros(len(index), dtype=np.bool_)
+    for candidates in candidate_lists:
+        for hits in (candidates.dense, candidates.words):
+            retrieved[CandidateArrays.of(hits).ids] = True
+    return retrieved
 
 
 def _rows_of_general(general: General, index: LocalIndex, allowed: Rows) -> Rows:
@@ -480,6 +485,8 @@ def _infer(general: list[tuple[Rows, Inferred]], rows: Rows, confidence: Scores)
 
 def _confidence_of_names(likeness: Scores) -> Scores:
     """Return the confidence of names by similarity: 0 for a dissimilar one, the maximum for an exact one."""
+    if not likeness.any():
+        return likeness
     near = FARTHEST_NAME + (0.9 - FARTHEST_NAME) * (likeness - FARTHEST_LIKENESS) / (1 - FARTHEST_LIKENESS)
     return np.where(likeness >= EXACT_BUT_FOR_CASE, EXACT_NAME * likeness, np.where(likeness > 0, near, 0.0))
 
@@ -496,7 +503,7 @@ def _hit(index: LocalIndex, scored: _Scored, position: int) -> LocalHit:
     similarity = float(ranking.similarity[position])
     parts = ScoreParts(
         semantic=None if math.isnan(similarity) else round(max(0.0, similarity), 4),
-        words=round(ranking.fits[position].coverage, 4),
+        words=round(ranking.fit_of(position).coverage, 4),
         fuzzy=round(float(scored.likeness[position]), 4),
         boost=round(inferred.confidence, 4) if inferred else 0.0,
         matched=matched_words(index.stems(row), request),

@@ -189,8 +189,13 @@ def _read(name: str, read: Callable[[str], object], text: str, accepts: str) -> 
 
 
 def keep_libraries_quiet() -> None:
-    """Disable ONNX Runtime's telemetry, which reports every start and writes an id to the home folder."""
+    """Disable ONNX Runtime's telemetry, which reports every start and writes an id to the home folder, and let the
+    threads of OpenBLAS sleep when they have no work: they spin for milliseconds after each product of matrices.
+
+    OpenBLAS reads its setting when NumPy is imported: call this before.
+    """
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 def colour_is_unwanted() -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toolscript.core.namespaces import ordered
+from toolscript.core.retrieval.cache import TtlCache
 from toolscript.core.retrieval.curation import NO_CURATION, Curation
 from toolscript.core.retrieval.deadline import IsOverloaded, Part, never_overloaded
 from toolscript.core.retrieval.language import unknown_language_hint
@@ -17,7 +18,7 @@ from toolscript.core.retrieval.namespaced import DEFAULT_ONLY
 from toolscript.core.retrieval.ports import Embedder, IndexReader, IndexViews, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.rerank import STEP_HITS
-from toolscript.core.retrieval.spelling import corrections_of
+from toolscript.core.retrieval.spelling import Vocabulary, corrections_of
 from toolscript.core.retrieval.terms import terms_of_word
 from toolscript.core.retrieval.timings import NO_SPANS, Stages
 from toolscript.core.retrieval.verdict import CosineScale
@@ -56,6 +57,8 @@ NEAR_MISSES = 3
 # Namespaces, or sets of them, whose searches are kept besides that of the default one, and their cached payloads.
 MAX_OTHERS, OTHER_CACHE_SIZE = 32, 2_000
 MULTILINGUAL_REMEDY = ", or index with TOOLSCRIPT_EMBEDDING_MODEL=multilingual (`toolscript reindex`)"
+# An index reads its vocabulary again after minutes; for so long it need not even be asked for it.
+VOCABULARY_SECONDS = 5.0
 NO_SKILLS_MATCHED = "No skills matched, falling back to unfiltered search"
 
 Vectors = list[Vector] | None
@@ -149,7 +152,9 @@ class SearchWithin:
         self._parts = parts
         self._index = index
         self._skill_index = skills
+        self._namespaces = namespaces
         self._rules = rules
+        self._vocabularies = TtlCache[tuple[str, ...], Vocabulary](1, VOCABULARY_SECONDS)
         cache = PayloadCache(index, cache_size)
         self._matching = SkillMatching(skills, index, cache, namespaces)
         self._items = ItemStage(index, cache, parts.weights, parts.scale)
@@ -196,7 +201,7 @@ class SearchWithin:
     async def _read(self, context: SearchContext, by: SearchType | None) -> SearchContext:
         """Apply the rules of people, and correct spelling. Literal mode (`semantic`) corrects nothing."""
         curation = NO_CURATION if self._rules is None else await self._rules.get(context.attempt)
-        if by is not SearchType.SEMANTIC:
+        if by is not SearchType.SEMANTIC and self._may_be_misspelt(context.query.text):
             work = self._corrections(context.query.text, curation, by_words=by is SearchType.KEYWORD)
             with context.spans.span("search.spelling"):
                 if corrections := await context.attempt.or_else(Part.SPELLING, work, {}):
@@ -204,10 +209,16 @@ class SearchWithin:
             context.stages.end("engine")
         return context.curated(curation)
 
+    def _may_be_misspelt(self, text: str) -> bool:
+        """Most requests have no unknown word. The vocabulary of the last seconds tells so without a task."""
+        vocabulary = self._vocabularies.get(self._namespaces)
+        return vocabulary is None or vocabulary.has_unknown(text)
+
     async def _corrections(self, text: str, curation: Curation, *, by_words: bool) -> Mapping[str, str]:
         """Return the misspelt words. The vocabulary is that of a sample: whether it only lacks a word that the
         catalog has, the index itself says."""
         vocabulary = await self._index.vocabulary()
+        self._vocabularies.put({self._namespaces: vocabulary})
         if not vocabulary.has_unknown(text):
             return {}
         # A word is compared with thousands.

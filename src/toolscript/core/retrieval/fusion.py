@@ -1,5 +1,6 @@
 """Fusion of dense and sparse results: candidates of tool search, documents and knowledge."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -8,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolscript.core.retrieval.model import Candidate, Candidates
+from toolscript.core.retrieval.model import CandidateArrays, Candidates
 from toolscript.core.retrieval.query import Fusion
 from toolscript.core.retrieval.results import DocumentKey, Exactness, FoundChunk, FoundChunks, Total
 from toolscript.core.retrieval.verdict import BASELINE, MAX_NEIGHBOURS
@@ -95,29 +96,29 @@ def fuse_scores(
     `limit` is that of each retriever. `extra_ids` are further candidates, such as matches by name; they may be in
     no list, and are candidates of every sub-query.
     """
-    lists = [_PartLists.of(candidates) for candidates in candidate_lists]
     extra = np.array([*extra_ids], dtype=np.int64)
-    ids = np.unique(np.concatenate([extra, *(hits.ids for part in lists for hits in part)]))
-    (meaning, words), *parts = (part.scores(ids, limit, weights) for part in lists)
-    subquery = _best_subquery(parts, meaning + words) * weights.subquery
-    score = meaning + words + subquery
-    order = np.lexsort((ids, -score))
-    similarities = np.array([part.similarity(ids) for part in lists])
-    baselines = np.array([[candidates.baseline] for candidates in candidate_lists])
-    above = similarities - BASELINE * baselines
+    lists = [_PartLists.of(candidates) for candidates in candidate_lists]
+    ids = _sorted_once(np.concatenate([extra, *(hits.ids for part in lists for hits in part)]))
+    whole, *parts = (part.scores(ids, limit, weights) for part in lists)
+    subquery = _best_subquery(parts, whole) * weights.subquery
+    score = whole.total + subquery
+    # Stable, and the ids are sorted: on a tie the lower id comes first.
+    order = (-score).argsort(kind="stable")
+    baselines = [BASELINE * candidates.baseline for candidates in candidate_lists]
+    above = [part.similarity - baseline for part, baseline in zip((whole, *parts), baselines, strict=True)]
     best = np.fmax.reduce(above)
     extra_rows = np.searchsorted(ids, extra).tolist()
     steps = [
-        _step(candidates, ids, scores, (similarities[part], above[part]), extra_rows)
-        for part, (candidates, scores) in enumerate(zip(candidate_lists[1:], parts, strict=True), 1)
+        _step(candidates, ids, scores, above_baseline, extra_rows)
+        for candidates, scores, above_baseline in zip(candidate_lists[1:], parts, above[1:], strict=True)
     ]
     return FusedScores(
         ids=ids[order],
         score=score[order],
-        meaning=meaning[order],
-        words=words[order],
+        meaning=whole.meaning[order],
+        words=whole.words[order],
         subquery=subquery[order],
-        similarity=similarities[0][order],
+        similarity=whole.similarity[order],
         best_similarity=best[order],
         neighbours=_best_of(best),
         whole=candidate_lists[0],
@@ -126,99 +127,104 @@ def fuse_scores(
 
 
 def _step(
-    candidates: Candidates,
-    ids: Ids,
-    scores: tuple[Scores, Scores],
-    similarities: tuple[Scores, Scores],
-    extra_rows: Sequence[int],
+    candidates: Candidates, ids: Ids, scores: "_PartScores", above: Scores, extra_rows: Sequence[int]
 ) -> FusedScores:
-    """Return the best candidates of one sub-query, and the extra ones, from the scores of all candidates."""
-    meaning, words = scores
-    similarity, above = similarities
-    score = meaning + words
-    order = np.lexsort((ids, -score))
+    """Return the best candidates of one sub-query, and the extra ones, from the scores of all candidates.
+
+    `above` is how far their cosines are above the baseline.
+    """
+    order = (-scores.total).argsort(kind="stable")
     kept = order[:STEP_DEPTH]
     if extra_rows:
-        kept = np.concatenate([kept, [row for row in order[STEP_DEPTH:].tolist() if row in extra_rows]])
-    kept = kept.astype(np.int64)
+        further = [row for row in order[STEP_DEPTH:].tolist() if row in extra_rows]
+        kept = np.concatenate([kept, np.array(further, dtype=np.int64)])
     return FusedScores(
         ids=ids[kept],
-        score=score[kept],
-        meaning=meaning[kept],
-        words=words[kept],
+        score=scores.total[kept],
+        meaning=scores.meaning[kept],
+        words=scores.words[kept],
         subquery=np.zeros(len(kept)),
-        similarity=similarity[kept],
+        similarity=scores.similarity[kept],
         best_similarity=above[kept],
         neighbours=_best_of(above),
         whole=candidates,
     )
 
 
+def _sorted_once(ids: Ids) -> Ids:
+    """Return the ids in order, each once; for a few hundred, `np.unique` takes five times as long."""
+    ids = np.sort(ids)
+    is_first = np.ones(len(ids), dtype=np.bool_)
+    is_first[1:] = ids[1:] != ids[:-1]
+    return ids[is_first]
+
+
 def _best_of(similarity: Scores) -> Scores:
-    return -np.sort(-similarity[~np.isnan(similarity)])[:MAX_NEIGHBOURS]
+    # NaN is sorted to the end.
+    best = np.sort(-similarity)[:MAX_NEIGHBOURS]
+    return -best[~np.isnan(best)]
 
 
-class _Hits(NamedTuple):
-    """The points of one retriever's list, and their scores."""
+class _PartScores(NamedTuple):
+    """Scores of all candidates for one part of a request: weighted dense and sparse ones, and their `total`.
 
-    ids: Ids
-    scores: Scores
+    `similarity` is the cosine; NaN if it is not known.
+    """
 
-    @classmethod
-    def of(cls, hits: Sequence[Candidate] | None) -> "_Hits":
-        hits = hits or ()
-        return cls(np.array([hit.id for hit in hits], dtype=np.int64), np.array([hit.score for hit in hits]))
-
-    def z_scores(self, ids: Ids, unlisted: "_Hits | None", *, is_complete: bool) -> Scores:
-        """Return z-scores of candidates within the list. One that is missing gets the list's minimum score, unless
-        its score is known; from a complete list zero."""
-        if not len(self.ids):
-            return np.zeros(len(ids))
-        scores = np.full(len(ids), 0.0 if is_complete else self.scores.min())
-        for hits in filter(None, (unlisted, self)):
-            scores[np.searchsorted(ids, hits.ids)] = hits.scores
-        sample = scores if is_complete else self.scores
-        spread = float(sample.std())
-        return (scores - sample.mean()) / spread if spread > MIN_SPREAD else np.zeros(len(ids))
+    meaning: Scores
+    words: Scores
+    total: Scores
+    similarity: Scores
 
 
 class _PartLists(NamedTuple):
     """What both retrievers found for one part of a request. `unlisted` are dense scores of sparse candidates."""
 
-    dense: _Hits
-    words: _Hits
-    unlisted: _Hits
+    dense: CandidateArrays
+    words: CandidateArrays
+    unlisted: CandidateArrays
 
     @classmethod
     def of(cls, candidates: Candidates) -> "_PartLists":
-        unlisted = candidates.unlisted
-        known = _Hits(np.array([*unlisted], dtype=np.int64), np.array([*unlisted.values()]))
-        return cls(_Hits.of(candidates.dense), _Hits.of(candidates.words), known)
+        return cls(*map(CandidateArrays.of, (candidates.dense, candidates.words, candidates.unlisted)))
 
-    def scores(self, ids: Ids, limit: int, weights: RankingWeights) -> tuple[Scores, Scores]:
-        """Return the weighted dense and sparse scores. A retriever without results leaves all weight to the other.
+    def scores(self, ids: Ids, limit: int, weights: RankingWeights) -> _PartScores:
+        """Score candidates by z-scores within the lists. A retriever without results leaves all weight to the
+        other.
 
-        A sparse list shorter than the limit is complete: a missing candidate matches no word.
+        A candidate that is missing in a list gets its minimum, unless its cosine is known. A sparse list shorter
+        than the limit is complete: a missing candidate matches no word, and gets zero.
         """
-        has_dense, sparse = bool(len(self.dense.ids)), len(self.words.ids)
-        share = weights.dense_share if has_dense and sparse else float(has_dense)
-        meaning = share * self.dense.z_scores(ids, self.unlisted, is_complete=False)
-        return meaning, (1 - share) * self.words.z_scores(ids, None, is_complete=sparse < limit)
-
-    def similarity(self, ids: Ids) -> Scores:
-        """Return the cosine of each candidate; NaN if it is not known."""
         similarity = np.full(len(ids), np.nan)
         for hits in (self.unlisted, self.dense):
             similarity[np.searchsorted(ids, hits.ids)] = hits.scores
-        return similarity
+        meaning, words, share = np.zeros(len(ids)), np.zeros(len(ids)), float(len(self.dense) > 0)
+        if len(self.dense) and len(self.words):
+            share = weights.dense_share
+        if len(self.dense):
+            known = np.where(np.isnan(similarity), self.dense.scores.min(), similarity)
+            meaning = share * _z_scores(known, self.dense.scores)
+        if len(self.words):
+            is_complete = len(self.words) < limit
+            listed = np.full(len(ids), 0.0 if is_complete else self.words.scores.min())
+            listed[np.searchsorted(ids, self.words.ids)] = self.words.scores
+            words = (1 - share) * _z_scores(listed, listed if is_complete else self.words.scores)
+        return _PartScores(meaning, words, meaning + words, similarity)
 
 
-def _best_subquery(parts: Sequence[tuple[Scores, Scores]], whole: Scores) -> Scores:
+def _z_scores(scores: Scores, sample: Scores) -> Scores:
+    """Return z-scores within a sample. The methods `mean` and `std` take three times as long for a short one."""
+    mean = np.add.reduce(sample) / len(sample)
+    deviations = sample - mean
+    spread = math.sqrt(np.add.reduce(deviations * deviations) / len(sample))
+    return (scores - mean) / spread if spread > MIN_SPREAD else np.zeros(len(scores))
+
+
+def _best_subquery(parts: Sequence[_PartScores], whole: _PartScores) -> Scores:
     """Return how far the best sub-query lifts each candidate over its score for the whole request."""
     if not parts:
-        return np.zeros_like(whole)
-    best = np.max([meaning + words for meaning, words in parts], axis=0)
-    return np.asarray(best - whole)
+        return np.zeros_like(whole.total)
+    return np.asarray(np.maximum.reduce([part.total for part in parts]) - whole.total)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
+from itertools import starmap
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,14 +156,46 @@ class Candidate(NamedTuple):
     revision: int = 0
 
 
+class CandidateArrays(Sequence[Candidate]):
+    """Candidates without fields, as the arrays that an index in memory has and that fusion reads: of hundreds, few
+    are needed as objects."""
+
+    def __init__(self, ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        self.ids = ids
+        self.scores = scores
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate] | None) -> "CandidateArrays":
+        if isinstance(candidates, cls):
+            return candidates
+        listed = candidates or ()
+        ids = np.array([candidate.id for candidate in listed], dtype=np.int64)
+        return cls(ids, np.array([candidate.score for candidate in listed], dtype=np.float64))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return starmap(Candidate, zip(self.ids.tolist(), self.scores.tolist(), strict=True))
+
+    @overload
+    def __getitem__(self, place: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, place: slice) -> "CandidateArrays": ...
+    def __getitem__(self, place: int | slice) -> "Candidate | CandidateArrays":
+        if isinstance(place, slice):
+            return CandidateArrays(self.ids[place], self.scores[place])
+        return Candidate(int(self.ids[place]), float(self.scores[place]))
+
+
 @dataclass(frozen=True)
 class Candidates:
     """The best candidates of each retriever, best first; None if it was not used.
 
     `points` and `unskilled` estimate how many points there are, and how many are in no skill. `shares` maps common
-    terms to the share of points that contain them. `unlisted` are cosines of sparse candidates that are not among
-    the dense ones, where the index knows them. `baseline` is how much nearer the request is to tools of any kind
-    than most requests are.
+    terms to the share of points that contain them. `unlisted` are the sparse candidates that are not among the
+    dense ones, with their cosines, where the index knows them. `baseline` is how much nearer the request is to
+    tools of any kind than most requests are.
     """
 
     dense: Sequence[Candidate] | None = None
@@ -170,7 +203,7 @@ class Candidates:
     points: int = 0
     shares: Mapping[int, float] = field(default_factory=dict)
     unskilled: int = 0
-    unlisted: Mapping[int, float] = field(default_factory=dict)
+    unlisted: Sequence[Candidate] = ()
     baseline: float = 0.0
 
     @cached_property

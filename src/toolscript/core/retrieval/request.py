@@ -87,8 +87,9 @@ def without_literals(text: str) -> str:
     return _SPACE.sub(" ", _VALUES.sub(" ", text)).strip()
 
 
+@lru_cache(maxsize=512)
 def strip_literals(text: str) -> str:
-    """Remove the literals, unless they are the request."""
+    """Remove the literals, unless they are the request. Cached: it is corrected, then parsed."""
     plain = without_literals(text)
     words = [word for word in _LETTERS.findall(plain.casefold()) if word not in STOP_WORDS]
     return plain if len(words) >= MIN_WORDS else text
@@ -104,8 +105,9 @@ PREPOSITIONS = frozenset(_english_words("prepositions"))
 SAY_LITTLE = frozenset(_english_words("say_little"))
 
 
+@lru_cache(maxsize=512)
 def strip_phrases(text: str) -> str:
-    """Replace idioms by the word they mean: `get rid of` does not get anything."""
+    """Replace idioms by the word they mean: `get rid of` does not get anything. Cached: a search asks often."""
     return _PHRASES.sub(lambda match: PHRASES.get(match[0].casefold(), match[0]), text)
 
 
@@ -313,6 +315,10 @@ class Request:
         words = dict.fromkeys(without_stop_words(words_of(self.text)))
         return tuple(word for word in words if word not in joined)
 
+    @cached_property
+    def stems_of_words(self) -> Mapping[str, int]:
+        return {word: self.stem_of(word) for word in self.words}
+
     def stem_of(self, word: str) -> int:
         """Return the stem of a word, corrected if it is misspelt."""
         return terms_of_word(self.corrections.get(word, word))[0]
@@ -334,14 +340,17 @@ class Request:
 
 def parse_query(text: str, corrections: Mapping[str, str] = NO_CORRECTIONS) -> Request:
     plain = strip_literals(text)
-    plain_stems = _stems(_words(plain), corrections)
-    single = _subquery(plain, corrections, plain_stems)
+    plain_words = _words(plain)
+    plain_stems = _stems(plain_words, corrections)
+    words, stems = plain_words, plain_stems
+    if plain != text:
+        words = _words(text)
+        stems = _stems(words, corrections)
     whole = SubQuery(
         _corrected(text, corrections),
-        _terms(_words(text), corrections, plain_stems),
-        _stems(_words(text), corrections),
-        single.subject,
-        single.action,
+        _terms(words, corrections, plain_stems),
+        stems,
+        *_subject_and_action(plain, plain_stems, corrections),
     )
     subqueries = tuple(_subquery(subquery, corrections, plain_stems) for subquery in subqueries_in(plain))
     return Request(text, plain, whole, subqueries, plain_stems or whole.stems, corrections)
@@ -350,15 +359,20 @@ def parse_query(text: str, corrections: Mapping[str, str] = NO_CORRECTIONS) -> R
 def _subquery(text: str, corrections: Mapping[str, str], plain_stems: frozenset[int]) -> SubQuery:
     words = _words(text)
     stems = _stems(words, corrections)
-    # Stop words are in no index, so they would get the highest IDF: leave them out.
-    subject = _stems(subject_of(text), corrections) & stems or stems
     return SubQuery(
         _corrected(text, corrections),
         _terms(words, corrections, plain_stems),
         stems,
-        subject,
-        requested_action(words_in_order(text)),
+        *_subject_and_action(text, stems, corrections),
     )
+
+
+def _subject_and_action(
+    text: str, stems: frozenset[int], corrections: Mapping[str, str]
+) -> tuple[frozenset[int], frozenset[str]]:
+    # Stop words are in no index, so they would get the highest IDF: leave them out.
+    subject = _stems(subject_of(text), corrections) & stems or stems
+    return subject, requested_action(words_in_order(text))
 
 
 def _corrected(text: str, corrections: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -54,10 +55,8 @@ def features_of_payload(fields: Fields) -> Features:
 
 
 def trigrams(text: str) -> frozenset[str]:
-    letters = "".join(char for char in text.casefold() if char.isalnum())
-    return frozenset(letters[index : index + 3] for index in range(len(letters) - 2)) or frozenset(
-        filter(None, [letters])
-    )
+    letters = "".join(filter(str.isalnum, text.casefold()))
+    return frozenset([letters[index : index + 3] for index in range(len(letters) - 2)] or filter(None, [letters]))
 
 
 @lru_cache(maxsize=2_048)
@@ -96,7 +95,7 @@ class FeatureReranker:
     """Reranks by features. `candidates` provide the IDF of each term and the size of the catalog.
 
     Each word of the request is a bit, so the words that a candidate matches are one integer: few different ones
-    occur, and the share of each is cached. A word that matches only by a synonym counts less.
+    occur, and what each is worth is cached. A word that matches only by a synonym counts less.
     """
 
     def __init__(self, request: Request, candidates: Candidates) -> None:
@@ -106,7 +105,8 @@ class FeatureReranker:
         self._bits = {stem: 1 << index for index, stem in enumerate(self._stems)}
         self._idfs = {bit: candidates.idf(stem) for stem, bit in self._bits.items()}
         self._synonyms = [(synonym.meaning, self._mask(synonym.source)) for synonym in request.synonyms]
-        self._shares: dict[tuple[int, int], float] = {}
+        self._weights: dict[int, float] = {}
+        self._fits: dict[tuple[int, frozenset[str]], Fit] = {}
         self._whole, self._plain = self._mask(request.whole.stems), self._mask(request.plain_stems)
         self._subqueries = [
             _SubQueryTerms(self._mask(query.stems), self._mask(query.subject), query.action)
@@ -116,21 +116,37 @@ class FeatureReranker:
         self._points = candidates.points
         self._size = max(0.0, math.log10(max(1, candidates.points)) - SMALL)
 
-    def fit(self, features: Features) -> Fit:
-        matched, subqueries = self._mask(features.stems & self._stems), self._subqueries
+    def fits(self, candidates: Sequence[Features]) -> NDArray[np.float64]:
+        """Return how each candidate fits: a row per candidate, a column per part of `Fit`."""
+        values = chain.from_iterable(map(self._fit, candidates))
+        return np.fromiter(values, np.float64).reshape(-1, len(FIT_PARTS))
+
+    def _fit(self, features: Features) -> tuple[float, ...]:
+        matched = self._mask(features.stems & self._stems)
         if self._synonyms:
             matched |= self._by_synonyms(features.stems, matched)
-        if len(subqueries) == 1:
-            subquery = subqueries[0]
-        else:
-            subquery = max(subqueries, key=lambda candidate: self._suits(candidate, matched, features))
+        key = matched, features.actions
+        of_words = self._fits.get(key)
+        if of_words is None:
+            of_words = self._fits[key] = self._fit_of_words(*key)
+        coverage, word_match, _, action, subject = of_words
         letters = features.trigrams
+        name = len(letters & self._letters) / len(letters) if letters else 0.0
+        return coverage, word_match, name, action, subject if features.name else 0.0
+
+    def _fit_of_words(self, matched: int, actions: frozenset[str]) -> Fit:
+        """Return the fit of candidates that match these words and are named after these actions, but for names."""
+
+        def suits(subquery: _SubQueryTerms) -> float:
+            shared = self._share(subquery.stems, matched) + self._share(subquery.subject, matched)
+            return shared + 0.2 * agreement(subquery.action, actions)
+
+        best = max(self._subqueries, key=suits) if len(self._subqueries) > 1 else self._subqueries[0]
         return Fit(
             coverage=self._share(self._whole, matched),
             word_match=self._share(self._plain, matched),
-            name=len(letters & self._letters) / len(letters) if letters else 0.0,
-            action=agreement(subquery.action, features.actions),
-            subject=self._share(subquery.subject, matched) if features.name else 0.0,
+            action=agreement(best.action, actions),
+            subject=self._share(best.subject, matched),
         )
 
     def worth(self, fits: NDArray[np.float64], weights: RankingWeights) -> NDArray[np.float64]:
@@ -154,30 +170,27 @@ class FeatureReranker:
                 by_synonyms |= source
         return (by_synonyms & ~matched) << len(self._bits)
 
-    def _suits(self, subquery: _SubQueryTerms, matched: int, features: Features) -> float:
-        shared = self._share(subquery.stems, matched) + self._share(subquery.subject, matched)
-        return shared + 0.2 * agreement(subquery.action, features.actions)
-
     def _share(self, stems: int, matched: int) -> float:
         """Return the share of the stems that match, weighted by IDF."""
-        share = self._shares.get((stems, matched))
-        if share is None:
-            total, weight = self._weight(stems), self._weight(stems & matched)
-            if by_synonyms := matched >> len(self._bits):
-                weight += SYNONYM_WEIGHT * self._weight(stems & by_synonyms)
-            share = self._shares[stems, matched] = weight / total if total else 0.0
-        return share
+        total, weight = self._weight(stems), self._weight(stems & matched)
+        if by_synonyms := matched >> len(self._bits):
+            weight += SYNONYM_WEIGHT * self._weight(stems & by_synonyms)
+        return weight / total if total else 0.0
 
     def _weight(self, stems: int) -> float:
-        weight, rest = 0.0, stems
-        while rest:
-            bit = rest & -rest
-            weight += self._idfs[bit]
-            rest ^= bit
+        weight = self._weights.get(stems)
+        if weight is None:
+            weight, rest = 0.0, stems
+            while rest:
+                bit = rest & -rest
+                weight += self._idfs[bit]
+                rest ^= bit
+            self._weights[stems] = weight
         return weight
 
 
 PART_NAMES = RETRIEVER_PARTS + FIT_PARTS
+_COLUMNS = {name: column for column, name in enumerate(EVIDENCE)}
 
 
 @dataclass(frozen=True)
@@ -185,6 +198,7 @@ class RankedCandidates:
     """The candidates after fusion and rerank: a row each, best first. `similarity` is NaN without a dense score.
 
     `score` is the combined score, `contributions` what each part adds, `evidence` the input of the confidence.
+    `fits` are zero for those that are not reranked.
     `fit` is the logit that anything fits, by cosines or, without a model that can be trusted, by words; None if
     neither is known. `unknown_language` is that of a request that the model does not know: then nothing is a good
     match. `unmatched` are the words of the request that none of the reranked candidates has.
@@ -194,7 +208,7 @@ class RankedCandidates:
     score: Scores
     confidence: Scores
     similarity: Scores
-    fits: Sequence[Fit]
+    fits: NDArray[np.float64]
     contributions: NDArray[np.float64]
     evidence: NDArray[np.float64]
     good_match: bool
@@ -208,6 +222,9 @@ class RankedCandidates:
         values = zip(PART_NAMES, self.contributions[row].tolist(), strict=True)
         return {name: round(value, 3) for name, value in values if abs(value) > 5e-4}
 
+    def fit_of(self, row: int) -> Fit:
+        return Fit(*self.fits[row].tolist())
+
     def promoted(self, ids: Collection[int]) -> "RankedCandidates":
         """Return the candidates with these first, in the order that they have, with a confidence of 1."""
         is_promoted = np.isin(self.ids, [*ids])
@@ -218,7 +235,7 @@ class RankedCandidates:
             score=self.score[order],
             confidence=np.where(is_promoted, 1.0, self.confidence)[order],
             similarity=self.similarity[order],
-            fits=[self.fits[row] for row in order.tolist()],
+            fits=self.fits[order],
             contributions=self.contributions[order],
             evidence=self.evidence[order],
             good_match=self.good_match or bool(is_promoted.any()),
@@ -236,26 +253,25 @@ def rank(
 
     Without the `scale` of its cosines, the verdict on what a model finds is that of the confidence.
     """
-    judged = [features[id_] for id_ in fused.ids[:RERANK_DEPTH].tolist() if id_ in features]
-    unmatched = unmatched_words(request, judged)
+    reranked = [features.get(id_, NO_FEATURES) for id_ in fused.ids[:RERANK_DEPTH].tolist()]
+    unmatched = unmatched_words(request, reranked)
     language = _unknown_language(request, unmatched, scale) if scale and fused.is_semantic else None
     reranker = FeatureReranker(request, fused.whole)
-    fits = [reranker.fit(features.get(id_, NO_FEATURES)) for id_ in fused.ids[:RERANK_DEPTH].tolist()]
-    fit_rows = np.array(fits).reshape(-1, len(FIT_PARTS))
-    added = reranker.worth(fit_rows, weights)
+    fits = reranker.fits(reranked)
+    added = reranker.worth(fits, weights)
     score = _add_to_top(fused.score, added.sum(axis=1))
     is_rest = np.arange(len(score)) >= len(fits)
     order = np.lexsort((fused.ids, -score, is_rest))
-    every_fit = [*fits, *[Fit()] * (len(score) - len(fits))]
-    evidence = _evidence(request, fused, score, fit_rows, _trusted(scale, fused))[order]
+    evidence = _evidence(request, fused, score, fits, _trusted(scale, fused))[order]
     confidence = weights.calibration.confidences(evidence, semantic=fused.is_semantic)
-    logit = _logit(request, fused, fit_rows, unmatched, scale, reranker if judged else None)
+    are_known = any(one is not NO_FEATURES for one in reranked)
+    logit = _logit(request, fused, fits, unmatched, scale, reranker if are_known else None)
     return RankedCandidates(
         ids=fused.ids[order],
         score=score[order],
         confidence=confidence,
         similarity=fused.similarity[order],
-        fits=[every_fit[row] for row in order.tolist()],
+        fits=_followed_by_zeros(fits, len(score))[order],
         contributions=_contributions(fused, added)[order],
         evidence=evidence,
         good_match=language is None and _is_good(logit, float(confidence.max(initial=0.0)), weights),
@@ -332,15 +348,20 @@ def _matched(request: Request, unmatched: Sequence[str]) -> float:
 def unmatched_words(request: Request, candidates: Iterable[Features]) -> tuple[str, ...]:
     """Return the words of a request that no candidate contains, as they were written."""
     stem_sets = [features.stems for features in candidates]
-    unmatched = [word for word in request.words if not _is_in_any(request.stem_of(word), request, stem_sets)]
+    missing = frozenset(request.stems_of_words.values())
+    for stems in stem_sets:
+        missing = missing - stems
+        if not missing:
+            return ()
+    unmatched = [word for word, stem in request.stems_of_words.items() if stem in missing]
+    if request.synonyms:
+        unmatched = [word for word in unmatched if not _has_meaning(request.stem_of(word), request, stem_sets)]
     # Words of an idiom that `strip_phrases` replaces do not count.
     counted = frozenset(words_of(strip_phrases(request.text))) if unmatched else frozenset()
     return tuple(word for word in unmatched if word in counted)
 
 
-def _is_in_any(stem: int, request: Request, stem_sets: Sequence[frozenset[int]]) -> bool:
-    if any(stem in stems for stems in stem_sets):
-        return True
+def _has_meaning(stem: int, request: Request, stem_sets: Sequence[frozenset[int]]) -> bool:
     return any(meaning.is_in(stems) for meaning in request.meanings_of(stem) for stems in stem_sets)
 
 
@@ -353,11 +374,13 @@ def _add_to_top(score: Scores, added: Scores) -> Scores:
 
 
 def _contributions(fused: FusedScores, added: NDArray[np.float64]) -> NDArray[np.float64]:
-    contributions = np.zeros((len(fused.ids), len(PART_NAMES)))
-    for column, part in enumerate(RETRIEVER_PARTS):
-        contributions[:, column] = getattr(fused, part)
-    contributions[: len(added), len(RETRIEVER_PARTS) :] = added
-    return contributions
+    of_retrievers = [getattr(fused, part) for part in RETRIEVER_PARTS]
+    return np.column_stack([*of_retrievers, _followed_by_zeros(added, len(fused.ids))])
+
+
+def _followed_by_zeros(rows: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return as many rows as there are candidates: those beyond the rerank depth have none."""
+    return np.concatenate([rows, np.zeros((count - len(rows), rows.shape[1]))])
 
 
 def _evidence(
@@ -365,15 +388,14 @@ def _evidence(
 ) -> NDArray[np.float64]:
     """Return the evidence for each candidate; those beyond the rerank depth have no features."""
     rows = np.zeros((len(score), len(EVIDENCE)))
-    columns = {name: rows[:, index] for index, name in enumerate(EVIDENCE)}
-    columns["one"][:] = 1.0
-    columns["subqueries"][:] = len(request.subqueries)
+    rows[:, _COLUMNS["one"]] = 1.0
+    rows[:, _COLUMNS["subqueries"]] = len(request.subqueries)
     similarity = scale.as_fitted(fused.similarity) if scale else fused.similarity
-    columns["similarity"][:] = np.where(np.isnan(similarity), 0.0, similarity)
+    rows[:, _COLUMNS["similarity"]] = np.where(np.isnan(similarity), 0.0, similarity)
     # In a catalog of one item there is nobody to be ahead of.
-    columns["lead"][:] = _leads(score) if fused.whole.points > 1 else 0.0
+    rows[:, _COLUMNS["lead"]] = _leads(score) if fused.whole.points > 1 else 0.0
     for name in ("word_match", "name", "subject"):
-        columns[name][: len(fits)] = fits[:, FIT_PARTS.index(name)]
+        rows[: len(fits), _COLUMNS[name]] = fits[:, FIT_PARTS.index(name)]
     return rows
 
 
@@ -383,4 +405,4 @@ def _leads(score: Scores) -> Scores:
         return np.full(len(score), MAX_LEAD)
     second, first = np.partition(score, -2)[-2:]
     rival = np.where(score == first, second, first)
-    return np.asarray(np.clip(score - rival, -MAX_LEAD, MAX_LEAD))
+    return np.asarray(np.minimum(np.maximum(score - rival, -MAX_LEAD), MAX_LEAD))

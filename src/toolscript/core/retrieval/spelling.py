@@ -31,7 +31,7 @@ class Vocabulary:
     def __init__(self, words: Iterable[str] = (), terms: Container[int] = ()) -> None:
         self.words = frozenset(words)
         self.terms = terms
-        self._words_near: dict[int, Sequence[str]] = {}
+        self._words_near: dict[int, _NearWords] = {}
 
     @classmethod
     def of_texts(cls, texts: Iterable[str], terms: Container[int]) -> "Vocabulary":
@@ -65,18 +65,40 @@ class Vocabulary:
             by_length.setdefault(len(word), []).append(word)
         return by_length
 
-    def words_of_about(self, length: int) -> Sequence[str]:
-        """Return the words that are at most two letters longer or shorter, the shortest first."""
-        if length not in self._words_near:
-            lengths = range(length - 2, length + 3)
-            self._words_near[length] = [word for near in lengths for word in self.words_by_length.get(near, ())]
-        return self._words_near[length]
+    def words_near(self, word: str, max_edits: int) -> list[str]:
+        """Return words at most two letters longer or shorter, the shortest first, without most of those that need
+        more edits."""
+        if len(word) not in self._words_near:
+            lengths = range(len(word) - 2, len(word) + 3)
+            words = [near for length in lengths for near in self.words_by_length.get(length, ())]
+            self._words_near[len(word)] = _NearWords(words)
+        return self._words_near[len(word)].within(word, max_edits)
 
     @cached_property
     def trigrams(self) -> "WordTrigrams":
         """The words by trigram, to find loan words; built when the first one is looked for."""
         words = [word for of_length in self.words_by_length.values() for word in of_length]
         return WordTrigrams([word for word in words if len(word) >= MIN_CORRECTED and word.isalpha()])
+
+
+class _NearWords:
+    """Words with the letters of each as bits: whether two words may be alike is told by these in a fraction of the
+    time that it takes to count edits."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        self._letters = np.array([_letters_of(word) for word in words], dtype=np.uint64)
+
+    def within(self, word: str, max_edits: int) -> list[str]:
+        """Leave out words that need more edits, by their letters: an edit removes at most one, and adds one."""
+        letters = np.uint64(_letters_of(word))
+        removed, added = np.bitwise_count(letters & ~self._letters), np.bitwise_count(self._letters & ~letters)
+        return [self._words[row] for row in np.flatnonzero(np.maximum(removed, added) <= max_edits).tolist()]
+
+
+def _letters_of(word: str) -> int:
+    """Return the letters of a word as bits. Some share a bit: words may differ by more letters than bits."""
+    return sum({1 << ord(letter) % 64 for letter in word})
 
 
 class _AnyOf:
@@ -162,7 +184,7 @@ def _correct_words(unknown: Sequence[str], vocabulary: Vocabulary) -> dict[str, 
 
 def _nearest_word(word: str, vocabulary: Vocabulary) -> str | None:
     """Return the nearest known word that is at most two letters longer or shorter."""
-    candidates = vocabulary.words_of_about(len(word))
+    candidates = vocabulary.words_near(word, int((1 - SWAPPED_LETTERS) * (len(word) + 2)))
     match = process.extractOne(word, candidates, scorer=OSA.normalized_similarity, score_cutoff=SWAPPED_LETTERS)
     if match is None:
         return None

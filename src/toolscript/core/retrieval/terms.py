@@ -230,6 +230,9 @@ def _normal(text: str) -> str:
 
 
 def _words_of_run(run: str) -> Iterator[str]:
+    if is_plain(run):
+        yield run.lower()
+        return
     if _IS_UNSPACED.match(run):
         yield from _bigrams(run)
         return

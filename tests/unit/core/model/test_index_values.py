@@ -1,4 +1,4 @@
-"""The IDF of a term, from the shares that retrieval reports."""
+"""The IDF of a term, from the shares that retrieval reports; candidates as arrays."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolscript.core.retrieval.model import RAREST_SHARE, Candidates
+from toolscript.core.retrieval.model import RAREST_SHARE, Candidate, CandidateArrays, Candidates
 
 TERM, ABSENT = 1, 2
 Points = st.integers(0, 10**7)
@@ -38,3 +38,14 @@ def test_without_shares_all_terms_have_the_same_idf() -> None:
     nothing = Candidates()
     assert nothing.shares == {}
     assert nothing.idf(TERM) == nothing.idf(ABSENT) > 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**62), st.floats(-1, 1)), max_size=5))
+def test_candidates_as_arrays_are_the_same_sequence(pairs: list[tuple[int, float]]) -> None:
+    candidates = [Candidate(*pair) for pair in pairs]
+    arrays = CandidateArrays.of(candidates)
+    assert list(arrays) == candidates
+    assert [arrays[place] for place in range(len(arrays))] == candidates
+    assert list(arrays[1:3]) == candidates[1:3]
+    assert CandidateArrays.of(arrays) is arrays
+    assert not len(CandidateArrays.of(None))

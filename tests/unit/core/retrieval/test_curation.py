@@ -16,7 +16,7 @@ from toolscript.core.retrieval.curation import (
     RuleKind,
 )
 from toolscript.core.retrieval.request import SYNONYM_WEIGHT, parse_query, pattern_of
-from toolscript.core.retrieval.rerank import FeatureReranker, unmatched_words
+from toolscript.core.retrieval.rerank import FeatureReranker, Fit, unmatched_words
 from toolscript.core.retrieval.terms import STEM_SHARE, query_terms
 
 TOOL = "github__create_pull_request"
@@ -135,7 +135,7 @@ def test_a_sub_query_gets_only_the_meaning_of_its_own_words() -> None:
 
 def fit_of(text: str, item_words: str, *rules: Rule) -> float:
     reranker = FeatureReranker(applied(text, *rules).request, catalog(100))
-    return reranker.fit(having("", item_words)).word_match
+    return Fit(*reranker.fits([having("", item_words)])[0].tolist()).word_match
 
 
 def test_an_item_with_the_meaning_matches_the_word_but_less_than_one_with_the_word() -> None:

@@ -72,7 +72,7 @@ def test_each_part_contributes_its_weight() -> None:
     assert ranking.parts(1) == {"meaning": 1.0, "action": -4.0}
     assert ranking.score.tolist() == pytest.approx([15.5, -3.0])
     assert ranking.similarity.tolist() == [0.4, 0.8]
-    assert ranking.fits[0].word_match == 1.0
+    assert ranking.fit_of(0).word_match == 1.0
 
 
 @pytest.mark.requirement("BR-001")

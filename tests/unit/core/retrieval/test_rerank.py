@@ -19,7 +19,7 @@ Named = st.builds(Features, st.sampled_from(["", "get_file", "deleteWeather", "Ð
 
 
 def fit(text: str, features: Features, candidates: Candidates = SOME) -> Fit:
-    return FeatureReranker(parse_query(text), candidates).fit(features)
+    return Fit(*FeatureReranker(parse_query(text), candidates).fits([features])[0].tolist())
 
 
 def test_a_candidate_that_matches_everything_fits_fully() -> None:

@@ -166,7 +166,7 @@ def test_an_empty_index_answers_everything_with_nothing(vectors: np.ndarray | No
     assert len(index.word_scores({1: 1.0})) == 0
     assert index.similarities(np.ones((1, 4), np.float32)) is None
     (candidates,) = index.candidates(None, [{1: 1.0}], index.rows(None), 10)
-    assert (candidates.dense, candidates.words, candidates.points) == (None, [], 0)
+    assert (candidates.dense, list(candidates.words or ()), candidates.points) == (None, [], 0)
     assert index.rows_named("read_file") == []
     assert not index.vocabulary.knows("read")
 

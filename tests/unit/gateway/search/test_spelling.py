@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
 
 from tests.unit.gateway.search.builders import FORECAST, ITEMS, READ_FILE, SEND_MAIL, WRITE_FILE, index_of, item
-from toolscript.core.retrieval.spelling import MAX_CORRECTED, corrections
+from toolscript.core.retrieval.spelling import MAX_CORRECTED, Vocabulary, corrections
 from toolscript.gateway.index import EXACT_BUT_FOR_CASE, name_likeness
 
 pytestmark = pytest.mark.requirement("TS-003")
@@ -67,6 +68,24 @@ def test_any_text_can_be_spelt_and_compared(text: str) -> None:
     assert not set(meant) & vocabulary
     likeness = name_likeness(text, INDEX, INDEX.rows(None))
     assert ((likeness >= 0) & (likeness <= 1)).all()
+
+
+Words = st.text("abcdyzц日🎉", min_size=1, max_size=9)
+
+
+@settings(max_examples=300, deadline=None)
+@given(Words, st.lists(Words, max_size=8), st.integers(0, 4))
+def test_no_word_within_so_many_edits_is_left_out(word: str, known: list[str], max_edits: int) -> None:
+    near = Vocabulary(known).words_near(word, max_edits)
+    within = {
+        other for other in known if OSA.distance(word, other) <= max_edits and abs(len(other) - len(word)) <= 2
+    }
+    assert within <= set(near) <= set(known)
+    assert [*map(len, near)] == sorted(map(len, near)), "the shortest first"
+
+
+def test_words_of_other_letters_are_left_out() -> None:
+    assert Vocabulary(["mail", "file", "main", "zzzz"]).words_near("mial", 1) == ["mail", "main"]
 
 
 def likeness(text: str) -> dict[str, float]:

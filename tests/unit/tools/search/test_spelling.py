@@ -76,3 +76,28 @@ async def test_an_index_without_a_vocabulary_searches_for_the_words_as_they_are(
     answer = await Scene(index=SilentIndex()).search(query("electronic"))
     assert answer.hits[0].name == "send_mail"
     assert answer.degraded == ("spelling",)
+
+
+class CountedIndex(MemoryIndex):
+    """Counts how often its vocabulary is read."""
+
+    def __init__(self) -> None:
+        super().__init__(IndexCard(HashEmbedder().model))
+        self.read = 0
+
+    async def vocabulary(self) -> Vocabulary:
+        self.read += 1
+        return await super().vocabulary()
+
+
+async def test_a_request_of_known_words_does_not_ask_for_the_vocabulary_again() -> None:
+    index = CountedIndex()
+    scene = Scene(index=index)
+    await scene.fill()
+    tools = scene.tools
+    for _ in range(3):
+        assert (await tools.search(query("send a letter"))).corrected == {}
+    assert index.read == 1
+    for count in (2, 3):
+        assert (await tools.search(query("electornic"))).corrected == {"electornic": "electronic"}
+        assert index.read == count
