@@ -102,7 +102,14 @@ async def test_the_metadata_has_the_nearest_and_a_hint_where_nothing_is_found(ap
     metadata = answer["metadata"]
     assert (answer["results"], metadata["candidate_count"], metadata["unmatched_words"]) == ([], 0, ["zzz"])
     assert metadata["near_misses"][0]["id"].startswith("files__")
-    assert "threshold" in metadata["hint"]
+    assert metadata["hint"] == "try other words"
+
+
+async def test_a_lower_threshold_is_suggested_only_where_something_fits(app: Starlette) -> None:
+    found = (await post(app, SEARCH, query="file")).json["results"][0]
+    answer = (await post(app, SEARCH, query=found["name"].replace("_", " "), threshold=1)).json
+    assert not answer["results"]
+    assert "a lower threshold" in answer["metadata"]["hint"]
 
 
 @pytest.mark.parametrize(
