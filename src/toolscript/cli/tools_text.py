@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from toolscript.cli.output import colour_wanted, harmless, printable, table, table_by_step
 from toolscript.core.items import tool_id
-from toolscript.tools.model.answer import LOWER_THRESHOLD, OTHER_WORDS
+from toolscript.tools.model.answer import LOWER_THRESHOLD
 from toolscript.tools.model.query import Strategy
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def nothing_found_lines(answer: "ToolSearchAnswer", query: str) -> Iterator[str]
     if metadata.search_type == "none":
         yield f"nothing was searched for {printable(query)!r}"
         return
-    verdict = "no good match" if metadata.hint == OTHER_WORDS else "none reaches the threshold"
+    verdict = "none reaches the threshold" if metadata.hint in (None, LOWER_THRESHOLD) else "no good match"
     yield f"nothing found for {printable(query)!r}{f': {verdict}' if metadata.near_misses else ''}"
     for miss in metadata.near_misses:
         sure = "" if miss.confidence is None else f", confidence {miss.confidence:.2f}"

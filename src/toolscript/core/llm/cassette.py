@@ -67,6 +67,8 @@ def read_cassette(path: Path) -> Cassette:
 
 def cassette_to_record(path: Path, model: str) -> Cassette:
     """Open a cassette to add answers of this model to it; a new one if there is no file."""
+    if not path.parent.is_dir():
+        raise SetupError(f"there is no folder {path.parent}", hint="give a file in an existing folder")
     if not path.exists():
         return Cassette(path, model)
     cassette = read_cassette(path)
@@ -115,8 +117,11 @@ class CassetteTransport(httpx2.AsyncBaseTransport):
             body = json.loads(content)
         except ValueError:
             return
-        if status in RECORDED_STATUS:
-            self._cassette.answers[key] = {"status": status, "body": body}
+        if status not in RECORDED_STATUS:
+            return
+        # A refusal may quote a key or the prompt; only its status matters.
+        said = body if status == 200 else {"error": {"message": "refused"}}
+        self._cassette.answers[key] = {"status": status, "body": said}
 
 
 # The content is decoded by now, so its encoding and length are not those of the response.

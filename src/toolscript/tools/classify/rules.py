@@ -86,14 +86,15 @@ class KeywordIndex:
     """Keywords, indexed by their first stem, so that an item is compared with few of them."""
 
     def __init__(self, skills: Sequence[Skill]) -> None:
-        rows: dict[Stems, dict[int, str]] = {}
+        # "account" and "accounting" have one stem, and are two keywords: their roots differ.
+        rows: dict[tuple[Stems, Words], dict[int, str]] = {}
         for row, skill in enumerate(skills):
             for text in skill.keywords:
-                rows.setdefault(_stems(words_of(text)), {}).setdefault(row, text)
+                if words := tuple(words_of(text)):
+                    rows.setdefault((_stems(words), tuple(map(_root, words))), {}).setdefault(row, text)
         self._by_first: dict[int, list[_Form]] = {}
-        for stems, of_rows in rows.items():
-            if stems:
-                self._add(of_rows, len(skills))
+        for of_rows in rows.values():
+            self._add(of_rows, len(skills))
 
     def matches(self, item: Item) -> list[KeywordMatch]:
         """Return each keyword of the item once, with the weight of its most important field."""

@@ -195,8 +195,10 @@ async def submit(conn: Connection, proposals: Sequence[Proposal], namespace: str
 
 
 def _digest(proposal: Proposal) -> str:
+    """Return a digest of what would be done. The evidence is that of the last time this changed."""
     found = hashlib.blake2b(digest_size=16)
-    found.update(json.dumps([proposal.name, proposal.description, change_json(proposal.change)]).encode())
+    change = replace(proposal.change, evidence={})
+    found.update(json.dumps([proposal.name, proposal.description, change_json(change)]).encode())
     for move in proposal.moves:
         found.update(repr((move.item_id, move.skill_ids, move.confidences)).encode())
     return found.hexdigest()

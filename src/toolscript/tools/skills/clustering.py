@@ -3,7 +3,6 @@
 The same rows in the same order give the same clusters. Time grows with rows and clusters, memory with the rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,15 +98,6 @@ def numbered(labels: Labels) -> Labels:
     return np.where(labels >= 0, places[np.maximum(labels, 0)], -1).astype(np.int32) if len(places) else labels
 
 
-def bisected(vectors: Matrix, labels: Labels, clusters: Sequence[int]) -> Labels:
-    """Bisect these clusters; the second halves get new labels."""
-    labels, count = labels.copy(), int(labels.max()) + 1
-    for new, label in enumerate(clusters, count):
-        rows = np.flatnonzero(labels == label)
-        labels[rows[_second_half(vectors[rows])]] = new
-    return labels
-
-
 def dissolved(vectors: Matrix, labels: Labels, clusters: Rows, max_size: int) -> Labels:
     """Move the rows of these clusters to the nearest others that have room; to the nearest if none has."""
     rows = np.flatnonzero(np.isin(labels, clusters))
@@ -199,10 +189,10 @@ def _refine(vectors: Matrix, labels: Labels) -> Labels:
 def _split_mixtures(vectors: Matrix, labels: Labels, min_size: int) -> Labels:
     """Bisect clusters whose halves are about different things, and these again, while they are large enough."""
     labels, count = labels.copy(), int(labels.max()) + 1
-    new = range(count)
+    changed = list(range(count))
     for _ in range(APART_ROUNDS):
-        start = count
-        for label in new:
+        halves_of: list[int] = []
+        for label in changed:
             rows = np.flatnonzero(labels == label)
             if len(rows) <= min_size:
                 continue
@@ -210,10 +200,9 @@ def _split_mixtures(vectors: Matrix, labels: Labels, min_size: int) -> Labels:
             halves = unit_rows(np.stack([vectors[rows[~second]].sum(axis=0), vectors[rows[second]].sum(axis=0)]))
             if round(float(halves[0] @ halves[1]), 4) < APART:
                 labels[rows[second]] = count
+                halves_of += [label, count]
                 count += 1
-        if count == start:
-            break
-        new = range(count)
+        changed = halves_of
     return labels
 
 

@@ -1,7 +1,7 @@
 """Names and descriptions of clusters, from the terms and the central items of their members.
 
-A good term is in many members, in members of many servers, and in few other items. A name is one term, or up to
-three, each of which covers members that those before it do not.
+A good term is in many members, in members of many servers, and in few other items. A name is one term, or two, of
+which the second covers members that the first does not.
 """
 
 import re
@@ -15,7 +15,7 @@ import numpy as np
 from toolscript.core.items import Item
 from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_of_word
 from toolscript.core.taxonomy import Skill, skill_id_of
-from toolscript.core.text import readable
+from toolscript.core.text import has_invisible, readable
 from toolscript.tools.classify.steering import SkillNames, described
 from toolscript.tools.skills.phrases import (
     SENTENCE_END,
@@ -63,6 +63,8 @@ OTHER_WEIGHT, WEAK_WEIGHT = 0.3, 0.2
 # A plural, or a spelling in small letters, is used if this share of the members do.
 PLURAL_SHARE, SMALL_SHARE = 0.12, 0.25
 
+# Addresses, links, tags and emphasis: no words for a description.
+_MARKUP = re.compile(r"://|\]\(|<|\*\*|`")
 _CLAUSE_END = re.compile(r" \(|[,;:] (?!and\b|or\b)| (?:by|with|using|including|such as|based on|for use) ")
 # Words that no sentence ends with.
 _LEAD_ON = STOP_WORDS | {"such", "including", "like", "returning", "returns"}
@@ -301,7 +303,7 @@ def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
     for count in range(1, len(more) + 1):
         if name.casefold() not in taken:
             break
-        name = f"{_title(_joined(words))}: {_joined(more[count - 1 : count])}"
+        name = _title(f"{_joined(words)}: {more[count - 1]}")
     return name
 
 
@@ -321,7 +323,8 @@ def skill_of(text: ClusterText, taken: frozenset[str] = frozenset(), names: froz
     """Return the proposed skill, with an id and a name that are not taken; `names` are in small letters."""
     name = name_of(text, names) or "Other tools"
     keywords = list(dict.fromkeys(text.shown(term).casefold() for term in text.ranked))[:MAX_KEYWORDS]
-    examples = list(dict.fromkeys(readable(item.name)[:80] for item in text.central))[:MAX_EXAMPLES]
+    named = [readable(item.name)[:80] for item in text.central if item.name and not has_invisible(item.name)]
+    examples = list(dict.fromkeys(named))[:MAX_EXAMPLES]
     skill_id = free_id(skill_id_of(name) or "skill", taken)
     return Skill(skill_id, name, _description(text), keywords=tuple(keywords), examples=tuple(examples))
 
@@ -373,9 +376,9 @@ def _different(sentences: Iterable[str], terms: frozenset[int]) -> list[str]:
 def _first_sentence(item: Item) -> str:
     """Return the first sentence of a description: what it does, not how. Empty if the text tries to steer."""
     cleaned, was_steering = described(item, SkillNames())
-    if was_steering:
-        return ""
     sentence = " ".join(SENTENCE_END.split(cleaned.description.strip(), 1)[0].split()).rstrip(".。!")
+    if was_steering or has_invisible(sentence) or _MARKUP.search(sentence):
+        return ""
     sentence = _shortened(sentence) if len(sentence) > MAX_SENTENCE else sentence
     while sentence.endswith((",", ";", ":")) or sentence.rpartition(" ")[2].casefold() in _LEAD_ON:
         sentence = sentence.rpartition(" ")[0] if sentence[-1].isalpha() else sentence[:-1]

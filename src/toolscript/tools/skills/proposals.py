@@ -12,6 +12,7 @@ import hashlib
 import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -21,6 +22,7 @@ from toolscript.core.items import MIN_CONFIDENCE, Item
 from toolscript.core.retrieval.model import Matrix, Vector
 from toolscript.core.taxonomy import ProposalKind, Skill
 from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.tools.classify.steering import described
 from toolscript.tools.model.proposals import (
     WEAK_CONFIDENCE,
     EarlierProposal,
@@ -51,12 +53,13 @@ NEW = ""
 OPEN = -2
 # Clusters aimed at: this many times the square root of the items.
 CLUSTERS_PER_ROOT = 3.2
-SUBJECT_ROUNDS = 4
 # A cluster has at least this root of the items: 3 of 300, 8 of 40,000.
 SMALLEST_ROOT = 0.2
 # Clusters stay below the largest share: items that come later, or that were not sampled, must fit in.
 HEADROOM = 0.85
 MAX_PARTS = 12
+# Of a description, names and descriptions of skills need the first sentence.
+MAX_READ = 500
 CENTRAL = 8
 NEAREST_SHOWN = 3
 # A second cluster that is almost as near gets the item as well.
@@ -89,13 +92,15 @@ async def propose(request: ProposalInput, on_progress: OnProgress = silent) -> l
     every_group = {name: _grouped(survey, name, request) for name in sorted(survey.groups)}
     groups = {name: group for name, group in every_group.items() if group.first}
     await _place_the_rest(request, survey, groups, on_progress)
+    names = frozenset(skill.name.casefold() for skill in request.skills)
     taken = frozenset(skill.id for skill in request.skills) | {
         skill.id for earlier in request.earlier for skill in earlier.creates
     }
     proposals: list[Proposal] = []
     for group in groups.values():
-        made = _proposals_of(group, survey, request, taken)
+        made = _proposals_of(group, survey, request, taken, names)
         taken |= {skill.id for proposal in made for skill in proposal.creates}
+        names |= {skill.name.casefold() for proposal in made for skill in proposal.creates}
         proposals += made
     rejected = {earlier.key for earlier in request.earlier if earlier.is_rejected}
     proposals += [*_merges(survey, request), *_retirements(request)]
@@ -134,10 +139,11 @@ def _hash(item: Item) -> int:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Sampled items, their subjects and their terms."""
+    """Sampled items, their subjects and their terms. `cleaned` are the items without text that steers."""
 
     ids: NDArray[np.int64]
     items: Sequence[Item]
+    cleaned: Sequence[Item]
     vectors: Matrix
     subjects: Matrix
     terms: Sequence[Sampled]
@@ -214,9 +220,16 @@ def _sample(observed: Sequence[Observed], space: SubjectSpace, dimensions: int) 
     items = [one.item for one in observed]
     vectors = _stacked(observed, dimensions)
     ids = np.array([one.id for one in observed], dtype=np.int64)
-    return _Sample(
-        ids, items, vectors, space.vectors_of(items, vectors), [sampled(item, space.actions) for item in items]
-    )
+    cleaned = list(map(_cleaned, items))
+    terms = [sampled(item, space.actions) for item in cleaned]
+    return _Sample(ids, items, cleaned, vectors, space.vectors_of(items, vectors), terms)
+
+
+def _cleaned(item: Item) -> Item:
+    """Return the start of an item's text; of an item that tries to steer, its cleaned name alone."""
+    short = replace(item, description=item.description[:MAX_READ], server_description="", input_schema=None)
+    cleaned, was_steering = described(short)
+    return replace(cleaned, description="") if was_steering else cleaned
 
 
 @dataclass
@@ -236,6 +249,11 @@ class _Group:
     first: list[Labels] = field(default_factory=list)
     second: list[Labels] = field(default_factory=list)
     scores: list[Vector] = field(default_factory=list)
+
+    @cached_property
+    def dense_centroids(self) -> Matrix:
+        """Return the centroids as search has them: of the vectors themselves, from the sample."""
+        return centroids_of(self.sample.vectors, self.labels, len(self.centroids))
 
     def place_sample(self, earlier: "_Earlier") -> None:
         """Place the sampled items in their clusters. What an earlier proposal says of an item stays as it is.
@@ -319,10 +337,11 @@ def _with_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]]
 
 def _take_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]], earlier: _Earlier) -> None:
     places = {(proposal.key, skill.id): place for place, (proposal, skill) in enumerate(kept)}
+    sampled_ids = set(sample.ids.tolist())
     known: dict[int, list[tuple[float, int]]] = {}
     for proposal in _unique(kept):
-        for item_id, skills in proposal.members.items():
-            for skill_id, confidence in skills:
+        for item_id in sampled_ids & proposal.members.keys():
+            for skill_id, confidence in proposal.members[item_id]:
                 if (place := places.get((proposal.key, skill_id))) is not None:
                     known.setdefault(item_id, []).append((-confidence, place))
     for row, item_id in enumerate(sample.ids.tolist()):
@@ -349,9 +368,11 @@ def _clustered(survey: _Survey, labels: Labels, kept: int, name: str, request: P
     count = _count(len(rows), name, request)
     smallest = max(limits.min_members, round(len(rows) ** SMALLEST_ROOT))
     found = cluster(sample.subjects[rows], ClusterLimits(count, largest, smallest))
-    vague = [
-        label for label in range(int(found.max()) + 1) if not _text(survey, name, rows[found == label]).is_named
-    ]
+    texts = [_text(survey, name, rows[found == label]) for label in range(int(found.max()) + 1)]
+    if name == NEW and not any(text.title_terms for text in texts):
+        # Nothing can be said about any of them: they wait.
+        return labels
+    vague = [label for label, text in enumerate(texts) if not text.is_named]
     labels = labels.copy()
     labels[rows] = dissolved(sample.subjects[rows], found, np.array(vague, dtype=np.intp), largest) + kept
     return labels
@@ -431,10 +452,12 @@ def _members_of(group: _Group, largest: int) -> _Members:
     return _Members(ids[order], first[order], second[order], scores[order], sizes)
 
 
-def _proposals_of(group: _Group, survey: _Survey, request: ProposalInput, taken: frozenset[str]) -> list[Proposal]:
+def _proposals_of(
+    group: _Group, survey: _Survey, request: ProposalInput, taken: frozenset[str], names: frozenset[str]
+) -> list[Proposal]:
     largest = int(request.limits.max_share * request.sizes.catalog)
     members = _members_of(group, largest)
-    skills, samples = _named(group, survey, taken)
+    skills, samples = _named(group, survey, taken, names)
     if group.name == NEW:
         made = [
             _new(group, survey, request, members, skills, samples, place)
@@ -447,15 +470,19 @@ def _proposals_of(group: _Group, survey: _Survey, request: ProposalInput, taken:
     return [_split(group, survey, request, members, skills, samples)]
 
 
-def _named(group: _Group, survey: _Survey, taken: frozenset[str]) -> tuple[list[Skill], list[tuple[str, ...]]]:
+def _named(
+    group: _Group, survey: _Survey, taken: frozenset[str], names: frozenset[str]
+) -> tuple[list[Skill], list[tuple[str, ...]]]:
     skills: list[Skill] = []
     samples: list[tuple[str, ...]] = []
-    names = frozenset(skill.name.casefold() for _, skill in group.kept)
+    names |= {skill.name.casefold() for _, skill in group.kept}
     for place, centroid in enumerate(group.centroids):
         rows = np.flatnonzero(group.labels == place)
         scores = np.round(group.sample.subjects[rows] @ centroid, 4)
-        central = [group.sample.items[row] for row in rows[np.argsort(-scores, kind="stable")][:CENTRAL].tolist()]
-        samples.append(tuple(f"{item.server}: {item.name}" if item.server else item.name for item in central))
+        nearest_first = rows[np.argsort(-scores, kind="stable")][:CENTRAL].tolist()
+        shown = [group.sample.items[row] for row in nearest_first]
+        samples.append(tuple(f"{item.server}: {item.name}" if item.server else item.name for item in shown))
+        central = [group.sample.cleaned[row] for row in nearest_first]
         if place < len(group.kept):
             skills.append(group.kept[place][1])
             continue
@@ -582,15 +609,10 @@ def _cosine(confidence: float) -> float:
     return (confidence - LEAST_CONFIDENCE) / PER_COSINE
 
 
-def _dense_centroids(group: _Group) -> Matrix:
-    """Return the centroids as search has them: of the vectors themselves, from the sample."""
-    return centroids_of(group.sample.vectors, group.labels, len(group.centroids))
-
-
 def _nearest_existing(
     group: _Group, survey: _Survey, place: int, request: ProposalInput
 ) -> tuple[NearExisting, ...]:
-    own = _dense_centroids(group)[place]
+    own = group.dense_centroids[place]
     active = [skill.id for skill in request.skills if skill.is_active and skill.id in survey.centroids]
     cosines = {skill_id: float(survey.centroids[skill_id] @ own) for skill_id in active}
     best = sorted(cosines, key=lambda skill_id: (-cosines[skill_id], skill_id))[:NEAREST_SHOWN]
@@ -615,7 +637,7 @@ def _gain(
     shares_before = np.array([request.sizes.members.get(id_, 0) / total for id_ in active])
     own = np.array([active.index(group.name) if group.name in active else -1] * len(rows))
     stays = np.array([id_ not in retired for id_ in active], dtype=np.bool_)
-    dense = _dense_centroids(group)[list(places)]
+    dense = group.dense_centroids[list(places)]
     after = np.concatenate([before[stays], dense]) if active else dense
     shares_after = np.concatenate([shares_before[stays], members.sizes[list(places)] / total])
     offset = int(stays.sum())

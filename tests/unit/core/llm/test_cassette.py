@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from tests.unit.core.llm.text_endpoint import TextEndpoint
-from toolscript.core.errors import InvalidRequest, NotFound, SetupError
+from toolscript.core.errors import InvalidRequest, NotFound, SetupError, ToolscriptError
 from toolscript.core.llm.cassette import (
     REPLAY_URL,
     Cassette,
@@ -133,3 +133,19 @@ def test_a_saved_cassette_is_sorted_so_that_two_recordings_can_be_compared(tmp_p
     cassette.answers |= {key: {"status": 200, "body": key} for key in ("b", "a")}
     cassette.save()
     assert list(json.loads((tmp_path / "c.json").read_text("utf-8"))["answers"]) == ["a", "b"]
+
+
+async def test_a_refusal_is_recorded_without_what_it_quotes(tmp_path: Path) -> None:
+    def refuse(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(400, json={"error": {"message": f"bad key {request.headers['authorization']}"}})
+
+    cassette = cassette_to_record(tmp_path / "c.json", "small")
+    with pytest.raises(ToolscriptError):
+        await reply("http://endpoint.invalid/v1", CassetteTransport(cassette, httpx2.MockTransport(refuse)))
+    assert [answer["status"] for answer in cassette.answers.values()] == [400] * len(cassette.answers)
+    assert "secret" not in str(cassette.answers)
+
+
+def test_a_cassette_in_no_folder_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="there is no folder"):
+        cassette_to_record(tmp_path / "missing" / "c.json", "small")

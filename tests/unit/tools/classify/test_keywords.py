@@ -68,3 +68,12 @@ def test_keywords_without_words_are_no_keywords() -> None:
 def test_a_word_that_a_thousand_skills_have_is_one_keyword() -> None:
     (match,) = KeywordIndex(many_skills(1_000)).matches(tool("thing"))
     assert len(match.keyword.skills) == 1_000
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_keywords_with_one_stem_are_found_each_by_its_own_root(order: int) -> None:
+    skills = [Skill("books", "Books", keywords=("accounting",)), Skill("users", "Users", keywords=("account",))]
+    index = KeywordIndex(skills[::order])
+    assert [match.keyword.text for match in index.matches(tool("list_accounts"))] == ["account"]
+    found = {match.keyword.text for match in index.matches(tool("close_books", "Does the accounting."))}
+    assert "accounting" in found
