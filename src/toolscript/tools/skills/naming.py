@@ -16,7 +16,6 @@ from toolscript.core.items import Item
 from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_of_word
 from toolscript.core.taxonomy import Skill, skill_id_of
 from toolscript.core.text import has_invisible, readable
-from toolscript.tools.classify.steering import SkillNames, described
 from toolscript.tools.skills.phrases import (
     SENTENCE_END,
     WEAK,
@@ -74,7 +73,10 @@ _PLAIN = re.compile(r"[^\W\d_A-Z]+|[A-Z][^\W_]*(?:\.[a-z]+)?")
 
 @dataclass(frozen=True)
 class ClusterText:
-    """What a proposal is named from: the samples of the members, and the central items, the most central first."""
+    """What a proposal is named from: the samples of the members, and the central items, the most central first.
+
+    Text that steers has been removed from all of them.
+    """
 
     samples: Sequence[Sampled]
     central: Sequence[Item]
@@ -202,10 +204,8 @@ class ClusterText:
     def phrase(self, term: Term) -> str:
         """Return the term as people write it, with the words that nearly always stand around it."""
         have = [sample for sample in self.samples if term in sample.described]
-        after = _usual([sample.after[term] for sample in have if sample.after and term in sample.after], len(have))
-        before = _usual(
-            [sample.before[term] for sample in have if sample.before and term in sample.before], len(have)
-        )
+        after = _usual([sample.after[term] for sample in have if term in sample.after], len(have))
+        before = _usual([sample.before[term] for sample in have if term in sample.before], len(have))
         if before and self.shares.share((terms_of_word(before.casefold())[0],)) > MAX_CATALOG_SHARE:
             before = ""
         return " ".join(filter(None, (before, self.shown(term) if after else self.plural(term), after)))
@@ -374,10 +374,9 @@ def _different(sentences: Iterable[str], terms: frozenset[int]) -> list[str]:
 
 
 def _first_sentence(item: Item) -> str:
-    """Return the first sentence of a description: what it does, not how. Empty if the text tries to steer."""
-    cleaned, was_steering = described(item, SkillNames())
-    sentence = " ".join(SENTENCE_END.split(cleaned.description.strip(), 1)[0].split()).rstrip(".。!")
-    if was_steering or has_invisible(sentence) or _MARKUP.search(sentence):
+    """Return the first sentence of a description: what it does, not how. Empty if it has more than words."""
+    sentence = " ".join(SENTENCE_END.split(item.description.strip(), 1)[0].split()).rstrip(".。!")
+    if has_invisible(sentence) or _MARKUP.search(sentence):
         return ""
     sentence = _shortened(sentence) if len(sentence) > MAX_SENTENCE else sentence
     while sentence.endswith((",", ";", ":")) or sentence.rpartition(" ")[2].casefold() in _LEAD_ON:

@@ -49,11 +49,11 @@ class Sampled:
     """
 
     terms: Mapping[Term, str]
-    described: frozenset[Term] = frozenset()
-    identified: frozenset[Term] = frozenset()
-    after: Mapping[Term, str] | None = None
-    before: Mapping[Term, str] | None = None
-    server: str = ""
+    described: frozenset[Term]
+    identified: frozenset[Term]
+    after: Mapping[Term, str]
+    before: Mapping[Term, str]
+    server: str
 
 
 @dataclass(frozen=True)
