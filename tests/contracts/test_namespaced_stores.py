@@ -17,6 +17,7 @@ from toolscript.core.taxonomy import (
     AuditEntry,
     Classification,
     Classified,
+    EnhancedDescription,
     Skill,
     SuggestedSkill,
     SuggestionState,
@@ -546,3 +547,23 @@ async def test_the_last_item_of_a_namespace_leaves_an_empty_centroid(scene: Scen
     states = {state.namespace: state.total for state in await scene.skill_vectors.behind(FIRST, 100)}
     assert states[RED].is_nothing
     assert (await scene.taxonomy.within(frozenset({RED})).find("mail")).tool_count == 0
+
+
+async def test_a_view_shows_the_description_that_its_own_items_gave_a_skill(scene: Scene) -> None:
+    await scene.taxonomy.add(Skill("mail", "Mail"), "ann")
+    await scene.in_each(lambda catalog, namespace: catalog.store(namespace, tools(1, namespace)))
+    for namespace in (RED, BLUE):
+        (id_,) = await scene.ids(namespace)
+        await scene.classify(id_, sure("mail"))
+    await scene.count()
+    assert await scene.taxonomy.undescribed(DEFAULT_NAMESPACE, "", 10) == []
+    for namespace in (RED, BLUE):
+        (entry,) = await scene.taxonomy.undescribed(namespace, "", 10)
+        assert entry.tool_count == 1
+        await scene.taxonomy.describe([EnhancedDescription(entry, namespace, namespace, AssignedBy.RULES)])
+
+    async def shown(*namespaces: str) -> str:
+        return (await scene.taxonomy.within(frozenset(namespaces)).find("mail")).enhanced_description
+
+    assert [await shown(RED), await shown(BLUE), await shown(RED, BLUE)] == [RED, BLUE, BLUE]
+    assert [await shown(DEFAULT_NAMESPACE), await shown()] == ["", ""]

@@ -12,11 +12,12 @@ import pytest
 from tests.contracts.search_log_builders import NOW, logged
 from toolscript.core.errors import SetupError
 from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind, StoreReport
+from toolscript.core.namespaces import DEFAULT_NAMESPACE
 from toolscript.core.postgres.migrate import downgrade, upgrade
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.postgres.schema import require_current_schema
 from toolscript.core.retrieval.curation import Rule, RuleKind
-from toolscript.core.taxonomy import Classification, Classified, Skill, SuggestedSkill
+from toolscript.core.taxonomy import Classification, Classified, EnhancedDescription, Skill, SuggestedSkill
 from toolscript.tools.model.catalog import Claim
 from toolscript.tools.model.centroids import Counted
 from toolscript.tools.postgres.assignments import PostgresAssignments
@@ -59,6 +60,8 @@ async def fill(pool: Pool) -> StoreReport:
     counted = Counted(first.id, "text", np.ones(8, dtype=np.float32), {"files": 9_000})
     now = {stored.id: stored.version for stored in await catalog.items([first.id, second.id])}
     await PostgresSkillVectors(pool).count(1, Claim(claim.token, now), [counted])
+    (entry,) = await taxonomy.undescribed(DEFAULT_NAMESPACE, "", 2)
+    await taxonomy.describe([EnhancedDescription(entry, DEFAULT_NAMESPACE, "Reads.", AssignedBy.RULES)])
     await catalog.store("file", [replace(READ, description="Reads more.")])
     await PostgresSyncJobs(pool).add("file")
     await PostgresCurationRules(pool).add(Rule(RuleKind.NEVER, "delete", first.id), "ann")
@@ -90,6 +93,7 @@ async def test_a_filled_database_goes_down_step_by_step_and_up_again_with_its_it
         "curation_revisions",
         "tool_searches",
         "tool_search_scopes",
+        "skill_descriptions",
         TODAY,
     }
     assert before.keys() - rows(postgres_url).keys() == later

@@ -28,7 +28,14 @@ from toolscript.cli.options import (
     skill_fields,
 )
 from toolscript.cli.output import progress, say, show
-from toolscript.cli.skills_text import assigned_text, audit_table, proposals_table, skill_text, skills_table
+from toolscript.cli.skills_text import (
+    assigned_text,
+    audit_table,
+    descriptions_table,
+    proposals_table,
+    skill_text,
+    skills_table,
+)
 from toolscript.cli.suggestions import suggestion_commands
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
@@ -52,6 +59,7 @@ def write_commands(group: typer.Typer) -> None:
     _import(group)
     _assign(group)
     _propose(group)
+    _describe(group)
     _reclassify_and_rebuild(group)
 
 
@@ -203,6 +211,27 @@ def _propose(group: typer.Typer) -> None:
         if submitted is not None:
             say(f"{submitted.added} added, {submitted.changed} changed, {submitted.withdrawn} withdrawn")
             say("hint: `toolscript skills review` decides about them one by one")
+
+
+def _describe(group: typer.Typer) -> None:
+    @group.command()
+    def describe(
+        namespace: Annotated[
+            str, typer.Option(help="The namespace whose items are looked at.")
+        ] = DEFAULT_NAMESPACE,
+        as_json: AsJson = False,
+    ) -> None:
+        """Describe new and changed skills by their items, beside what people wrote.
+
+        `skills show` has both descriptions. Searches do not use it.
+        """
+        from toolscript.server.skills import describe_skills
+
+        with progress() as on_progress:
+            described = describe_skills(namespace=namespace, on_progress=on_progress)
+        data = [{"id": one.entry.skill.id, "text": one.text, "source": str(one.source)} for one in described]
+        text = descriptions_table(described) if described else "every skill with items is described"
+        show({"described": data}, text, as_json=as_json)
 
 
 def _reclassify_and_rebuild(group: typer.Typer) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from toolscript.cli.output import colour_wanted, printable, table, table_by_namespace
 from toolscript.core.items import Assignment, tool_id
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
-from toolscript.core.taxonomy import Actor, AuditEntry, Member, Skill, SkillEntry, Suggestion
+from toolscript.core.taxonomy import Actor, AuditEntry, EnhancedDescription, Member, Skill, SkillEntry, Suggestion
 from toolscript.tools.model.skills import Evidence
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def skill_text(entry: SkillEntry, members: Sequence[Member]) -> str:
         "name": skill.name,
         "state": _state(skill),
         "description": skill.description,
+        "made from its items": entry.enhanced_description,
         "domain": skill.parent_domain or "",
         "keywords": ", ".join(skill.keywords),
         "examples": ", ".join(skill.examples),
@@ -140,6 +141,11 @@ def proposals_table(proposals: Sequence["Proposal"]) -> str:
     ]
     head = ["Kind", "Name", "Items", "Share", "Reached", "Description"]
     return table(head, rows, colour=colour_wanted())
+
+
+def descriptions_table(described: Sequence[EnhancedDescription]) -> str:
+    rows = [[one.entry.skill.id, str(one.source), one.text] for one in described]
+    return table(["Skill", "By", "Made from its items"], rows, colour=colour_wanted())
 
 
 def _gain(proposal: "Proposal") -> str:

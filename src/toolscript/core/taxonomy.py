@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from toolscript.core.items import Assignment, Item, ItemKind
+from toolscript.core.items import AssignedBy, Assignment, Item, ItemKind
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
@@ -52,12 +52,27 @@ def skill_point_id(skill_id: str, namespace: str = DEFAULT_NAMESPACE) -> int:
 
 @dataclass(frozen=True)
 class SkillEntry:
-    """A skill of the taxonomy with the number of its active items."""
+    """A skill of the taxonomy with the number of its active items.
+
+    `enhanced_description` is made from its items, beside the description that people wrote and never over it. It
+    is not matched. Empty until it was made.
+    """
 
     skill: Skill
     tool_count: int
     created_at: datetime
     updated_at: datetime
+    enhanced_description: str = ""
+
+
+@dataclass(frozen=True)
+class EnhancedDescription:
+    """A description made from the items that a skill, as the entry has it, had in a namespace."""
+
+    entry: SkillEntry
+    namespace: str
+    text: str
+    source: AssignedBy
 
 
 @dataclass(frozen=True)

@@ -98,16 +98,17 @@ def work() -> None:
 
 
 async def propose_every(seconds: float) -> None:
-    """Run `skills propose` again and again; never if `seconds` is 0."""
+    """Run `skills propose` and `skills describe` again and again; never if `seconds` is 0."""
     while seconds:
         await asyncio.sleep(seconds)
-        if code := await propose_once():
-            logger.warning("no proposals", extra={"part": "worker", "reason": f"exit code {code}"})
+        for command in ("propose", "describe"):
+            if code := await run_skills_command(command):
+                logger.warning(f"skills {command} failed", extra={"part": "worker", "reason": f"exit code {code}"})
 
 
-async def propose_once() -> int:
-    """Run `skills propose` in a process of its own: clustering would hold up the worker. Return its exit code."""
-    arguments = ("-m", "toolscript", "skills", "propose", "--json")
+async def run_skills_command(name: str) -> int:
+    """Run a command in a process of its own: clustering would hold up the worker. Return its exit code."""
+    arguments = ("-m", "toolscript", "skills", name, "--json")
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
     )

@@ -15,7 +15,7 @@ from toolscript.core.llm.model import Spending, cost
 from toolscript.core.retrieval.model import IndexCard, IndexOrigin
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.settings.service import Settings
-from toolscript.core.taxonomy import Skill
+from toolscript.core.taxonomy import EnhancedDescription, Skill
 from toolscript.core.values import OnProgress
 from toolscript.server.catalog_store import open_catalog_pool
 from toolscript.server.settings import load_settings
@@ -31,6 +31,7 @@ from toolscript.tools.ports import Classifier
 from toolscript.tools.postgres.catalog import PostgresCatalog
 from toolscript.tools.postgres.skills import PostgresTaxonomy
 from toolscript.tools.skills import importing
+from toolscript.tools.skills.describing import Describer
 from toolscript.tools.skills.importing import LoadedSkills, SkillImport, read_skills, skills_to_text, write_skills
 from toolscript.tools.skills.management import (
     IndexSkills,
@@ -148,9 +149,20 @@ def propose_skills(
     return asyncio.run(run())
 
 
+def describe_skills(*, namespace: str, on_progress: OnProgress) -> list[EnhancedDescription]:
+    """Describe new and changed skills by their items."""
+
+    async def run() -> list[EnhancedDescription]:
+        settings = load_settings()
+        async with open_stores(settings) as stores, _open_names(settings) as names:
+            return await Describer(stores.taxonomy, names).describe(namespace, on_progress)
+
+    return asyncio.run(run())
+
+
 @asynccontextmanager
 async def _open_names(settings: Settings) -> AsyncIterator[SkillNamer | None]:
-    """Open the language model that names proposals, if one is configured."""
+    """Open the language model that names and describes skills, if one is configured."""
     if not settings.text_url:
         yield None
         return

@@ -20,6 +20,7 @@ from toolscript.core.taxonomy import (
     Classification,
     Classified,
     DecidedBy,
+    EnhancedDescription,
     Member,
     ProposalKind,
     ProposedChange,
@@ -72,6 +73,7 @@ from toolscript.tools.model.skills import (
     decided_already,
     difference,
     inactive_skill,
+    is_outdated,
     moved,
     stored_suggestion,
     taken_skill,
@@ -101,6 +103,7 @@ class MemoryTaxonomy:
         self._revisions = count(1)
         self._kept: dict[str, _Kept] = {}
         self._audit: list[AuditEntry] = []
+        self._described: dict[tuple[str, str], EnhancedDescription] = {}
         self.namespaces: Namespaces = None
         self.count_tools: Callable[[str, Namespaces], int] = lambda _skill_id, _namespaces: 0
 
@@ -168,6 +171,25 @@ class MemoryTaxonomy:
             if assignment.skill_id == skill_id
         ][:limit]
 
+    async def last_member(self, skill_id: str) -> int:
+        members = await self.members(skill_id, 0, await self._catalog.count())
+        return max((member.item_id for member in members), default=0)
+
+    async def undescribed(self, namespace: str, after: str, limit: int) -> Sequence[SkillEntry]:
+        entries = await self.within(frozenset({namespace})).page(after, len(self._kept), active_only=True)
+        return [
+            entry
+            for entry in entries
+            if entry.tool_count
+            and (
+                (described := self._described.get((entry.skill.id, namespace))) is None
+                or is_outdated(described, entry)
+            )
+        ][:limit]
+
+    async def describe(self, descriptions: Sequence[EnhancedDescription]) -> None:
+        self._described.update({(one.entry.skill.id, one.namespace): one for one in descriptions})
+
     async def audit(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
         seen = [
             (number, entry)
@@ -199,8 +221,17 @@ class MemoryTaxonomy:
 
     def _entry(self, skill_id: str) -> SkillEntry:
         kept = self._kept[skill_id]
+        described = [
+            (namespace != DEFAULT_NAMESPACE, namespace, one.text)
+            for (described_id, namespace), one in self._described.items()
+            if described_id == skill_id and seen_in(self.namespaces, namespace)
+        ]
         return SkillEntry(
-            kept.skill, self.count_tools(skill_id, self.namespaces), kept.created_at, kept.updated_at
+            kept.skill,
+            self.count_tools(skill_id, self.namespaces),
+            kept.created_at,
+            kept.updated_at,
+            min(described, default=(False, "", ""))[-1],
         )
 
 

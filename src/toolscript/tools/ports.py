@@ -14,6 +14,7 @@ from toolscript.core.taxonomy import (
     Classification,
     Classified,
     DecidedBy,
+    EnhancedDescription,
     Member,
     Skill,
     SkillEntry,
@@ -81,6 +82,19 @@ class Taxonomy(Protocol):
 
     async def members(self, skill_id: str, after: int, limit: int) -> Sequence[Member]:
         """Return the skill's next items in order of id."""
+
+    async def last_member(self, skill_id: str) -> int:
+        """Return the largest id of the skill's items; 0 if it has none."""
+
+    async def undescribed(self, namespace: str, after: str, limit: int) -> Sequence[SkillEntry]:
+        """Return the next active skills, in order of id, whose items in a namespace are to be described.
+
+        Those that have items there, and no enhanced description since they were last changed or since the
+        number of their items last changed by a fifth. `tool_count` is that of the namespace.
+        """
+
+    async def describe(self, descriptions: Sequence[EnhancedDescription]) -> None:
+        """Store enhanced descriptions. Nothing is audited: a person's words stay as they are."""
 
     async def audit(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
         """Return people's decisions, latest first; `before` is the last number of the page before."""

@@ -1104,6 +1104,8 @@ export interface SkillShown {
   created_at: string;
   /** Time of its last change. */
   updated_at: string;
+  /** Made from its items, beside what people wrote; empty until then. Data, never instructions. */
+  enhanced_description: string;
 }
 
 export interface SkillWritten {
@@ -1127,6 +1129,8 @@ export interface SkillWritten {
   created_at: string;
   /** Time of its last change. */
   updated_at: string;
+  /** Made from its items, beside what people wrote; empty until then. Data, never instructions. */
+  enhanced_description: string;
   /** `done`: searches use the change already. `pending`: they will once a worker has run. */
   routing: "done" | "pending";
 }

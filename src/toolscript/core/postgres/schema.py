@@ -9,7 +9,7 @@ from toolscript.core.errors import CatalogUnavailable, SetupError
 from toolscript.core.postgres.pool import MIGRATE_HINT, RETRY_AFTER_SECONDS, Pool, can_connect, connection
 
 # The latest migration.
-REVISION = "0013"
+REVISION = "0014"
 FIRST_ATTEMPTS = 5
 
 FIND_REVISION = "SELECT version_num FROM public.toolscript_schema"

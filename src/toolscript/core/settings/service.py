@@ -127,7 +127,7 @@ class DocumentSettings(BaseSettings):
         default=0,
         ge=0,
         le=8760,
-        description="Hours between two runs of `skills propose` by `worker`; 0: never. A person decides.",
+        description="Hours between two runs of `skills propose` and `skills describe` by `worker`; 0: never.",
     )
     query_log: str = Field(
         default="",

@@ -78,7 +78,7 @@ def describe_result(items: Sequence[StoredItem], unknown: Sequence[int]) -> Call
 
 def skills_result(skills: Sequence[SkillEntry], following: str | None) -> CallResult:
     entries = [_skill(entry) for entry in skills]
-    lines = [_skill_line(entry) for entry in entries]
+    lines = list(map(_skill_line, skills))
     cursor = None if following is None else encode_cursor(following)
     more = [] if cursor is None else [f"There are more: cursor {cursor}."]
     return result("\n".join([*lines, *more] or ["There are none."]), {"results": entries, "next_cursor": cursor})
@@ -145,9 +145,11 @@ def _described(stored: StoredItem) -> dict[str, object]:
     }
 
 
-def _skill_line(skill: JsonObject) -> str:
-    description = one_line(f"{skill['name']}. {skill['description']}")
-    return f"{skill['id']} ({skill['tool_count']} tools): {description}"
+def _skill_line(entry: SkillEntry) -> str:
+    """Return the skill with what a person wrote of it; if that is nothing, with what its items say."""
+    skill = entry.skill
+    description = one_line(f"{skill.name}. {skill.description or entry.enhanced_description}")
+    return f"{skill.id} ({entry.tool_count} tools): {description}"
 
 
 def _skill(entry: SkillEntry) -> dict[str, object]:

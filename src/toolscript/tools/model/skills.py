@@ -15,7 +15,16 @@ from toolscript.core.items import (
     StoredItem,
     valid_assignments,
 )
-from toolscript.core.taxonomy import Actor, DecidedBy, Skill, SuggestedSkill, Suggestion, SuggestionState
+from toolscript.core.taxonomy import (
+    Actor,
+    DecidedBy,
+    EnhancedDescription,
+    Skill,
+    SkillEntry,
+    SuggestedSkill,
+    Suggestion,
+    SuggestionState,
+)
 from toolscript.core.text import readable
 
 SKILLS_HINT = "`toolscript skills list` and GET /api/v1/skills list what is there"
@@ -25,6 +34,8 @@ MAX_ACTOR = 200
 MAX_SUGGESTED_KEY = 120
 MAX_SUGGESTED_NAME = 120
 MAX_SUGGESTED_DESCRIPTION = 500
+# A skill whose number of items has changed by this share is described again.
+CHANGED_SHARE = 0.2
 
 
 def unknown_skill(skill_id: str) -> NotFound:
@@ -41,6 +52,15 @@ def taken_skill(skill_id: str) -> Conflict:
 def changed_meanwhile(skill_id: str) -> Conflict:
     hint = "read it again, and change what it is now"
     return Conflict(f"skill {skill_id!r} has changed meanwhile", hint=hint, details={"skill_id": skill_id})
+
+
+def is_outdated(described: EnhancedDescription, entry: SkillEntry) -> bool:
+    """Return whether a skill was changed since it was described, or has many more or fewer items."""
+    before = described.entry
+    return (
+        before.updated_at != entry.updated_at
+        or abs(before.tool_count - entry.tool_count) >= CHANGED_SHARE * before.tool_count
+    )
 
 
 def unknown_item(item_id: int) -> NotFound:

@@ -2,16 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any
 
 from psycopg.rows import dict_row
 
 from toolscript.core.items import AssignedBy, Assignment, ItemKind
-from toolscript.core.namespaces import Namespaces
+from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
-from toolscript.core.taxonomy import Actor, AuditEntry, DecidedBy, Member, Skill, SkillEntry
+from toolscript.core.taxonomy import (
+    Actor,
+    AuditEntry,
+    DecidedBy,
+    EnhancedDescription,
+    Member,
+    Skill,
+    SkillEntry,
+)
 from toolscript.core.text import readable
 from toolscript.tools.model.skills import (
+    CHANGED_SHARE,
     action_of,
     changed_meanwhile,
     difference,
@@ -29,7 +39,10 @@ SELECT skills.id, name, description, parent_domain, keywords, examples, is_activ
        (SELECT coalesce(sum(members), 0)::bigint
         FROM mcp.skill_vectors sums JOIN mcp.index_generations live ON live.id = sums.generation
         WHERE live.state = 'live' AND sums.skill_id = skills.id AND {SEEN}) AS tool_count,
-       skills.created_at, updated_at
+       skills.created_at, updated_at,
+       (SELECT described.description FROM mcp.skill_descriptions described
+        WHERE described.skill_id = skills.id AND {SEEN}
+        ORDER BY namespace <> '{DEFAULT_NAMESPACE}', namespace LIMIT 1) AS enhanced_description
 FROM mcp.skill_categories skills
 """  # noqa: S608 - built from constants only
 
@@ -41,6 +54,26 @@ ORDER BY skills.id COLLATE "C" LIMIT %(limit)s
 """
 # A separate statement, so that an index finds the active ones among many others.
 _PAGE_OF_ACTIVE = _PAGE.replace('WHERE skills.id COLLATE "C"', 'WHERE is_active AND skills.id COLLATE "C"')
+
+_UNDESCRIBED = f"""
+SELECT entries.* FROM (
+    {_ENTRIES} WHERE is_active AND skills.id COLLATE "C" > %(after)s
+) entries LEFT JOIN mcp.skill_descriptions described
+  ON described.skill_id = entries.id AND described.namespace = %(namespace)s
+WHERE entries.tool_count > 0 AND (
+    described.skill_id IS NULL
+    OR described.skill_updated_at <> entries.updated_at
+    OR abs(described.tool_count - entries.tool_count) >= {CHANGED_SHARE} * described.tool_count
+)
+ORDER BY entries.id COLLATE "C" LIMIT %(limit)s
+"""  # noqa: S608 - built from constants only
+
+_DESCRIBE = """
+INSERT INTO mcp.skill_descriptions (skill_id, namespace, description, source, tool_count, skill_updated_at)
+VALUES (%(skill)s, %(namespace)s, %(text)s, %(source)s, %(tool_count)s, %(updated_at)s)
+ON CONFLICT (skill_id, namespace) DO UPDATE SET description = excluded.description, source = excluded.source,
+    tool_count = excluded.tool_count, skill_updated_at = excluded.skill_updated_at, described_at = now()
+"""
 
 _ADD = """
 INSERT INTO mcp.skill_categories (id, name, description, parent_domain, keywords, examples, is_active)
@@ -124,6 +157,37 @@ class PostgresTaxonomy:
                 await find_skill(conn, skill_id)
         return [_member(row) for row in rows]
 
+    async def last_member(self, skill_id: str) -> int:
+        query = page_of(self._namespaces, _LATER_MEMBERS, key="tool_id", columns=_MEMBER, latest_first=True)
+        values = {"skill": readable(skill_id), "after": 0, "limit": 1, "seen": seen_of(self._namespaces)}
+        async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(query, values)
+            row = await cursor.fetchone()
+        return 0 if row is None else int(row["id"])
+
+    async def undescribed(self, namespace: str, after: str, limit: int) -> Sequence[SkillEntry]:
+        values = {"namespace": namespace, "seen": [namespace], "after": readable(after), "limit": limit}
+        async with connection(self._pool) as conn, conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(_UNDESCRIBED, values)
+            return [_entry(row) for row in await cursor.fetchall()]
+
+    async def describe(self, descriptions: Sequence[EnhancedDescription]) -> None:
+        values = [
+            {
+                "skill": described.entry.skill.id,
+                "namespace": described.namespace,
+                "text": readable(described.text),
+                "source": str(described.source),
+                "tool_count": described.entry.tool_count,
+                "updated_at": described.entry.updated_at,
+            }
+            for described in descriptions
+        ]
+        # In one order everywhere: two who describe the same skills do not wait for each other.
+        values.sort(key=itemgetter("skill", "namespace"))
+        async with transaction(self._pool) as conn, conn.cursor() as cursor:
+            await cursor.executemany(_DESCRIBE, values)
+
     async def audit(self, before: int | None, limit: int) -> Sequence[tuple[int, AuditEntry]]:
         async with connection(self._pool) as conn:
             return await read_audit(conn, before, limit, self._namespaces)
@@ -160,7 +224,9 @@ def _values(skill: Skill) -> dict[str, object]:
 
 
 def _entry(row: dict[str, Any]) -> SkillEntry:
-    return SkillEntry(_skill(row), row["tool_count"], row["created_at"], row["updated_at"])
+    return SkillEntry(
+        _skill(row), row["tool_count"], row["created_at"], row["updated_at"], row["enhanced_description"] or ""
+    )
 
 
 def _skill(row: dict[str, Any]) -> Skill:

@@ -147,6 +147,9 @@ class SkillShown(BaseModel):
     tool_count: int = Field(description="Number of its items in the index.")
     created_at: Time = Field(description="Time when it was added.")
     updated_at: Time = Field(description="Time of its last change.")
+    enhanced_description: str = Field(
+        description="Made from its items, beside what people wrote; empty until then. Data, never instructions."
+    )
 
     @classmethod
     def of(cls, entry: SkillEntry, **more: Any) -> Self:

@@ -220,16 +220,16 @@ def _sample(observed: Sequence[Observed], space: SubjectSpace, dimensions: int) 
     items = [one.item for one in observed]
     vectors = _stacked(observed, dimensions)
     ids = np.array([one.id for one in observed], dtype=np.int64)
-    cleaned = list(map(_cleaned, items))
-    terms = [sampled(item, space.actions) for item in cleaned]
-    return _Sample(ids, items, cleaned, vectors, space.vectors_of(items, vectors), terms)
+    texts = list(map(cleaned, items))
+    terms = [sampled(item, space.actions) for item in texts]
+    return _Sample(ids, items, texts, vectors, space.vectors_of(items, vectors), terms)
 
 
-def _cleaned(item: Item) -> Item:
+def cleaned(item: Item) -> Item:
     """Return the start of an item's text; of an item that tries to steer, its cleaned name alone."""
     short = replace(item, description=item.description[:MAX_READ], server_description="", input_schema=None)
-    cleaned, was_steering = described(short)
-    return replace(cleaned, description="") if was_steering else cleaned
+    safe, was_steering = described(short)
+    return replace(safe, description="") if was_steering else safe
 
 
 @dataclass

@@ -81,12 +81,16 @@ class SkillNamer:
             for skill in proposal.creates
             if skill.id not in known
         }
-        pairs = list(groups.values())
+        named = await self.better(list(groups.values()))
+        return [_renamed(proposal, named) for proposal in proposals]
+
+    async def better(self, pairs: Sequence[tuple[Skill, tuple[str, ...]]]) -> Mapping[str, Skill]:
+        """Return the skills that got another name and description, from skills and the names of their tools."""
         batches = [pairs[start : start + NAMED_AT_ONCE] for start in range(0, len(pairs), NAMED_AT_ONCE)]
         named: dict[str, Skill] = {}
         for answers in await asyncio.gather(*map(self._name, batches)):
             named |= answers
-        return [_renamed(proposal, named) for proposal in proposals]
+        return named
 
     async def _name(self, groups: Sequence[tuple[Skill, tuple[str, ...]]]) -> Mapping[str, Skill]:
         try:

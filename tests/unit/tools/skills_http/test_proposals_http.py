@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.commands import run
 from tests.unit.tools.skills_http.builders import SKILLS, SUGGESTIONS, Managed
 from toolscript.core.taxonomy import ProposalKind, Skill
-from toolscript.server.indexing import propose_every, propose_once
+from toolscript.server.indexing import propose_every, run_skills_command
 from toolscript.tools.model.proposals import Move, Proposal, ProposalEvidence, RoutingGain
 
 pytestmark = pytest.mark.requirement("SK-011")
@@ -87,7 +87,23 @@ async def test_the_worker_proposes_in_a_process_of_its_own_and_not_unless_it_is_
         monkeypatch.setenv(name, value)
     await managed.stores.suggestions.submit([])
     await asyncio.wait_for(propose_every(0), 5)
-    assert await propose_once() == 0
+    assert await run_skills_command("propose") == 0
     assert (await managed.ask("GET", SUGGESTIONS))["results"]
     monkeypatch.setenv("TOOLSCRIPT_POSTGRES_URL", "postgresql://127.0.0.1:1/none")
-    assert await propose_once() != 0
+    assert await run_skills_command("propose") != 0
+
+
+async def test_the_command_describes_skills_by_their_items_beside_what_people_wrote(managed: Managed) -> None:
+    environment = managed.installation.environment
+    await managed.add("journeys")
+    await managed.stores.assignments.set_by_hand(await managed.item("create_event"), ["journeys"], "ann")
+    run(environment, "worker", "--drain")
+    done = json.loads(run(environment, "skills", "describe", "--json").stdout)["described"]
+    assert done
+    shown = await managed.ask("GET", f"{SKILLS}/{done[0]['id']}")
+    assert shown["enhanced_description"] == done[0]["text"]
+    assert shown["description"] != shown["enhanced_description"]
+    assert (
+        f"made from its items: {done[0]['text'][:20]}" in run(environment, "skills", "show", done[0]["id"]).stdout
+    )
+    assert json.loads(run(environment, "skills", "describe", "--json").stdout)["described"] == []
