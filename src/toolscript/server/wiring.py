@@ -136,6 +136,8 @@ def tool_search(
 
 # A write mostly waits for PostgreSQL, whose pool is the real limit: this only bounds the queue.
 MAX_CONCURRENT_WRITES = 64
+# A few people and their scripts; places of their own, so that searches do not keep them out.
+MAX_CONCURRENT_MANAGING = 16
 # Longer than bursts, and shorter than the delay before an agent retries.
 MAX_QUEUE_SECONDS = 0.5
 
@@ -145,6 +147,7 @@ def admission_of(settings: Settings, observability: Observability) -> Admission:
     return Admission(
         Limits(settings.max_concurrent_searches, MAX_QUEUE_SECONDS),
         Limits(MAX_CONCURRENT_WRITES, MAX_QUEUE_SECONDS),
+        Limits(MAX_CONCURRENT_MANAGING, MAX_QUEUE_SECONDS),
         on_refused,
     )
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -28,6 +29,10 @@ ALWAYS_ADMITTED = frozenset({"/livez", "/readyz", "/search/health", "/metrics"})
 UPLOADS = frozenset({("PUT", "/api/v1/documents"), ("PUT", "/documents")})
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MCP_PATH = "/mcp"
+# What people administer: they must get through when searches do not.
+MANAGED = re.compile(
+    r"/api/v1/(?:audit|changes|curation|jobs|skills|sources|suggestions|tenants|tool_searches)(?:/|$)"
+)
 # Searches of every resource, and of the aliases.
 SEARCH_SUFFIXES = ("/search", "/search_knowledge")
 
@@ -191,6 +196,7 @@ class Ticket:
 class Kind(StrEnum):
     READ = "read"
     WRITE = "write"
+    MANAGE = "manage"
 
 
 def kind_of(method: str, path: str) -> Kind | None:
@@ -198,6 +204,8 @@ def kind_of(method: str, path: str) -> Kind | None:
     if path in ALWAYS_ADMITTED or (method, path) in UPLOADS:
         return None
     is_search = method == "POST" and path.endswith(SEARCH_SUFFIXES)
+    if not is_search and MANAGED.match(path):
+        return Kind.MANAGE
     return Kind.READ if is_search or method in READING_METHODS or path == MCP_PATH else Kind.WRITE
 
 
@@ -206,8 +214,10 @@ OnRefused = Callable[[Kind, str, float], None]
 
 
 class Admission:
-    def __init__(self, reads: Limits, writes: Limits, on_refused: OnRefused | None = None) -> None:
-        self.gates = {Kind.READ: Gate(reads), Kind.WRITE: Gate(writes)}
+    def __init__(
+        self, reads: Limits, writes: Limits, managing: Limits, on_refused: OnRefused | None = None
+    ) -> None:
+        self.gates = {Kind.READ: Gate(reads), Kind.WRITE: Gate(writes), Kind.MANAGE: Gate(managing)}
         self._on_refused = on_refused
         self._unlogged = 0
         self._logged_at = float("-inf")

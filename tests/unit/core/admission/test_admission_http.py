@@ -15,7 +15,7 @@ from toolscript.core.web.admission import Admission, Admitted, Kind, Limits, kin
 from toolscript.core.web.request_context import RequestContext
 
 pytestmark = pytest.mark.requirement("API-004", "OP-006")
-SEARCH, WRITE = ("POST", "/api/v1/search"), ("POST", "/api/v1/skills")
+SEARCH, WRITE = ("POST", "/api/v1/search"), ("POST", "/api/v1/documents/delete")
 
 
 @dataclass
@@ -55,14 +55,14 @@ class Busy:
 
 @asynccontextmanager
 async def busy(wait: float = 0.0) -> AsyncIterator[tuple[Busy, httpx2.AsyncClient]]:
-    """One search and one write at a time."""
-    scene = Busy(Admission(Limits(1, wait), Limits(1, wait)))
+    """One search, one write and one request of management at a time."""
+    scene = Busy(Admission(Limits(1, wait), Limits(1, wait), Limits(1, wait)))
     transport = httpx2.ASGITransport(scene.app())
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield scene, client
         scene.release.set()
         assert {(await response).status_code for response in scene.under_way} <= {200}
-    assert [gate.running for gate in scene.admission.gates.values()] == [0, 0]
+    assert [gate.running for gate in scene.admission.gates.values()] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,17 @@ async def test_writes_do_not_take_the_places_of_searches_nor_searches_those_of_w
     async with busy() as (scene, client):
         await scene.begin(client, *SEARCH)
         await scene.begin(client, *WRITE)
-        assert (await client.post("/api/v1/skills", content=b"{}")).status_code == 503
+        assert (await client.request(*WRITE, content=b"{}")).status_code == 503
         assert (await client.post("/api/v1/search", content=b"{}")).status_code == 503
+
+
+async def test_administration_gets_through_when_searches_and_writes_are_refused() -> None:
+    async with busy() as (scene, client):
+        await scene.begin(client, *SEARCH)
+        await scene.begin(client, *WRITE)
+        assert (await client.request(*SEARCH, content=b"{}")).status_code == 503
+        await scene.begin(client, "POST", "/api/v1/suggestions/7/approve")
+        assert (await client.get("/api/v1/audit")).status_code == 503
 
 
 async def test_a_waiting_request_is_answered_later_with_its_body() -> None:
@@ -169,8 +178,12 @@ async def test_a_client_that_leaves_while_it_waits_is_dropped() -> None:
         ("POST", "/mcp", Kind.READ),
         ("PUT", "/api/v1/documents", None),
         ("GET", "/api/v1/documents", Kind.READ),
-        ("GET", "/api/v1/tenants", Kind.READ),
-        ("POST", "/api/v1/documents/delete", Kind.WRITE),
+        ("GET", "/api/v1/tenants", Kind.MANAGE),
+        ("GET", "/api/v1/skills/mail/tools", Kind.MANAGE),
+        ("POST", "/api/v1/skills", Kind.MANAGE),
+        ("POST", "/api/v1/suggestions/7/approve", Kind.MANAGE),
+        ("POST", "/api/v1/skills/search", Kind.READ),
+        ("GET", "/api/v1/sourcesandmore", Kind.READ),
         # The id of a document may look like a search.
         ("DELETE", "/api/v1/documents/search", Kind.WRITE),
         ("DELETE", "/documents/a/search", Kind.WRITE),
