@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.contracts.builders import axis
+from tests.contracts.builders import axis, terms
 from tests.contracts.document_builders import ANN, BOB, document, key
 from toolscript.core.retrieval.results import ChunkId
+from toolscript.documents.model.points import ChunkQuery
 from toolscript.documents.ports import DocumentIndex
 
 pytestmark = pytest.mark.requirement("DOC-003", "DOC-004")
@@ -49,3 +50,27 @@ async def test_vectors_are_returned_for_existing_chunks_of_the_tenant_only(
         ids[1]: axis(2).tolist(),
     }
     assert await document_index.of(BOB).vectors(ids) == {}
+
+
+async def test_a_search_brings_along_what_is_shown_of_the_chunks_that_it_found(
+    document_index: DocumentIndex,
+) -> None:
+    store = document_index.of(ANN)
+    await store.put([document("a", "one", "two", "three"), document("b", "four"), document("c", "five")])
+    await document_index.of(BOB).put([document("d", "six")])
+    found = await store.search(ChunkQuery(axis(0), with_content=True))
+    ids = [ChunkId(key("a"), 2), ChunkId(key("b"), 0)]
+    assert found.content(ids) == await store.shown(ids)
+    assert found.content([ChunkId(key("a"), 2), ChunkId(key("d"), 0)]) is None
+    assert (await store.search(ChunkQuery(axis(0)))).content(ids) is None
+    assert (await store.search(ChunkQuery(terms=terms("one"), with_content=True))).content(ids) is None
+
+
+async def test_a_search_that_did_not_find_the_head_of_a_document_has_not_brought_it_along(
+    document_index: DocumentIndex,
+) -> None:
+    store = document_index.of(ANN)
+    await store.put([document("a", "one", "two", vectors=[axis(1), axis(0)])])
+    found = await store.search(ChunkQuery(axis(0), limit=1, with_content=True))
+    assert [chunk.id for chunk in found.dense or ()] == [ChunkId(key("a"), 1)]
+    assert found.content([ChunkId(key("a"), 1)]) is None

@@ -15,7 +15,7 @@ from toolscript.core.retrieval.terms import UNSPACED, stems_with_positions
 from toolscript.core.text import TextChunk
 from toolscript.documents.model.answer import DocumentHit, Snippet
 from toolscript.documents.model.document import DocumentHeader
-from toolscript.documents.model.points import HitContent
+from toolscript.documents.model.points import HitContent, ReadContent, no_content
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.plan_limits import visible_metadata
 from toolscript.documents.ports import TenantDocuments
@@ -160,6 +160,7 @@ class Hydration:
     plan: Plan
     query: DocumentQuery
     analyzed: AnalyzedQuery | None = None
+    content: ReadContent = no_content
 
     async def first(self, order: Sequence[RankedDocument]) -> tuple[list[DocumentHit], Sequence[RankedDocument]]:
         """Return the first `top_k` hits that still exist, and the rest of the ranking."""
@@ -198,7 +199,8 @@ class Hydration:
 
     async def _shown(self, order: Sequence[RankedDocument]) -> HitContent:
         if self.query.include_snippets:
-            return await self.documents.shown([ChunkId(ranked.key, ranked.passage) for ranked in order])
+            ids = [ChunkId(ranked.key, ranked.passage) for ranked in order]
+            return self.content(ids) or await self.documents.shown(ids)
         return HitContent(await self.documents.headers([ranked.key for ranked in order]), {})
 
     def _hit(self, ranked: RankedDocument, header: DocumentHeader, chunk: TextChunk | None) -> DocumentHit:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from toolscript.core.auth.model import KnownTenant, Tenant
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunks, Total
+from toolscript.core.retrieval.results import ChunkId, DocumentKey, Total
 from toolscript.core.text import TextChunk
 from toolscript.core.values import OnProgress, silent
 from toolscript.documents.model.document import DocumentHeader
@@ -16,6 +16,7 @@ from toolscript.documents.model.points import (
     DocumentChange,
     DocumentVersion,
     FillPosition,
+    FoundWithContent,
     HitContent,
     IndexedDocument,
     TermStatistics,
@@ -28,7 +29,7 @@ class TenantDocuments(Protocol):
 
     @property
     def tenant(self) -> Tenant: ...
-    async def search(self, ask: ChunkQuery) -> FoundChunks: ...
+    async def search(self, ask: ChunkQuery) -> FoundWithContent: ...
     async def statistics(self) -> TermStatistics:
         """Return statistics of the tenant's first chunks ordered by key, which is as good as a random sample."""
 

@@ -15,7 +15,7 @@ from toolscript.core.retrieval.ports import Embedder, Spans
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.results import Exactness
 from toolscript.documents.model.filters import NO_FILTERS
-from toolscript.documents.model.points import ChunkQuery, TermStatistics
+from toolscript.documents.model.points import ChunkQuery, ReadContent, TermStatistics
 from toolscript.documents.model.query import DocumentQuery
 from toolscript.documents.ports import TenantDocuments
 
@@ -97,13 +97,23 @@ def _size(statistics: TermStatistics) -> int:
 class AnalyzedQuery:
     """`terms` is the sparse query, weighted by IDF; `idfs` is the IDF of each term of the query.
 
-    `documents` is the number of documents of a tenant that is too large to count in every search.
+    `documents` is the number of documents of a tenant that is too large to count in every search; `is_small`: a
+    search finds all chunks of the tenant.
     """
 
     vector: Vector | None
     terms: Mapping[int, float] | None
     idfs: Mapping[int, float]
     documents: int | None
+    is_small: bool = False
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """`content` reads what the chunks brought along."""
+
+    lists: RankedLists
+    content: ReadContent
 
 
 class Retrieval:
@@ -122,28 +132,31 @@ class Retrieval:
         idfs = {term: cached.statistics.idf(term) for term in terms_of_chunk_query(query.text)}
         sparse = query.search_type is not SearchType.SEMANTIC or (embed and vector is None)
         large = cached.documents if cached.documents >= LARGE else None
-        return AnalyzedQuery(vector, idfs if sparse else None, idfs, large)
+        is_small = cached.statistics.sample <= FUSION_DEPTH
+        return AnalyzedQuery(vector, idfs if sparse else None, idfs, large, is_small)
 
     async def ranked_lists(
         self, documents: TenantDocuments, query: DocumentQuery, analyzed: AnalyzedQuery, depth: int
-    ) -> RankedLists:
+    ) -> Retrieved:
         """Retrieve candidates; go deeper while chunks cover fewer documents than wanted and more may exist."""
         limit = max(FUSION_DEPTH, CHUNKS_PER_DOCUMENT * depth)
-        ranked_lists = await self._retrieve(documents, query, analyzed, limit)
-        if len(ranked_lists.keys) < depth and ranked_lists.is_full:
+        retrieved = await self._retrieve(documents, query, analyzed, limit)
+        if len(retrieved.lists.keys) < depth and retrieved.lists.is_full:
             matching = await documents.count(query.filters)
             depth = min(depth, matching.value) if matching.exactness is Exactness.EXACT else depth
-        while len(ranked_lists.keys) < depth and ranked_lists.is_full and limit < MAX_CHUNKS:
+        while len(retrieved.lists.keys) < depth and retrieved.lists.is_full and limit < MAX_CHUNKS:
             limit = min(limit * DEEPER, MAX_CHUNKS)
-            ranked_lists = await self._retrieve(documents, query, analyzed, limit)
-        return ranked_lists
+            retrieved = await self._retrieve(documents, query, analyzed, limit)
+        return retrieved
 
     async def _retrieve(
         self, documents: TenantDocuments, query: DocumentQuery, analyzed: AnalyzedQuery, limit: int
-    ) -> RankedLists:
-        chunk_query = ChunkQuery(analyzed.vector, analyzed.terms, query.filters, limit)
+    ) -> Retrieved:
+        with_content = analyzed.is_small and query.include_snippets
+        chunk_query = ChunkQuery(analyzed.vector, analyzed.terms, query.filters, limit, with_content=with_content)
         with self._spans.span("search.retrieve", limit=limit):
-            return by_document(await documents.search(chunk_query), limit)
+            found = await documents.search(chunk_query)
+        return Retrieved(by_document(found, limit), found.content)
 
     async def _cached_statistics(self, documents: TenantDocuments) -> CachedStatistics:
         with self._spans.span("search.statistics"):

@@ -24,6 +24,7 @@ from toolscript.documents.cursors import Cursor, Cursors
 from toolscript.documents.hydration import Hydration
 from toolscript.documents.model.answer import DocumentAnswer, DocumentHit
 from toolscript.documents.model.document import DocumentHeader
+from toolscript.documents.model.points import ReadContent, no_content
 from toolscript.documents.model.query import FIRST_PAGE, MAX_RANKED, DocumentQuery, Rerank
 from toolscript.documents.plan_limits import require_within
 from toolscript.documents.ports import DocumentIndex, TenantDocuments
@@ -40,8 +41,8 @@ class _Run:
     documents: TenantDocuments
     attempt: Attempt
 
-    def hydration(self, analyzed: AnalyzedQuery | None = None) -> Hydration:
-        return Hydration(self.documents, self.principal.plan, self.query, analyzed)
+    def hydration(self, analyzed: AnalyzedQuery | None = None, content: ReadContent = no_content) -> Hydration:
+        return Hydration(self.documents, self.principal.plan, self.query, analyzed, content)
 
     @property
     def is_continued(self) -> bool:
@@ -51,13 +52,14 @@ class _Run:
 @dataclass(frozen=True)
 class _Ranking:
     """Documents, best first, from the first of the page on. `total` is None if it is still to be counted; `judge`
-    tells from it whether anything fits.
+    tells from it whether anything fits. `content` reads what the search has brought along.
     """
 
     order: Sequence[RankedDocument]
     total: Total | None
     judge: Callable[[Total], bool | None]
     reranked_by: str = ""
+    content: ReadContent = no_content
 
 
 class DocumentSearch:
@@ -109,7 +111,8 @@ class DocumentSearch:
 
     async def _ranked(self, run: _Run, analyzed: AnalyzedQuery) -> DocumentAnswer:
         depth = MAX_RANKED if run.query.cursor else run.query.wanted
-        ranked_lists = await self._retrieval.ranked_lists(run.documents, run.query, analyzed, depth)
+        retrieved = await self._retrieval.ranked_lists(run.documents, run.query, analyzed, depth)
+        ranked_lists = retrieved.lists
         max_sparse_score = math.fsum(analyzed.idfs.values()) * MAX_WORD
         with self._spans.span("search.fuse"):
             fused = ranked(ranked_lists, run.query.fusion or Fusion.BEST, max_sparse_score)
@@ -119,7 +122,8 @@ class DocumentSearch:
             return any_text_fits(ranked_lists, max_sparse_score, _chunks(ranked_lists, total), self._scale)
 
         rest = order[run.query.offset : MAX_RANKED]
-        return await self._page(run, analyzed, _Ranking(rest, ranked_lists.total, judge, reranked_by))
+        ranking = _Ranking(rest, ranked_lists.total, judge, reranked_by, retrieved.content)
+        return await self._page(run, analyzed, ranking)
 
     async def _reranked(self, run: _Run, fused: Sequence[RankedDocument]) -> tuple[Sequence[RankedDocument], str]:
         if run.query.rerank is Rerank.OFF:
@@ -131,7 +135,8 @@ class DocumentSearch:
         order = ranking.order
         with self._spans.span("search.enrich"):
             (hits, rest), counted = await asyncio.gather(
-                run.hydration(analyzed).first(order), _total(run, ranking.total, len(order), analyzed.documents)
+                run.hydration(analyzed, ranking.content).first(order),
+                _total(run, ranking.total, len(order), analyzed.documents),
             )
         good_match = ranking.judge(counted)
         cursor = Cursor(counted, rest=rest, good_match=good_match) if run.query.cursor and rest else None

@@ -22,7 +22,7 @@ from toolscript.core.retrieval.model import (
     Vector,
 )
 from toolscript.core.retrieval.ports import Embedder, Index, Spans
-from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunks, Total
+from toolscript.core.retrieval.results import ChunkId, DocumentKey, Total
 from toolscript.core.retrieval.spelling import Vocabulary
 from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import DocumentHeader
@@ -30,6 +30,7 @@ from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.points import (
     ChunkQuery,
     DocumentCard,
+    FoundWithContent,
     HitContent,
     IndexedDocument,
     TermStatistics,
@@ -186,7 +187,7 @@ class MeasuredDocuments:
     def tenant(self) -> Tenant:
         return self._documents.tenant
 
-    async def search(self, query: ChunkQuery) -> FoundChunks:
+    async def search(self, query: ChunkQuery) -> FoundWithContent:
         return await timed(self._took, "search", self._documents.search(query))
 
     async def statistics(self) -> TermStatistics:

@@ -14,7 +14,7 @@ import numpy as np
 from toolscript.core.auth.model import KnownTenant, Tenant
 from toolscript.core.errors import Conflict, NotFound
 from toolscript.core.retrieval.model import Terms, Vector
-from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunk, FoundChunks, Total
+from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunk, Total
 from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import NO_FILTERS, Filters, passes
@@ -24,11 +24,14 @@ from toolscript.documents.model.points import (
     DocumentChange,
     DocumentVersion,
     FillPosition,
+    FoundWithContent,
     HitContent,
     IndexedChunk,
     IndexedDocument,
+    ReadContent,
     TermStatistics,
     VersionState,
+    no_content,
 )
 from toolscript.documents.model.query import LoggedQuery
 
@@ -47,11 +50,13 @@ class MemoryTenantDocuments:
     def tenant(self) -> Tenant:
         return self._tenant
 
-    async def search(self, ask: ChunkQuery) -> FoundChunks:
+    async def search(self, ask: ChunkQuery) -> FoundWithContent:
         candidates = list(_indexed_chunks(self._passing(ask.filters)))
         dense = None if ask.vector is None else _cosines(candidates, ask.vector)
         sparse = None if ask.terms is None else _shared_terms(candidates, ask.terms)
-        return FoundChunks(_best(dense, ask.limit), _best(sparse, ask.limit))
+        found = _best(dense, ask.limit)
+        content = _content_of(found, self._documents) if ask.with_content and found is not None else no_content
+        return FoundWithContent(found, _best(sparse, ask.limit), content)
 
     async def statistics(self) -> TermStatistics:
         listed = list(_indexed_chunks(self._in_order()))[:SAMPLE]
@@ -150,6 +155,19 @@ def _shared_terms(candidates: Sequence[Candidate], terms: Terms) -> list[FoundCh
     """Score by shared terms. A chunk without a shared term is not a candidate."""
     shared = ((id_, chunk.terms, terms.keys() & chunk.terms.keys()) for id_, chunk in candidates)
     return [FoundChunk(id_, sum(terms[term] * own[term] for term in both)) for id_, own, both in shared if both]
+
+
+def _content_of(found: Sequence[FoundChunk], documents: Documents) -> ReadContent:
+    chunks = {chunk.id for chunk in found}
+    stored = {chunk.id.key: documents[chunk.id.key] for chunk in found}
+
+    def read(ids: Sequence[ChunkId]) -> HitContent | None:
+        if not chunks.issuperset({*ids, *(ChunkId(id_.key, 0) for id_ in ids)}):
+            return None
+        passages = {id_: stored[id_.key].passages[id_.number].passage for id_ in ids}
+        return HitContent({id_.key: stored[id_.key].header for id_ in ids}, passages)
+
+    return read
 
 
 def _best(chunks: list[FoundChunk] | None, limit: int) -> list[FoundChunk] | None:

@@ -5,9 +5,9 @@ import pytest
 
 from benchmarks.at_scale import PairedTimes, Recalls, StageTimes
 from toolscript.core.auth.model import Tenant
-from toolscript.core.retrieval.results import ChunkId, FoundChunk, FoundChunks
+from toolscript.core.retrieval.results import ChunkId, FoundChunk
 from toolscript.documents.model.filters import NO_FILTERS
-from toolscript.documents.model.points import ChunkQuery
+from toolscript.documents.model.points import ChunkQuery, FoundWithContent
 from toolscript.documents.ports import TenantDocuments
 from toolscript.testing.documents import MemoryTenantDocuments
 
@@ -21,9 +21,9 @@ class Forgetful(MemoryTenantDocuments):
         super().__init__(Tenant("acme"), {})
         self._there = there
 
-    async def search(self, ask: ChunkQuery) -> FoundChunks:
+    async def search(self, ask: ChunkQuery) -> FoundWithContent:
         result = [FoundChunk(ChunkId(f"{index:024x}", 0), 1 - index / 100) for index in range(self._there)]
-        return FoundChunks(dense=result if ask.exact else result[::2])
+        return FoundWithContent(dense=result if ask.exact else result[::2])
 
 
 async def recall_rows(documents: TenantDocuments) -> list[dict[str, object]]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from toolscript.core.auth.model import Tenant
 from toolscript.core.chunking import CHUNKING_VERSION
 from toolscript.core.retrieval.model import ModelCard, Terms, Vector
-from toolscript.core.retrieval.results import ChunkId, DocumentKey
+from toolscript.core.retrieval.results import ChunkId, DocumentKey, FoundChunks
 from toolscript.core.retrieval.terms import WORDS_VERSION
 from toolscript.core.text import TextChunk
 from toolscript.documents.model.document import DocumentHeader
@@ -45,7 +45,8 @@ class IndexedDocument:
 class ChunkQuery:
     """One query to the retrievers. Without `vector` there is no dense retrieval, without `terms` no sparse one.
 
-    `exact` scans every chunk of the tenant: the ground truth for the recall of the faster search.
+    `exact` scans every chunk of the tenant: the ground truth for the recall of the faster search. `with_content`
+    lets the dense chunks bring along what is shown of them: for a small tenant that saves a request.
     """
 
     vector: Vector | None = None
@@ -53,6 +54,7 @@ class ChunkQuery:
     filters: Filters = NO_FILTERS
     limit: int = 100
     exact: bool = False
+    with_content: bool = False
 
 
 class HitContent(NamedTuple):
@@ -60,6 +62,19 @@ class HitContent(NamedTuple):
 
     headers: Mapping[DocumentKey, DocumentHeader]
     passages: Mapping[ChunkId, TextChunk]
+
+
+# Returns what is shown of these chunks, if a search has brought all of it along.
+ReadContent = Callable[[Sequence[ChunkId]], HitContent | None]
+
+
+def no_content(_ids: Sequence[ChunkId]) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class FoundWithContent(FoundChunks):
+    content: ReadContent = no_content
 
 
 @dataclass(frozen=True)

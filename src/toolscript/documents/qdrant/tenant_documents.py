@@ -14,17 +14,20 @@ from toolscript.core.items import JsonObject
 from toolscript.core.qdrant import wire
 from toolscript.core.qdrant.values import Payload, to_value
 from toolscript.core.retrieval.model import Vector
-from toolscript.core.retrieval.results import ChunkId, DocumentKey, Exactness, FoundChunk, FoundChunks, Total
+from toolscript.core.retrieval.results import ChunkId, DocumentKey, Exactness, FoundChunk, Total
 from toolscript.core.text import TextChunk
 from toolscript.core.values import in_batches
 from toolscript.documents.model.document import DocumentHeader
 from toolscript.documents.model.filters import Filters
 from toolscript.documents.model.points import (
     ChunkQuery,
+    FoundWithContent,
     HitContent,
     IndexedChunk,
     IndexedDocument,
+    ReadContent,
     TermStatistics,
+    no_content,
 )
 from toolscript.documents.qdrant.filters import compiled, filter_payload
 from toolscript.documents.qdrant.layout import DENSE, SEARCHED, SEARCHED_EXACTLY, WORDS
@@ -289,12 +292,15 @@ class QdrantTenantDocuments:
     def tenant(self) -> Tenant:
         return self._points.tenant
 
-    async def search(self, ask: ChunkQuery) -> FoundChunks:
-        answers = iter(await self._points.query(list(_queries(ask))) if _has_retrievers(ask) else [])
-        return FoundChunks(
+    async def search(self, ask: ChunkQuery) -> FoundWithContent:
+        fields = SHOWN_FIELDS if ask.with_content and ask.vector is not None else ()
+        found = await self._points.query(list(_queries(ask)), fields) if _has_retrievers(ask) else []
+        answers = iter(found)
+        return FoundWithContent(
             dense=None if ask.vector is None else _found(next(answers)),
             # A query of punctuation has no terms: sparse retrieval ran and found nothing.
             words=None if ask.terms is None else _found(next(answers)) if ask.terms else [],
+            content=_content_of(found[0]) if fields else no_content,
         )
 
     async def statistics(self) -> TermStatistics:
@@ -313,11 +319,8 @@ class QdrantTenantDocuments:
         return {chunk_id_of(point.id): _dense(point) for point in await self._with_ids(ids, (), vector=DENSE)}
 
     async def shown(self, ids: Sequence[ChunkId]) -> HitContent:
-        requested = frozenset(ids)
-        points = await self._with_ids(sorted(requested.union(head_ids(id_.key for id_ in ids))), SHOWN_FIELDS)
-        headers = (_read_header(point) for point in points if chunk_id_of(point.id).number == 0)
-        chunks = {id_: _read_chunk(point) for point in points if (id_ := chunk_id_of(point.id)) in requested}
-        return HitContent({header.key: header for header in headers}, chunks)
+        points = await self._with_ids(_with_heads(ids), SHOWN_FIELDS)
+        return _hit_content(ids, {chunk_id_of(point.id): point for point in points})
 
     async def page(self, after: DocumentKey, limit: int, filters: Filters) -> Sequence[DocumentHeader]:
         where = compiled(filters)
@@ -389,6 +392,28 @@ def _found(points: Iterable[Any]) -> list[FoundChunk]:
     """Sort by score, then by id: the engine leaves the order of equal scores open."""
     chunks = [FoundChunk(chunk_id_of(point.id), point.score) for point in points]
     return sorted(chunks, key=lambda chunk: (-chunk.score, chunk.id))
+
+
+def _with_heads(ids: Sequence[ChunkId]) -> list[ChunkId]:
+    return sorted({*ids, *head_ids(id_.key for id_ in ids)})
+
+
+def _hit_content(ids: Sequence[ChunkId], points: Mapping[ChunkId, Any]) -> HitContent:
+    headers = (
+        _read_header(points[head]) for head in head_ids(dict.fromkeys(id_.key for id_ in ids)) if head in points
+    )
+    chunks = {id_: _read_chunk(points[id_]) for id_ in ids if id_ in points}
+    return HitContent({header.key: header for header in headers}, chunks)
+
+
+def _content_of(found: Sequence[Any]) -> ReadContent:
+    """Read only what is asked for: of a hundred chunks that were found, ten are shown."""
+
+    def read(ids: Sequence[ChunkId]) -> HitContent | None:
+        points = {chunk_id_of(point.id): point for point in found}
+        return _hit_content(ids, points) if points.keys() >= set(_with_heads(ids)) else None
+
+    return read
 
 
 def _terms(point: Any) -> Sequence[int]:

@@ -100,8 +100,10 @@ class TenantPoints:
         """Return the tenant's points in this shard only, for a migration."""
         return TenantPoints(self._qdrant, self._collection, self.tenant, shard=only(key))
 
-    async def query(self, queries: Sequence[Query]) -> list[Sequence[Any]]:
-        """Return the points that each query finds, without their payloads."""
+    async def query(self, queries: Sequence[Query], fields: Sequence[str] = ()) -> list[Sequence[Any]]:
+        """Return the points that each query finds; those of the first one with these fields of their payload."""
+        selected = wire.PayloadIncludeSelector(fields=fields)
+        shown = wire.WithPayloadSelector(include=selected) if fields else NO_PAYLOAD
         requests = [
             wire.QueryPoints(
                 collection_name=self._collection,
@@ -110,16 +112,19 @@ class TenantPoints:
                 filter=self._tenant_filter(query.where),
                 limit=query.limit,
                 params=query.params,
-                with_payload=NO_PAYLOAD,
+                with_payload=NO_PAYLOAD if number else shown,
                 shard_key_selector=self._shard,
             )
-            for query in queries
+            for number, query in enumerate(queries)
         ]
         request = wire.QueryBatchPoints(collection_name=self._collection, query_points=requests)
         answer = await self._call("QueryBatch", request)
         if len(answer.result) != len(requests):
             raise IndexRejected(f"Qdrant answered {len(answer.result)} of {len(requests)} queries")
-        return [batch.result for batch in answer.result]
+        found = [batch.result for batch in answer.result]
+        if fields:
+            self._require_own(found[0])
+        return found
 
     async def scroll(
         self,
@@ -156,9 +161,12 @@ class TenantPoints:
 
     async def _scroll_checked(self, request: wire.ScrollPoints) -> Sequence[Any]:
         points: Sequence[Any] = (await self._call("Scroll", request)).result
+        self._require_own(points)
+        return points
+
+    def _require_own(self, points: Sequence[Any]) -> None:
         if any(point.payload[TENANT].string_value != self.tenant.name for point in points):
             raise IndexRejected("Qdrant answered with points of another tenant")
-        return points
 
     async def count(self, where: wire.Filter, *, exact: bool) -> int:
         request = wire.CountPoints(
