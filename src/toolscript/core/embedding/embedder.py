@@ -26,7 +26,7 @@ TOGETHER = 4
 # Tokens of a batch, padding included. On a CPU a large batch costs more than its texts one by one, and a batch of
 # a few short texts less; a GPU wants large ones.
 CPU_TOKENS, GPU_TOKENS = 192, 16_384
-# Texts that are ordered by length together: requests wait while their tokens are counted.
+# Texts that are encoded and ordered by length together: requests wait meanwhile.
 WINDOW = 256
 
 A = TypeVar("A")
