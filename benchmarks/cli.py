@@ -455,6 +455,75 @@ def add_bench_embedders(app: typer.Typer) -> None:
         show(tables, titled_tables(tables), as_json=as_json)
 
 
+ProfiledCount = Annotated[int, typer.Option("--count", min=20, help="How many requests to profile.")]
+Flame = Annotated[Path | None, typer.Option("--flame", help="Also draw a flame graph of the search, as SVG.")]
+OfGateway = Annotated[
+    Path | None,
+    typer.Option("--gateway", help="Profile a gateway over the tools of this file instead; needs --queries."),
+]
+
+
+def add_bench_profile(app: typer.Typer) -> None:
+    @app.command()
+    def profile(
+        queries: QueriesOption = None,
+        count: ProfiledCount = 500,
+        strategy: Annotated[Strategy, typer.Option(help="Which items are searched.")] = Strategy.HIERARCHICAL,
+        gateway: OfGateway = None,
+        model: Model = None,
+        flame: Flame = None,
+        as_json: AsJson = False,
+    ) -> None:
+        """Where the CPU time of a search goes: by stage, against the baseline, and by function.
+
+        Stacks are sampled by CPU time, so waiting costs nothing; what C code takes counts for its caller.
+        """
+        from benchmarks.profile import profile_gateway, profile_service
+
+        if gateway is not None and queries is None:
+            raise InvalidRequest("--gateway needs --queries", hint="a catalog of a file has no names to ask for")
+        with progress() as on_progress:
+            tables = (
+                profile_service(
+                    queries=queries, count=count, strategy=strategy, flame=flame, on_progress=on_progress
+                )
+                if gateway is None or queries is None
+                else profile_gateway(
+                    gateway, queries, count=count, model=model, flame=flame, on_progress=on_progress
+                )
+            )
+        show(tables, titled_tables(tables), as_json=as_json)
+
+
+PassageTexts = Annotated[Path, typer.Argument(help="JSON lines with a `text` each, which is cut into passages.")]
+EmbeddingModel = Annotated[str, typer.Option("--model", help="The embedding model: a name or a folder.")]
+PassageCount = Annotated[int, typer.Option("--count", min=32, help="How many passages of 252 to 515 letters.")]
+Rounds = Annotated[int, typer.Option(min=1, help="How often each way is measured, in turn.")]
+
+
+def add_bench_passages(app: typer.Typer) -> None:
+    @app.command()
+    def passages(
+        texts: PassageTexts,
+        model: EmbeddingModel,
+        count: PassageCount = 1_000,
+        rounds: Rounds = 3,
+        seed: Seed = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        """CPU time of embedding passages in bulk, against batches by count and one by one, on one thread.
+
+        Needs no engine. The time is that of the process, so other processes disturb it little.
+        """
+        from benchmarks.passages import bench_passages
+
+        with progress() as on_progress:
+            tables = bench_passages(
+                texts, model=model, count=count, rounds=rounds, seed=seed, on_progress=on_progress
+            )
+        show(tables, titled_tables(tables), as_json=as_json)
+
+
 PeerDataset = Annotated[Path, typer.Option("--dataset", help="Folder with tools.jsonl and queries.jsonl.")]
 PeerNames = Annotated[
     list[str] | None,
@@ -507,9 +576,11 @@ def bench_commands() -> typer.Typer:
     app.callback()(lambda: None)
 
     add_bench_search(app)
+    add_bench_profile(app)
     add_bench_documents(app)
     add_bench_knowledge(app)
     add_bench_embedders(app)
+    add_bench_passages(app)
     add_bench_proposals(app)
     add_bench_peers(app)
 

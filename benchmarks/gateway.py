@@ -54,7 +54,7 @@ def bench_tokens(
 ) -> dict[str, object]:
     async def run() -> dict[str, object]:
         settings = load_gateway_settings({"search_model": model})
-        gateway, items = await _open(settings, tools, on_progress)
+        gateway, items = await open_file_gateway(settings, tools, on_progress)
         texts = read_queries(queries, limit)
         call = MetaTools(gateway).call
         report = await measure_tokens(items, texts, DEFINITIONS, call, o200k_tokens(), on_progress=on_progress)
@@ -70,7 +70,7 @@ def bench_gateway(
 
     async def run() -> Comparison:
         settings = load_gateway_settings({"search_model": model})
-        gateway, _ = await _open(settings, tools, on_progress)
+        gateway, _ = await open_file_gateway(settings, tools, on_progress)
         bare = load_embedder(settings)
 
         async def embed(text: str) -> dict[str, float]:
@@ -86,7 +86,7 @@ def bench_gateway(
     return asyncio.run(run())
 
 
-async def _open(
+async def open_file_gateway(
     settings: GatewaySettings, tools: Path, on_progress: OnProgress
 ) -> tuple[LocalGateway, Sequence[Item]]:
     """Open a gateway over the items. Server names of public catalogs may contain spaces, which search accepts."""

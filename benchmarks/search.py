@@ -89,23 +89,39 @@ def run_bench(work: Coroutine[Any, Any, T]) -> T:
 
 
 @asynccontextmanager
-async def search_server(*, cached: bool, extra: Mapping[str, str] | None = None) -> AsyncIterator[Child]:
-    """Run `toolscript serve`, with `extra` settings. Unless `cached`, it embeds every query."""
+async def search_server(
+    *, cached: bool, extra: Mapping[str, str] | None = None, sampled: Path | None = None
+) -> AsyncIterator[Child]:
+    """Run `toolscript serve`, with `extra` settings. Unless `cached`, it embeds every query.
+
+    `sampled` is the file of the profile of a process that runs with a sampler.
+    """
     with _reserved_port() as port:
         arguments = ("serve", "--host", "127.0.0.1", "--port", str(port))
         command = other_constants.command({} if cached else NO_CACHE, *arguments)
+        command = _with_sampler(command, sampled)
         async with _child(command, port, "toolscript serve", {**NO_BUDGET, **(extra or {})}) as child:
             yield child
 
 
 @asynccontextmanager
-async def baseline_worker(strategy: Strategy, texts: Sequence[str], *, cached: bool) -> AsyncIterator[Child]:
+async def baseline_worker(
+    strategy: Strategy, texts: Sequence[str], *, cached: bool, sampled: Path | None = None
+) -> AsyncIterator[Child]:
     """Run the baseline. `texts` are all queries it will get."""
     with _reserved_port() as port:
         arguments = (str(port), strategy.value, "cached" if cached else "uncached")
-        command = (sys.executable, "-m", "benchmarks.baseline", *arguments)
+        command = _with_sampler([sys.executable, "-m", "benchmarks.baseline", *arguments], sampled)
         async with _child(command, port, "toolscript doctor --index", {}, json.dumps(texts)) as child:
             yield child
+
+
+def _with_sampler(command: Sequence[str], file: Path | None) -> list[str]:
+    """Return the command of a Python module, as one that the sampler runs."""
+    if file is None:
+        return [*command]
+    python, option, *module = command
+    return [python, option, "benchmarks.sampler", str(file), *module]
 
 
 @asynccontextmanager
@@ -305,8 +321,8 @@ def bench_search(
         async with (
             baseline_worker(strategy, texts, cached=cached) as bare,
             search_server(cached=cached) as server,
-            _open_search(bare.port, strategy) as run_bare,
-            _open_search(server.port, strategy) as run_ours,
+            open_search(bare.port, strategy) as run_bare,
+            open_search(server.port, strategy) as run_ours,
         ):
             return await compare(run_bare, run_ours, texts, on_progress)
 
@@ -314,7 +330,7 @@ def bench_search(
 
 
 @asynccontextmanager
-async def _open_search(port: int, strategy: Strategy) -> AsyncIterator[TimedSearch]:
+async def open_search(port: int, strategy: Strategy) -> AsyncIterator[TimedSearch]:
     """Open a search over one connection. Time that the server does not report is the `http` stage."""
     line = HttpLine(port)
 
@@ -388,7 +404,7 @@ def bench_load(
             curves = await rise(tuple(targets), rates or tuple(usual_rates(MAX_RATE)), step)
         return LoadComparison(strategy, len(texts), cached, curves[BARE], curves[OURS])
 
-    _require_folder(plot)
+    require_folder(plot)
     compared = run_bench(run())
     if plot is not None:
         plot.write_text(latency_plot(compared), "utf-8")
@@ -443,7 +459,7 @@ def _rotated(requests: Sequence[bytes], first: int) -> list[bytes]:
     return [*requests[start:], *requests[:start]]
 
 
-def _require_folder(plot: Path | None) -> None:
+def require_folder(plot: Path | None) -> None:
     """Raise before measuring for minutes if the folder of the plot is missing."""
     if plot is not None and not plot.absolute().parent.is_dir():
         raise InvalidRequest(

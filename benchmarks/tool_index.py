@@ -57,8 +57,12 @@ class IndexingTimes:
 
 
 def definitions_by_server(items: Sequence[Item]) -> dict[str, list[JsonObject]]:
-    """Return the tools as definitions of OpenAI, both kinds, Anthropic and MCP, in turn."""
-    by_server: dict[str, list[JsonObject]] = {}
+    """Return the tools as definitions of OpenAI, both kinds, Anthropic and MCP, in turn.
+
+    Servers are in the order in which a gateway holds them: in another one a product of the same vectors is rounded
+    differently in its last digit.
+    """
+    by_server: dict[str, list[JsonObject]] = {server: [] for server in sorted({item.server for item in items})}
     for number, item in enumerate(items):
         named: JsonObject = {"name": item.name, "description": item.description}
         schema = item.input_schema or {"type": "object"}
@@ -69,7 +73,7 @@ def definitions_by_server(items: Sequence[Item]) -> dict[str, list[JsonObject]]:
             {**named, "input_schema": schema},
             {**named, "inputSchema": schema},
         )
-        by_server.setdefault(item.server, []).append(definitions[number % len(definitions)])
+        by_server[item.server].append(definitions[number % len(definitions)])
     return by_server
 
 

@@ -52,7 +52,7 @@ class PayloadCache:
 
     def cached(self, revisions: Revisions) -> CachedPayloads:
         """Return the payloads that are cached with these revisions."""
-        entries = {id_: entry for id_ in revisions if (entry := self._points.get(id_)) is not None}
+        entries = self._points.get_all(revisions)
         return {id_: payload for id_, (revision, payload) in entries.items() if revision == revisions[id_]}
 
     async def read(self, revisions: Revisions) -> CachedPayloads:

@@ -5,22 +5,32 @@ thread and back costs a fifth of embedding a text, and a padded batch costs more
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from toolscript.core.embedding.download_failures import model_folder
-from toolscript.core.embedding.engine import Device, Loaded, TokenCounter
+from toolscript.core.embedding.engine import CPU_PROVIDER, Device, EncodedText, Loaded, TokenCounter, providers_for
 from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable, ModelNotFound, SetupError
 from toolscript.core.retrieval.model import Matrix, ModelCard, Vector, checked_vectors
 from toolscript.core.values import OnProgress, silent
 
 BATCH = 32
+# Texts of requests, or batches of texts, that go to the model's thread together.
 TOGETHER = 4
+# Tokens of a batch, padding included. On a CPU a large batch costs more than its texts one by one, and a batch of
+# a few short texts less; a GPU wants large ones.
+CPU_TOKENS, GPU_TOKENS = 192, 16_384
+# Texts that are encoded and ordered by length together: requests wait meanwhile.
+WINDOW = 256
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,13 +53,14 @@ class LocalEmbedder:
         downloads: Path | None = None,
         on_progress: OnProgress = silent,
     ) -> None:
-        loaded = _load(model, threads, device, downloads, on_progress)
+        loaded = load_model(model, threads, device, downloads, on_progress)
         self._engine = loaded.engine
         self._card = loaded.card
         self._pool = ThreadPoolExecutor(parallel, thread_name_prefix="embed")
         self._places = asyncio.Semaphore(max_waiting)
         self._pending: list[_PendingText] = []
         self._counter: TokenCounter | None = None
+        self._max_tokens = CPU_TOKENS if providers_for(device) == [CPU_PROVIDER] else GPU_TOKENS
 
     @property
     def model(self) -> ModelCard:
@@ -61,12 +72,20 @@ class LocalEmbedder:
         return np.asarray(checked_vectors(vector[np.newaxis], 1, self._card)[0])
 
     async def embed_texts(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts of similar length together: a batch costs as much as its longest text."""
-        order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
+        """Embed texts with about as many tokens together: each costs as much as the longest of its batch."""
         vectors = np.empty((len(texts), self._card.dimensions), dtype=np.float32)
-        for start in range(0, len(order), BATCH):
-            batch = order[start : start + BATCH]
-            vectors[batch] = await self._run([self._card.passage_prefix + texts[position] for position in batch])
+        for start in range(0, len(texts), WINDOW):
+            window = await self._run(
+                self._encode, [self._card.passage_prefix + text for text in texts[start : start + WINDOW]]
+            )
+            filled = list(batches([text.tokens for text in window], self._max_tokens))
+            for first in range(0, len(filled), TOGETHER):
+                places = filled[first : first + TOGETHER]
+                embedded = await self._run(
+                    self._embed_all, [[window[place] for place in batch] for batch in places]
+                )
+                rows = np.concatenate(places) + start
+                vectors[rows] = checked_vectors(embedded, len(rows), self._card)
         return vectors
 
     def count_tokens(self, text: str) -> int:
@@ -77,14 +96,13 @@ class LocalEmbedder:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, texts: list[str]) -> Matrix:
+    async def _run(self, work: Callable[[A], T], given: A) -> T:
         loop = asyncio.get_running_loop()
         try:
             async with self._place():
-                vectors = await loop.run_in_executor(self._pool, self._embed, texts)
+                return await loop.run_in_executor(self._pool, work, given)
         except RuntimeError as error:
             raise self._shut_down() from error
-        return checked_vectors(vectors, len(texts), self._card)
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
@@ -127,17 +145,38 @@ class LocalEmbedder:
 
     def _embed_or_error(self, text: str) -> Vector | Exception:
         try:
-            return np.asarray(self._embed([text])[0])
+            return np.asarray(self._embed_all([self._encode([text])])[0])
         except EmbedderRejected as error:
             return error
 
-    def _embed(self, texts: list[str]) -> Matrix:
+    def _encode(self, texts: Sequence[str]) -> list[EncodedText]:
         # A lone surrogate is legal in a JSON request, but the tokenizer rejects it.
         encodable = [text.encode("utf-8", "replace").decode() for text in texts]
+        with self._failures():
+            return self._engine.encode(encodable)
+
+    def _embed_all(self, together: Sequence[Sequence[EncodedText]]) -> Matrix:
+        with self._failures():
+            return np.concatenate([self._engine.embed_encoded(batch) for batch in together])
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
         try:
-            return self._engine.embed(encodable)
+            yield
         except Exception as error:
             raise EmbedderRejected(f"{self._card.name} failed: {error}") from error
+
+
+def batches(tokens: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
+    """Yield the places of texts in batches, the shortest first; a text with more tokens is a batch of its own."""
+    batch: list[int] = []
+    for place in sorted(range(len(tokens)), key=tokens.__getitem__):
+        if len(batch) == BATCH or (batch and (len(batch) + 1) * tokens[place] > max_tokens):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
 
 
 def _deliver(
@@ -160,7 +199,7 @@ def _settle(together: list[_PendingText], results: Sequence[Vector | Exception])
             text.vector.set_result(result)
 
 
-def _load(
+def load_model(
     model: str, threads: int | None, device: Device, downloads: Path | None, on_progress: OnProgress
 ) -> Loaded:
     # Imported only when needed: fastembed takes two seconds to import.

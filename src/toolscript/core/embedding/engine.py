@@ -50,8 +50,19 @@ class Device(StrEnum):
     GPU = "gpu"
 
 
+@dataclass(frozen=True)
+class EncodedText:
+    """A text and its tokens, as many as the model reads. `ids` is empty where the engine encodes texts itself."""
+
+    text: str
+    tokens: int
+    ids: Sequence[int] = ()
+    type_ids: Sequence[int] = ()
+
+
 class Engine(Protocol):
-    def embed(self, texts: Sequence[str]) -> Matrix: ...
+    def encode(self, texts: Sequence[str]) -> list[EncodedText]: ...
+    def embed_encoded(self, texts: Sequence[EncodedText]) -> Matrix: ...
     def token_counter(self) -> TokenCounter: ...
 
 

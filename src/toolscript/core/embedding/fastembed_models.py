@@ -13,7 +13,15 @@ from loguru import logger as fastembed_log
 
 from toolscript.core.embedding.download import REACH_SECONDS, download
 from toolscript.core.embedding.download_failures import MODEL_ALIASES, is_path
-from toolscript.core.embedding.engine import Device, Loaded, TokenCounter, digest_of, prefixes_of, providers_for
+from toolscript.core.embedding.engine import (
+    Device,
+    EncodedText,
+    Loaded,
+    TokenCounter,
+    digest_of,
+    prefixes_of,
+    providers_for,
+)
 from toolscript.core.errors import ModelNotFound, ModelUnknown
 from toolscript.core.retrieval.model import Matrix, ModelCard
 from toolscript.core.values import OnProgress
@@ -22,9 +30,15 @@ from toolscript.core.values import OnProgress
 class NamedEngine:
     def __init__(self, engine: TextEmbedding) -> None:
         self._engine = engine
+        self._counter: TokenCounter | None = None
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        return np.stack(list(self._engine.embed(list(texts), batch_size=len(texts)))).astype(np.float32)
+    def encode(self, texts: Sequence[str]) -> list[EncodedText]:
+        self._counter = self._counter or self.token_counter()
+        return [EncodedText(text, self._counter(text)) for text in texts]
+
+    def embed_encoded(self, texts: Sequence[EncodedText]) -> Matrix:
+        vectors = self._engine.embed([text.text for text in texts], batch_size=len(texts))
+        return np.stack(list(vectors)).astype(np.float32)
 
     def token_counter(self) -> TokenCounter:
         return TokenCounter(self._engine.model.tokenizer)  # type: ignore[attr-defined]

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from onnxruntime import InferenceSession, SessionOptions
 from tokenizers import Tokenizer
 
-from toolscript.core.embedding.engine import Device, Loaded, TokenCounter, digest_of, prefixes_of, providers_for
+from toolscript.core.embedding.engine import (
+    Device,
+    EncodedText,
+    Loaded,
+    TokenCounter,
+    digest_of,
+    prefixes_of,
+    providers_for,
+)
 from toolscript.core.errors import ModelNotFound
 from toolscript.core.retrieval.model import Matrix, ModelCard
 
@@ -37,16 +45,25 @@ class FolderEngine:
             options.intra_op_num_threads = options.inter_op_num_threads = threads
         self._session = InferenceSession(str(folder / file), options, providers=providers_for(device))
         self._inputs = {model_input.name for model_input in self._session.get_inputs()}
-        self._tokenizer = _tokenizer(folder)
+        self._tokenizer, self._pad_id = _tokenizer(folder)
         self._pooling = pooling
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        encodings = self._tokenizer.encode_batch(list(texts))
+    def encode(self, texts: Sequence[str]) -> list[EncodedText]:
+        encodings = [(text, self._tokenizer.encode(text)) for text in texts]
+        return [EncodedText(text, len(encoded), encoded.ids, encoded.type_ids) for text, encoded in encodings]
+
+    def embed_encoded(self, texts: Sequence[EncodedText]) -> Matrix:
+        """Embed texts as one batch, padded to the longest of them."""
+        shape = len(texts), max(text.tokens for text in texts)
         arrays = {
-            "input_ids": np.array([encoding.ids for encoding in encodings], dtype=np.int64),
-            "attention_mask": np.array([encoding.attention_mask for encoding in encodings], dtype=np.int64),
-            "token_type_ids": np.array([encoding.type_ids for encoding in encodings], dtype=np.int64),
+            "input_ids": np.full(shape, self._pad_id, np.int64),
+            "attention_mask": np.zeros(shape, np.int64),
+            "token_type_ids": np.zeros(shape, np.int64),
         }
+        for row, text in enumerate(texts):
+            arrays["input_ids"][row, : text.tokens] = text.ids
+            arrays["attention_mask"][row, : text.tokens] = 1
+            arrays["token_type_ids"][row, : text.tokens] = text.type_ids
         inputs = {name: array for name, array in arrays.items() if name in self._inputs}
         output = np.asarray(self._session.run(None, inputs)[0])
         return _pool(output, arrays["attention_mask"], self._pooling)
@@ -79,15 +96,16 @@ def _pool(output: NDArray[np.float32], mask: NDArray[np.int64], pooling: str) ->
     return np.asarray((output * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9), dtype=np.float32)
 
 
-def _tokenizer(folder: Path) -> Tokenizer:
+def _tokenizer(folder: Path) -> tuple[Tokenizer, int]:
+    """Return the tokenizer, which truncates and does not pad, and the id of its padding."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     config = _read(folder / "tokenizer_config.json") if (folder / "tokenizer_config.json").is_file() else {}
     limits = [config.get(key) for key in ("model_max_length", "max_length")]
     usable = [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit <= MAX_LENGTH]
     tokenizer.enable_truncation(max_length=min(usable, default=DEFAULT_LENGTH))
     token = str(config.get("pad_token") or "[PAD]")
-    tokenizer.enable_padding(pad_id=tokenizer.token_to_id(token) or 0, pad_token=token)
-    return tokenizer
+    tokenizer.no_padding()
+    return tokenizer, tokenizer.token_to_id(token) or 0
 
 
 def _pooling(folder: Path) -> str:

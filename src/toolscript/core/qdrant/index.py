@@ -4,8 +4,9 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -443,9 +444,14 @@ def _sparse_vector(terms: Terms) -> wire.SparseVector:
     return wire.SparseVector(indices=terms.keys(), values=terms.values())
 
 
+# Hundreds of candidates a search: this takes a third of the time of the class's own constructor.
+_CANDIDATE: Callable[[tuple[int, float, Fields, int]], Candidate] = partial(tuple.__new__, Candidate)
+
+
 def _candidates(answer: wire.BatchResult, fields: Sequence[str]) -> list[Candidate]:
     if not fields:
-        return [Candidate(hit.id.num, hit.score, NO_FIELDS, hit.version) for hit in answer.result]
+        rows = [(hit.id.num, hit.score, NO_FIELDS, hit.version) for hit in answer.result]
+        return list(map(_CANDIDATE, rows))
     return [Candidate(hit.id.num, hit.score, Payload(hit.payload), hit.version) for hit in answer.result]
 
 

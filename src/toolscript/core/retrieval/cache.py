@@ -3,7 +3,7 @@
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -25,6 +25,17 @@ class TtlCache(Generic[Key, Value]):
             return None
         self._entries.move_to_end(key)
         return entry[1]
+
+    def get_all(self, keys: Iterable[Key]) -> dict[Key, Value]:
+        """Return the values of those that are cached, as `get` does."""
+        entries, now = self._entries, self._now()
+        found: dict[Key, Value] = {}
+        for key in keys:
+            entry = entries.get(key)
+            if entry is not None and entry[0] > now:
+                entries.move_to_end(key)
+                found[key] = entry[1]
+        return found
 
     def put(self, values: Mapping[Key, Value]) -> None:
         for key, value in values.items():

@@ -1,12 +1,15 @@
 """ONNX models from folders: which are accepted or refused, and their prefixes."""
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from toolscript.core.embedding.embedder import LocalEmbedder
+from toolscript.core.embedding.embedder import BATCH, WINDOW, LocalEmbedder, batches
 from toolscript.core.embedding.fastembed_models import known_name
 from toolscript.core.errors import EmbedderUnavailable, ModelNotFound, ModelUnknown
 
@@ -158,3 +161,25 @@ def test_a_missing_folder_is_refused_as_a_folder(model: str) -> None:
     with pytest.raises(ModelUnknown, match=f"{model} cannot be loaded: there is no such folder") as refused:
         known_name(model)
     assert len(refused.value.hint) < 100
+
+
+@given(st.lists(st.integers(0, 300), max_size=100), st.integers(1, 400))
+def test_a_batch_is_filled_up_to_its_tokens_with_padding(tokens: list[int], max_tokens: int) -> None:
+    chosen = list(batches(tokens, max_tokens))
+    assert sorted(place for batch in chosen for place in batch) == list(range(len(tokens)))
+    for batch in chosen:
+        assert len(batch) <= BATCH
+        assert len(batch) == 1 or len(batch) * max(tokens[place] for place in batch) <= max_tokens
+    for batch, following in pairwise(chosen):
+        assert len(batch) == BATCH or (len(batch) + 1) * tokens[following[0]] > max_tokens
+        assert tokens[batch[-1]] <= tokens[following[0]], "the shortest first"
+
+
+async def test_texts_of_any_length_get_their_vectors_in_their_order(weights: Path) -> None:
+    embedder = LocalEmbedder(str(weights), threads=1)
+    animals = ["a cat", "a large dog that barks at the neighbours' door", "fish " * 40]
+    vectors = await embedder.embed_texts((animals * WINDOW)[: WINDOW + 2])
+    alone = [await embedder.embed_query(text) for text in animals]
+    assert [int(np.argmax([vector @ one for one in alone])) for vector in vectors] == ([0, 1, 2] * WINDOW)[
+        : WINDOW + 2
+    ]
