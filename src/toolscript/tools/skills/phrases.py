@@ -12,10 +12,9 @@ from itertools import pairwise
 
 from toolscript.core.items import Item
 from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_of_word
+from toolscript.tools.skills.sentences import MAX_SENTENCE, first_sentence
 from toolscript.tools.skills.subjects import VERBS, words_in
 
-MAX_SENTENCE = 240
-SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
 WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-.][^\W_]+)*")
 
 # Nouns that a term is only where nothing says more, such as "users"; no part of a pair.
@@ -74,7 +73,7 @@ def sampled(item: Item, actions: frozenset[str] = VERBS) -> Sampled:
     server = list(_words(_own_name(item.server), actions))
     name = list(_words(split_identifier(item.name), actions))
     stems = frozenset(word.stem for word in (*server, *name))
-    _collect(list(_words(_first_sentence(item.description), actions, stems)), terms, after, before)
+    _collect(list(_words(first_sentence(item.description), actions, stems)), terms, after, before)
     described = frozenset(terms)
     # A name that starts with the server's says it twice.
     start = next((place for place, word in enumerate(name) if word.stem not in {one.stem for one in server}), 0)
@@ -107,10 +106,6 @@ def _subject_words(text: str) -> list[str]:
 def words_of_server(server: str) -> list[str]:
     """Return the words of a server's name that tell it from others."""
     return _subject_words(_own_name(server))
-
-
-def _first_sentence(description: str) -> str:
-    return SENTENCE_END.split(description[: MAX_SENTENCE * 2].strip(), 1)[0][:MAX_SENTENCE].replace("’", "'")
 
 
 def _words(text: str, actions: frozenset[str], named: frozenset[int] | None = None) -> Iterator[_Word]:
