@@ -17,6 +17,7 @@ from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_
 from toolscript.core.taxonomy import Skill, skill_id_of
 from toolscript.core.text import has_invisible, readable
 from toolscript.tools.skills.phrases import (
+    BROAD,
     WEAK,
     WORD,
     Sampled,
@@ -44,9 +45,11 @@ MAX_FREQUENT = 4
 ENOUGH_COVERED = 0.6
 COVERED_ALONE, MIN_COVERED_BY_FIRST, MIN_COVERED_BY_NEXT = 0.5, 0.3, 0.2
 # Below this share a cluster has no subject, unless this share of its members is of one server.
-MIN_COVERED, DOMINANT = 0.45, 0.6
+MIN_COVERED, DOMINANT = 0.5, 0.6
 # Below this share another name is looked for, of parts of the cluster.
 CLEARLY_COVERED = 0.65
+# A broad word, such as "pages", needs another that so many members have; without one it says less.
+COVERED_BY_COMPANION, BROAD_WEIGHT = 0.25, 0.6
 # A server of which a cluster has less than this share is about more than the cluster.
 MIN_OF_SERVER = 0.2
 MAX_WORDS_OF_SERVER = 3
@@ -237,7 +240,23 @@ class ClusterText:
             candidates = [term for term in candidates if not set(term) & set(best)]
             if len(missing) <= (1 - ENOUGH_COVERED) * len(self.samples):
                 break
-        return chosen
+        return [*chosen, *self._companion(chosen)]
+
+    def _companion(self, chosen: Sequence[Term]) -> list[Term]:
+        """Return the term that says what a broad word is about: pages of a wiki, or of a book."""
+        if len(chosen) != 1 or not self.is_broad(chosen[0]) or self.server_words:
+            return []
+        least = COVERED_BY_COMPANION * len(self.samples)
+        enough = [
+            term
+            for term in self.ranked
+            if self.counts[term] >= least
+            and not set(term) & set(chosen[0])
+            and self.may_follow(term)
+            and self.is_plain(term)
+            and not self.is_broad(term)
+        ]
+        return enough[:1]
 
     def _covering(self, candidates: Sequence[Term], covered: Mapping[Term, int], *, is_first: bool) -> list[Term]:
         """Return the terms that cover enough: most members alone if there is such a term, else a part of them."""
@@ -249,7 +268,7 @@ class ClusterText:
                 if covered[term] >= MIN_COVERED_BY_NEXT * total and self.may_follow(term) and not self.server_words
             ]
         for least in (COVERED_ALONE,) if self.server_words else (COVERED_ALONE, MIN_COVERED_BY_FIRST):
-            enough = [term for term in candidates if covered[term] >= least * total and self.written[term]]
+            enough = [term for term in candidates if covered[term] >= least * total and self.is_written(term)]
             if any(not self.is_weak(term) for term in enough):
                 return enough
         return [] if self.server_words else sorted(candidates, key=lambda term: -covered[term])[:MAX_FREQUENT]
@@ -279,9 +298,15 @@ class ClusterText:
         return self.coverage >= MIN_COVERED and not all(map(self.is_weak, self.title_terms))
 
     @property
-    def is_clear(self) -> bool:
-        """Return whether the name fits most of the members."""
-        return self.is_named and self.coverage >= CLEARLY_COVERED
+    def clarity(self) -> float:
+        """Return the share of members that the name fits; less if it is but a broad word, and 0 without a name."""
+        if not self.is_named:
+            return 0.0
+        is_broad = not self.server_words and all(map(self.is_broad, self.title_terms))
+        return self.coverage * (BROAD_WEIGHT if is_broad else 1.0)
+
+    def is_broad(self, term: Term) -> bool:
+        return len(term) == 1 and bool({self.shown(term).casefold(), self.plural(term).casefold()} & BROAD)
 
     def is_weak(self, term: Term) -> bool:
         return len(term) == 1 and self.shown(term).casefold() in WEAK
@@ -319,7 +344,9 @@ def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
     A name that is taken gets further terms, until it is not.
     """
     words = list(dict.fromkeys(map(text.phrase, text.title_terms)))
-    if text.server_words and not _has_any(_joined(words), text.server_words):
+    if text.server_words and _is_part(words, text.server_words):
+        words = [" ".join(text.server_words)]
+    elif text.server_words and not _has_any(_joined(words), text.server_words):
         words[:1] = [f"{' '.join(text.server_words)}{': ' + words[0] if words else ''}"]
     if not words and text.central:
         words = [readable(split_identifier(text.central[0].name))]
@@ -334,6 +361,12 @@ def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
             break
         name = _title(f"{_joined(words)}: {more[count - 1]}")
     return name
+
+
+def _is_part(words: Sequence[str], server: Sequence[str]) -> bool:
+    """Return whether a name is a part of a server's: "Falcon" of "Peregrine Falcon"."""
+    own = {terms_of_word(word.casefold())[0] for word in WORD.findall(" ".join(words))}
+    return 0 < len(own) < len(server) and own < {terms_of_word(word.casefold())[0] for word in server}
 
 
 def stems_of_name(name: str) -> list[Term]:
@@ -386,11 +419,27 @@ def _description(text: ClusterText) -> str:
         if not named.intersection(term) and text.counts[term] >= least and text.is_plain(term)
     ]
     about = _joined(list(dict.fromkeys(map(text.phrase, (*text.title_terms, *more[:MAX_MORE])))))
-    parts = [f"Tools about {about}."] if about else []
-    known = frozenset(stem for term in text.ranked for stem in term)
-    if sentences := _different(filter(None, map(_first_sentence, text.central)), known):
+    of_server = " ".join(text.server_words)
+    parts = [f"Tools{f' of {of_server}' if of_server else ''}{f' about {about}' if about else ''}."]
+    if sentences := _examples(text):
         parts.append(f"For example: {'; '.join(sentences)}.")
-    return readable(" ".join(parts))
+    return readable(" ".join(parts)) if about or of_server or sentences else ""
+
+
+def _examples(text: ClusterText) -> list[str]:
+    """Return sentences of central items: of those that the name fits first, and of different servers first."""
+    known = frozenset(stem for term in text.ranked for stem in term)
+    named = frozenset(stem for term in text.title_terms for stem in term)
+    seen: Counter[str] = Counter()
+    found: list[tuple[bool, int, int, str]] = []
+    for place, item in enumerate(text.central):
+        if sentence := _first_sentence(item):
+            stems = {terms_of_word(word.casefold())[0] for word in WORD.findall(sentence)}
+            is_of_server = bool(text.server_words) and item.server == text.server
+            is_named = is_of_server or bool(stems & named)
+            found.append((not is_named, 0 if is_of_server else seen[item.server], place, sentence))
+            seen[item.server] += 1
+    return _different((sentence for *_, sentence in sorted(found)), known)
 
 
 def _different(sentences: Iterable[str], terms: frozenset[int]) -> list[str]:

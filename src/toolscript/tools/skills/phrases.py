@@ -19,6 +19,8 @@ WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-.][^\W_]+)*")
 
 # Nouns that a term is only where nothing says more, such as "users"; no part of a pair.
 WEAK = words_in("weak")
+# Nouns of many subjects: pages of a wiki, or of a book.
+BROAD = words_in("broad")
 GENERIC = words_in("generic") - WEAK
 # Plural nouns that share their stem with a verb.
 _NOUNS = words_in("nouns")
@@ -34,6 +36,9 @@ _ADJECTIVES = re.compile(
 # What follows a name in so many texts that it says nothing.
 _EMPTY_FOLLOWERS = frozenset(["api", "app", "mcp", "platform", "tool", "tools", "using", "via"])
 _PUNCTUATION = re.compile(r"[-_/@]+")
+# Names of people and things have apostrophes: "Rosa's Diner".
+_NAME_WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-.'][^\W_]+)*")
+_PROTOCOL = frozenset(["api", "apis", "mcp", "model", "context", "protocol", "server", "servers", "tool", "tools"])
 _NAME_PARTS = re.compile(r"[^a-z0-9]+")
 
 Term = tuple[int, ...]
@@ -95,12 +100,21 @@ def sampled(item: Item, actions: frozenset[str] = VERBS) -> Sampled:
 def _own_name(server: str) -> str:
     """Return the name of a server without its publisher: "notes" of `io.github.somebody/notes`."""
     last = server.rpartition("/")[2]
-    return _PUNCTUATION.sub(" ", last if _subject_words(last) else server)
+    return _PUNCTUATION.sub(" ", last if _subject_words(last) else server).replace("’", "'")
 
 
 def _subject_words(text: str) -> list[str]:
-    words = WORD.findall(_PUNCTUATION.sub(" ", text))
-    return [word for word in words if word.casefold() not in GENERIC | WEAK]
+    """Return the words from the first to the last that says something: "Local Falcon" of "Local Falcon Server".
+
+    Names begin with any word but those of the protocol.
+    """
+    words = _NAME_WORD.findall(_PUNCTUATION.sub(" ", text))
+    is_subject = [word.casefold() not in GENERIC | WEAK for word in words]
+    if not any(is_subject):
+        return []
+    end = len(words) - is_subject[::-1].index(True)
+    start = next(place for place, word in enumerate(words) if word.casefold() not in _PROTOCOL)
+    return words[start:end]
 
 
 def words_of_server(server: str) -> list[str]:

@@ -52,7 +52,7 @@ NEW = ""
 # No earlier proposal says whether an item has a second cluster.
 OPEN = -2
 # Clusters aimed at: this many times the square root of the items.
-CLUSTERS_PER_ROOT = 2.2
+CLUSTERS_PER_ROOT = 2.6
 # A cluster has at least this root of the items: 3 of 300, 8 of 40,000.
 SMALLEST_ROOT = 0.2
 # Clusters stay below the largest share: items that come later, or that were not sampled, must fit in.
@@ -60,11 +60,12 @@ HEADROOM = 0.85
 MAX_PARTS = 12
 # Of a description, names and descriptions of skills need the first sentence.
 MAX_READ = 500
-CENTRAL = 8
+# Central items shown as evidence, and those read for examples.
+CENTRAL, CENTRAL_READ = 8, 24
 NEAREST_SHOWN = 3
 # A second cluster that is almost as near gets the item as well.
 CLOSE = 0.08
-# The share of the items that may be in no proposal, for want of one whose name fits.
+# The share of the items that no name fits which are clustered again, among themselves.
 MAY_WAIT = 0.04
 # An item joins an earlier proposal if it is as near as this percentile of its members.
 JOINS_AT_PERCENTILE = 10
@@ -272,10 +273,12 @@ class _Group:
 
     @cached_property
     def floors(self) -> Vector:
-        """Return the cosine that a second cluster needs: that of the middle of its own members."""
+        """Return the cosine that a second cluster needs: that of nearly all of its own members."""
         scores = (self.sample.subjects * self.centroids[self.labels]).sum(axis=1)
         of_cluster = [scores[self.labels == place] for place in range(len(self.centroids))]
-        return np.array([np.median(own) if len(own) else 2.0 for own in of_cluster], dtype=np.float32)
+        return np.array(
+            [np.percentile(own, JOINS_AT_PERCENTILE) if len(own) else 2.0 for own in of_cluster], dtype=np.float32
+        )
 
     def place_rest(self, ids: NDArray[np.int64], subjects: Matrix, terms: Sequence[Mapping[int, float]]) -> None:
         """Place items that were not sampled: in the nearest cluster, or in the next if only its name fits."""
@@ -390,16 +393,20 @@ def _unique(kept: Sequence[tuple[EarlierProposal, Skill]]) -> list[EarlierPropos
 
 
 def _clustered(survey: _Survey, labels: Labels, kept: int, name: str, request: ProposalInput) -> Labels:
-    """Cluster the items that no earlier proposal has, and those left over again, until nothing changes.
+    """Cluster the items that no earlier proposal has, and those that no name fits again, until nothing changes.
 
-    With the result as earlier proposals nothing changes either.
+    What is left then goes to the nearest clusters: an item in no skill is found by no routed search.
     """
+    sample, is_first = survey.groups[name], not kept
     while True:
         found = _clustered_once(survey, labels, kept, name, request)
         if np.array_equal(found, labels):
-            return labels
+            break
         kept = int(found.max()) + 1
-        labels = _joined(survey.groups[name], found, kept)
+        labels = _joined(sample, found, kept)
+    rows = np.flatnonzero(labels < 0)
+    is_enough = is_first or len(rows) >= 2 * request.limits.min_members
+    return _with_nearest(sample, labels, rows, kept) if kept and is_enough else labels
 
 
 def _clustered_once(survey: _Survey, labels: Labels, kept: int, name: str, request: ProposalInput) -> Labels:
@@ -435,7 +442,7 @@ def _text(survey: _Survey, name: str, rows: NDArray[np.intp], central: Sequence[
 
 
 def _with_nearest(sample: _Sample, labels: Labels, rows: NDArray[np.intp], kept: int) -> Labels:
-    """Return the labels with these items in the nearest part of a split: none may stay in what is retired."""
+    """Return the labels with these items in the nearest cluster."""
     labels = labels.copy()
     labels[rows] = nearest(sample.subjects[rows], centroids_of(sample.subjects, labels, kept)).first
     return labels
@@ -534,8 +541,8 @@ def _named(
     for place, centroid in enumerate(group.centroids):
         rows = np.flatnonzero(group.labels == place)
         scores = np.round(group.sample.subjects[rows] @ centroid, 4)
-        nearest_first = rows[np.argsort(-scores, kind="stable")][:CENTRAL].tolist()
-        shown = [group.sample.items[row] for row in nearest_first]
+        nearest_first = rows[np.argsort(-scores, kind="stable")][:CENTRAL_READ].tolist()
+        shown = [group.sample.items[row] for row in nearest_first[:CENTRAL]]
         samples.append(tuple(f"{item.server}: {item.name}" if item.server else item.name for item in shown))
         central = [group.sample.cleaned[row] for row in nearest_first]
         if place < len(group.kept):
