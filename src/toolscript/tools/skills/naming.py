@@ -323,6 +323,8 @@ class ClusterText:
     def server_words(self) -> list[str]:
         """Return the name of the server that most members are of, as descriptions spell it; none without one."""
         words = words_of_server(self.server)[:MAX_WORDS_OF_SERVER]
+        while words and words[-1].casefold() in STOP_WORDS:
+            words = words[:-1]
         for term in self.identified:
             if self.shown(term).replace(" ", "").casefold() == "".join(words).casefold():
                 return self.shown(term).split()
@@ -343,7 +345,7 @@ def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
 
     A name that is taken gets further terms, until it is not.
     """
-    words = list(dict.fromkeys(map(text.phrase, text.title_terms)))
+    words = list({phrase.casefold(): phrase for phrase in map(text.phrase, text.title_terms[::-1])}.values())[::-1]
     if text.server_words and _is_part(words, text.server_words):
         words = [" ".join(text.server_words)]
     elif text.server_words and not _has_any(_joined(words), text.server_words):
@@ -418,8 +420,9 @@ def _description(text: ClusterText) -> str:
         for term in text.ranked
         if not named.intersection(term) and text.counts[term] >= least and text.is_plain(term)
     ]
-    about = _joined(list(dict.fromkeys(map(text.phrase, (*text.title_terms, *more[:MAX_MORE])))))
     of_server = " ".join(text.server_words)
+    phrases = dict.fromkeys(map(text.phrase, (*text.title_terms, *more[:MAX_MORE])))
+    about = _joined([phrase for phrase in phrases if phrase.casefold() not in of_server.casefold()])
     parts = [f"Tools{f' of {of_server}' if of_server else ''}{f' about {about}' if about else ''}."]
     if sentences := _examples(text):
         parts.append(f"For example: {'; '.join(sentences)}.")
