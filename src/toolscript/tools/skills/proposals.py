@@ -38,6 +38,7 @@ from toolscript.tools.model.proposals import (
 from toolscript.tools.skills.clustering import (
     ClusterLimits,
     Labels,
+    Nearest,
     centroids_of,
     cluster,
     nearest,
@@ -289,16 +290,16 @@ class _Group:
             first, second = int(found.first[row]), int(found.second[row])
             if not self._fits(first, terms[row]) and self._fits(second, terms[row]):
                 labels[row] = second
-        self.place(ids, subjects, labels)
+        self.place(ids, subjects, labels, found)
 
     def _fits(self, place: int, terms: Mapping[int, float]) -> bool:
         return any(all(stem in terms for stem in stems) for stems in self.titles[place])
 
-    def place(self, ids: NDArray[np.int64], subjects: Matrix, first: Labels) -> None:
+    def place(self, ids: NDArray[np.int64], subjects: Matrix, first: Labels, found: Nearest | None = None) -> None:
         """Place items in the given clusters; in a second one that is about as near, if they are central to it."""
         if not len(ids):
             return
-        found = nearest(subjects, self.centroids)
+        found = found or nearest(subjects, self.centroids)
         other = np.where(found.first == first, found.second, found.first)
         own = (subjects * self.centroids[first]).sum(axis=1)
         other_score = np.where(found.first == first, found.second_score, found.first_score)
