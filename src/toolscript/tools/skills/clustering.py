@@ -131,7 +131,7 @@ def _bisect(vectors: Matrix, labels: Labels, limits: ClusterLimits) -> Labels:
             return labels
         label = max(candidates, key=lambda label: (widths[label], -label))
         rows = np.flatnonzero(labels == label)
-        labels[rows[_second_half(vectors[rows])]] = count
+        labels[rows[second_half(vectors[rows])]] = count
         for half in (label, count):
             of_half = labels == half
             widths[half], sizes[half] = _width(vectors[of_half]), int(of_half.sum())
@@ -145,7 +145,7 @@ def _width(rows: Matrix) -> float:
     return float(np.round(len(rows) - np.linalg.norm(rows.sum(axis=0, dtype=np.float64)), 4))
 
 
-def _second_half(rows: Matrix) -> NDArray[np.bool_]:
+def second_half(rows: Matrix) -> NDArray[np.bool_]:
     """Return which rows form the second cluster. Neither is empty."""
     centred = rows - rows.mean(axis=0)
     # The row farthest from the mean is no random start, and no direction is orthogonal to all such rows.
@@ -196,7 +196,7 @@ def _split_mixtures(vectors: Matrix, labels: Labels, min_size: int) -> Labels:
             rows = np.flatnonzero(labels == label)
             if len(rows) <= min_size:
                 continue
-            second = _second_half(vectors[rows])
+            second = second_half(vectors[rows])
             halves = unit_rows(np.stack([vectors[rows[~second]].sum(axis=0), vectors[rows[second]].sum(axis=0)]))
             if round(float(halves[0] @ halves[1]), 4) < APART:
                 labels[rows[second]] = count

@@ -6,7 +6,7 @@ which the second covers members that the first does not.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_
 from toolscript.core.taxonomy import Skill, skill_id_of
 from toolscript.core.text import has_invisible, readable
 from toolscript.tools.skills.phrases import (
-    SENTENCE_END,
+    BROAD,
     WEAK,
     WORD,
     Sampled,
@@ -26,6 +26,7 @@ from toolscript.tools.skills.phrases import (
     verb_stems,
     words_of_server,
 )
+from toolscript.tools.skills.sentences import SENTENCE_END
 
 MAX_TERMS_IN_NAME = 2
 MAX_KEYWORDS = 12
@@ -42,9 +43,13 @@ MAX_MORE, MIN_SHARE_OF_MORE, MIN_WRITTEN, MIN_WRITTEN_IN_NAME = 3, 0.2, 0.5, 0.2
 MAX_FREQUENT = 4
 # The terms of a name cover this share of the members, or another one follows.
 ENOUGH_COVERED = 0.6
-MIN_COVERED_BY_FIRST, MIN_COVERED_BY_NEXT = 0.25, 0.2
+COVERED_ALONE, MIN_COVERED_BY_FIRST, MIN_COVERED_BY_NEXT = 0.5, 0.3, 0.2
 # Below this share a cluster has no subject, unless this share of its members is of one server.
-MIN_COVERED, DOMINANT = 0.45, 0.6
+MIN_COVERED, DOMINANT = 0.5, 0.6
+# Below this share another name is looked for, of parts of the cluster.
+CLEARLY_COVERED = 0.65
+# A broad word, such as "pages", needs another that so many members have; without one it says less.
+COVERED_BY_COMPANION, BROAD_WEIGHT = 0.25, 0.6
 # A server of which a cluster has less than this share is about more than the cluster.
 MIN_OF_SERVER = 0.2
 MAX_WORDS_OF_SERVER = 3
@@ -65,6 +70,7 @@ PLURAL_SHARE, SMALL_SHARE = 0.12, 0.25
 # Addresses, links, tags and emphasis: no words for a description.
 _MARKUP = re.compile(r"://|\]\(|<|\*\*|`")
 _CLAUSE_END = re.compile(r" \(|[,;:] (?!and\b|or\b)| (?:by|with|using|including|such as|based on|for use) ")
+_PARTS_OF_NAME = re.compile(r": |, | and ")
 # Words that no sentence ends with.
 _LEAD_ON = STOP_WORDS | {"such", "including", "like", "returning", "returns"}
 # A word in small letters, or a name: "PostgreSQL", but neither "serializedData" nor "file-uri".
@@ -212,22 +218,16 @@ class ClusterText:
 
     @cached_property
     def title_terms(self) -> list[Term]:
-        """Choose terms greedily: each next one covers the most members that none covers yet."""
+        """Choose terms greedily: each next one covers the most members that none covers yet.
+
+        Beside the name of a server, only a term that half of the members have says something about them.
+        """
         chosen: list[Term] = []
         missing = list(self.samples)
         candidates = self.ranked[:40]
-        total = len(self.samples)
         while candidates and missing and len(chosen) < MAX_TERMS_IN_NAME:
             covered = {term: sum(term in sample.terms for sample in missing) for term in candidates}
-            least = (MIN_COVERED_BY_NEXT if chosen else MIN_COVERED_BY_FIRST) * total
-            enough = [
-                term
-                for term in candidates
-                if covered[term] >= least and (self.may_follow(term) if chosen else self.written[term])
-            ]
-            if not chosen and not enough:
-                enough = sorted(candidates, key=lambda term: -covered[term])[:MAX_FREQUENT]
-            candidates = enough
+            candidates = self._covering(candidates, covered, is_first=not chosen)
             if not candidates:
                 break
             gains = {
@@ -238,17 +238,57 @@ class ClusterText:
             chosen.append(best)
             missing = [sample for sample in missing if best not in sample.terms]
             candidates = [term for term in candidates if not set(term) & set(best)]
-            if len(missing) <= (1 - ENOUGH_COVERED) * total:
+            if len(missing) <= (1 - ENOUGH_COVERED) * len(self.samples):
                 break
-        return chosen
+        return [*chosen, *self._companion(chosen)]
+
+    def _companion(self, chosen: Sequence[Term]) -> list[Term]:
+        """Return the term that says what a broad word is about: pages of a wiki, or of a book."""
+        if len(chosen) != 1 or not self.is_broad(chosen[0]) or self.server_words:
+            return []
+        least = COVERED_BY_COMPANION * len(self.samples)
+        enough = [
+            term
+            for term in self.ranked
+            if self.counts[term] >= least
+            and not set(term) & set(chosen[0])
+            and self.may_follow(term)
+            and self.is_plain(term)
+            and not self.is_broad(term)
+        ]
+        return enough[:1]
+
+    def _covering(self, candidates: Sequence[Term], covered: Mapping[Term, int], *, is_first: bool) -> list[Term]:
+        """Return the terms that cover enough: most members alone if there is such a term, else a part of them."""
+        total = len(self.samples)
+        if not is_first:
+            return [
+                term
+                for term in candidates
+                if covered[term] >= MIN_COVERED_BY_NEXT * total and self.may_follow(term) and not self.server_words
+            ]
+        for least in (COVERED_ALONE,) if self.server_words else (COVERED_ALONE, MIN_COVERED_BY_FIRST):
+            enough = [term for term in candidates if covered[term] >= least * total and self.is_written(term)]
+            if any(not self.is_weak(term) for term in enough):
+                return enough
+        return [] if self.server_words else sorted(candidates, key=lambda term: -covered[term])[:MAX_FREQUENT]
+
+    def fits(self, sample: Sampled) -> bool:
+        """Return whether a member has a term of the name, or is of the server in it."""
+        return any(term in sample.terms for term in self.title_terms) or bool(
+            self.server_words and sample.server == self.server
+        )
+
+    @cached_property
+    def title_stems(self) -> list[Term]:
+        """Return the stems that an item has, all of one entry, if the name fits it."""
+        server = tuple(terms_of_word(word.casefold())[0] for word in self.server_words)
+        return [*self.title_terms, server] if server else self.title_terms
 
     @cached_property
     def coverage(self) -> float:
-        """Return the share of members that have a term of the name."""
-        terms = self.title_terms
-        return sum(any(term in sample.terms for term in terms) for sample in self.samples) / max(
-            1, len(self.samples)
-        )
+        """Return the share of members that the name fits."""
+        return sum(map(self.fits, self.samples)) / max(1, len(self.samples))
 
     @property
     def is_named(self) -> bool:
@@ -257,18 +297,34 @@ class ClusterText:
             return True
         return self.coverage >= MIN_COVERED and not all(map(self.is_weak, self.title_terms))
 
+    @property
+    def clarity(self) -> float:
+        """Return the share of members that the name fits; less if it is but a broad word, and 0 without a name."""
+        if not self.is_named:
+            return 0.0
+        is_broad = not self.server_words and all(map(self.is_broad, self.title_terms))
+        return self.coverage * (BROAD_WEIGHT if is_broad else 1.0)
+
+    def is_broad(self, term: Term) -> bool:
+        return len(term) == 1 and bool({self.shown(term).casefold(), self.plural(term).casefold()} & BROAD)
+
     def is_weak(self, term: Term) -> bool:
         return len(term) == 1 and self.shown(term).casefold() in WEAK
 
     @cached_property
-    def server_words(self) -> list[str]:
-        """Return the name of the server that most members are of, as descriptions spell it; none without one."""
+    def server(self) -> str:
+        """Return the server that most members are of; an empty string without one."""
         servers = Counter(sample.server for sample in self.samples)
         server, count = min(servers.items(), key=lambda entry: (-entry[1], entry[0]), default=("", 0))
         least = max(DOMINANT * len(self.samples), MIN_OF_SERVER * self.shares.servers[server])
-        if not server or count < least:
-            return []
-        words = words_of_server(server)[:MAX_WORDS_OF_SERVER]
+        return server if count >= least else ""
+
+    @cached_property
+    def server_words(self) -> list[str]:
+        """Return the name of the server that most members are of, as descriptions spell it; none without one."""
+        words = words_of_server(self.server)[:MAX_WORDS_OF_SERVER]
+        while words and words[-1].casefold() in STOP_WORDS:
+            words = words[:-1]
         for term in self.identified:
             if self.shown(term).replace(" ", "").casefold() == "".join(words).casefold():
                 return self.shown(term).split()
@@ -289,8 +345,10 @@ def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
 
     A name that is taken gets further terms, until it is not.
     """
-    words = list(dict.fromkeys(map(text.phrase, text.title_terms)))
-    if text.server_words and not _has_any(_joined(words), text.server_words):
+    words = list({phrase.casefold(): phrase for phrase in map(text.phrase, text.title_terms[::-1])}.values())[::-1]
+    if text.server_words and _is_part(words, text.server_words):
+        words = [" ".join(text.server_words)]
+    elif text.server_words and not _has_any(_joined(words), text.server_words):
         words[:1] = [f"{' '.join(text.server_words)}{': ' + words[0] if words else ''}"]
     if not words and text.central:
         words = [readable(split_identifier(text.central[0].name))]
@@ -305,6 +363,18 @@ def name_of(text: ClusterText, taken: frozenset[str] = frozenset()) -> str:
             break
         name = _title(f"{_joined(words)}: {more[count - 1]}")
     return name
+
+
+def _is_part(words: Sequence[str], server: Sequence[str]) -> bool:
+    """Return whether a name is a part of a server's: "Falcon" of "Peregrine Falcon"."""
+    own = {terms_of_word(word.casefold())[0] for word in WORD.findall(" ".join(words))}
+    return 0 < len(own) < len(server) and own < {terms_of_word(word.casefold())[0] for word in server}
+
+
+def stems_of_name(name: str) -> list[Term]:
+    """Return the stems of the parts of a name: of "Key Vault and secrets" those of two words, and of one."""
+    parts = (WORD.findall(part) for part in _PARTS_OF_NAME.split(name))
+    return [tuple(terms_of_word(word.casefold())[0] for word in words) for words in parts if words]
 
 
 def _has_any(name: str, words: Sequence[str]) -> bool:
@@ -350,12 +420,29 @@ def _description(text: ClusterText) -> str:
         for term in text.ranked
         if not named.intersection(term) and text.counts[term] >= least and text.is_plain(term)
     ]
-    about = _joined(list(dict.fromkeys(map(text.phrase, (*text.title_terms, *more[:MAX_MORE])))))
-    parts = [f"Tools about {about}."] if about else []
-    known = frozenset(stem for term in text.ranked for stem in term)
-    if sentences := _different(filter(None, map(_first_sentence, text.central)), known):
+    of_server = " ".join(text.server_words)
+    phrases = dict.fromkeys(map(text.phrase, (*text.title_terms, *more[:MAX_MORE])))
+    about = _joined([phrase for phrase in phrases if phrase.casefold() not in of_server.casefold()])
+    parts = [f"Tools{f' of {of_server}' if of_server else ''}{f' about {about}' if about else ''}."]
+    if sentences := _examples(text):
         parts.append(f"For example: {'; '.join(sentences)}.")
-    return readable(" ".join(parts))
+    return readable(" ".join(parts)) if about or of_server or sentences else ""
+
+
+def _examples(text: ClusterText) -> list[str]:
+    """Return sentences of central items: of those that the name fits first, and of different servers first."""
+    known = frozenset(stem for term in text.ranked for stem in term)
+    named = frozenset(stem for term in text.title_terms for stem in term)
+    seen: Counter[str] = Counter()
+    found: list[tuple[bool, int, int, str]] = []
+    for place, item in enumerate(text.central):
+        if sentence := _first_sentence(item):
+            stems = {terms_of_word(word.casefold())[0] for word in WORD.findall(sentence)}
+            is_of_server = bool(text.server_words) and item.server == text.server
+            is_named = is_of_server or bool(stems & named)
+            found.append((not is_named, 0 if is_of_server else seen[item.server], place, sentence))
+            seen[item.server] += 1
+    return _different((sentence for *_, sentence in sorted(found)), known)
 
 
 def _different(sentences: Iterable[str], terms: frozenset[int]) -> list[str]:

@@ -12,14 +12,15 @@ from itertools import pairwise
 
 from toolscript.core.items import Item
 from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_of_word
+from toolscript.tools.skills.sentences import MAX_SENTENCE, first_sentence
 from toolscript.tools.skills.subjects import VERBS, words_in
 
-MAX_SENTENCE = 240
-SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
 WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-.][^\W_]+)*")
 
 # Nouns that a term is only where nothing says more, such as "users"; no part of a pair.
 WEAK = words_in("weak")
+# Nouns of many subjects: pages of a wiki, or of a book.
+BROAD = words_in("broad")
 GENERIC = words_in("generic") - WEAK
 # Plural nouns that share their stem with a verb.
 _NOUNS = words_in("nouns")
@@ -35,6 +36,9 @@ _ADJECTIVES = re.compile(
 # What follows a name in so many texts that it says nothing.
 _EMPTY_FOLLOWERS = frozenset(["api", "app", "mcp", "platform", "tool", "tools", "using", "via"])
 _PUNCTUATION = re.compile(r"[-_/@]+")
+# Names of people and things have apostrophes: "Rosa's Diner".
+_NAME_WORD = re.compile(r"[^\W\d_][^\W_]*(?:[-.'][^\W_]+)*")
+_PROTOCOL = frozenset(["api", "apis", "mcp", "model", "context", "protocol", "server", "servers", "tool", "tools"])
 _NAME_PARTS = re.compile(r"[^a-z0-9]+")
 
 Term = tuple[int, ...]
@@ -74,7 +78,7 @@ def sampled(item: Item, actions: frozenset[str] = VERBS) -> Sampled:
     server = list(_words(_own_name(item.server), actions))
     name = list(_words(split_identifier(item.name), actions))
     stems = frozenset(word.stem for word in (*server, *name))
-    _collect(list(_words(_first_sentence(item.description), actions, stems)), terms, after, before)
+    _collect(list(_words(first_sentence(item.description), actions, stems)), terms, after, before)
     described = frozenset(terms)
     # A name that starts with the server's says it twice.
     start = next((place for place, word in enumerate(name) if word.stem not in {one.stem for one in server}), 0)
@@ -96,21 +100,26 @@ def sampled(item: Item, actions: frozenset[str] = VERBS) -> Sampled:
 def _own_name(server: str) -> str:
     """Return the name of a server without its publisher: "notes" of `io.github.somebody/notes`."""
     last = server.rpartition("/")[2]
-    return _PUNCTUATION.sub(" ", last if _subject_words(last) else server)
+    return _PUNCTUATION.sub(" ", last if _subject_words(last) else server).replace("’", "'")
 
 
 def _subject_words(text: str) -> list[str]:
-    words = WORD.findall(_PUNCTUATION.sub(" ", text))
-    return [word for word in words if word.casefold() not in GENERIC | WEAK]
+    """Return the words from the first to the last that says something: "Local Falcon" of "Local Falcon Server".
+
+    Names begin with any word but those of the protocol.
+    """
+    words = _NAME_WORD.findall(_PUNCTUATION.sub(" ", text))
+    is_subject = [word.casefold() not in GENERIC | WEAK for word in words]
+    if not any(is_subject):
+        return []
+    end = len(words) - is_subject[::-1].index(True)
+    start = next(place for place, word in enumerate(words) if word.casefold() not in _PROTOCOL)
+    return words[start:end]
 
 
 def words_of_server(server: str) -> list[str]:
     """Return the words of a server's name that tell it from others."""
     return _subject_words(_own_name(server))
-
-
-def _first_sentence(description: str) -> str:
-    return SENTENCE_END.split(description[: MAX_SENTENCE * 2].strip(), 1)[0][:MAX_SENTENCE].replace("’", "'")
 
 
 def _words(text: str, actions: frozenset[str], named: frozenset[int] | None = None) -> Iterator[_Word]:

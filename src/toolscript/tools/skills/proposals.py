@@ -38,21 +38,22 @@ from toolscript.tools.model.proposals import (
 from toolscript.tools.skills.clustering import (
     ClusterLimits,
     Labels,
+    Nearest,
     centroids_of,
     cluster,
-    dissolved,
     nearest,
     unit_rows,
 )
-from toolscript.tools.skills.naming import ClusterText, skill_of
-from toolscript.tools.skills.phrases import Sampled, TermShares, sampled, term_shares
+from toolscript.tools.skills.grouping import MAX_FARTHER, Grouping, GroupLimits
+from toolscript.tools.skills.naming import ClusterText, skill_of, stems_of_name
+from toolscript.tools.skills.phrases import Sampled, Term, TermShares, sampled, term_shares
 from toolscript.tools.skills.subjects import SubjectSpace, subject_space
 
 NEW = ""
 # No earlier proposal says whether an item has a second cluster.
 OPEN = -2
 # Clusters aimed at: this many times the square root of the items.
-CLUSTERS_PER_ROOT = 3.2
+CLUSTERS_PER_ROOT = 2.6
 # A cluster has at least this root of the items: 3 of 300, 8 of 40,000.
 SMALLEST_ROOT = 0.2
 # Clusters stay below the largest share: items that come later, or that were not sampled, must fit in.
@@ -60,10 +61,13 @@ HEADROOM = 0.85
 MAX_PARTS = 12
 # Of a description, names and descriptions of skills need the first sentence.
 MAX_READ = 500
-CENTRAL = 8
+# Central items shown as evidence, and those read for examples.
+CENTRAL, CENTRAL_READ = 8, 24
 NEAREST_SHOWN = 3
 # A second cluster that is almost as near gets the item as well.
 CLOSE = 0.08
+# The share of the items that no name fits which are clustered again, among themselves.
+MAY_WAIT = 0.04
 # An item joins an earlier proposal if it is as near as this percentile of its members.
 JOINS_AT_PERCENTILE = 10
 ROUTED_SAMPLE, ROUTED_SKILLS = 500, 3
@@ -220,7 +224,7 @@ def _sample(observed: Sequence[Observed], space: SubjectSpace, dimensions: int) 
     items = [one.item for one in observed]
     vectors = _stacked(observed, dimensions)
     ids = np.array([one.id for one in observed], dtype=np.int64)
-    texts = list(map(cleaned, items))
+    texts = list(map(cleaned, space.cleaned(items)))
     terms = [sampled(item, space.actions) for item in texts]
     return _Sample(ids, items, texts, vectors, space.vectors_of(items, vectors), terms)
 
@@ -243,6 +247,7 @@ class _Group:
     sample: _Sample
     labels: Labels
     centroids: Matrix
+    titles: Sequence[Sequence[Term]]
     kept: Sequence[tuple[EarlierProposal, Skill]]
     is_complete: bool
     ids: list[NDArray[np.int64]] = field(default_factory=list)
@@ -267,16 +272,38 @@ class _Group:
             self.second[-1] = np.where(seconds == OPEN, self.second[-1], seconds)
             self.scores[-1] = np.where(np.isnan(scores), self.scores[-1], scores)
 
-    def place(self, ids: NDArray[np.int64], subjects: Matrix, labels: Labels | None = None) -> None:
-        """Place items in their nearest cluster, or in the given ones; in a second one if that is about as near."""
+    @cached_property
+    def floors(self) -> Vector:
+        """Return the cosine that a second cluster needs: that of nearly all of its own members."""
+        scores = (self.sample.subjects * self.centroids[self.labels]).sum(axis=1)
+        of_cluster = [scores[self.labels == place] for place in range(len(self.centroids))]
+        return np.array(
+            [np.percentile(own, JOINS_AT_PERCENTILE) if len(own) else 2.0 for own in of_cluster], dtype=np.float32
+        )
+
+    def place_rest(self, ids: NDArray[np.int64], subjects: Matrix, terms: Sequence[Mapping[int, float]]) -> None:
+        """Place items that were not sampled: in the nearest cluster, or in the next if only its name fits."""
+        found = nearest(subjects, self.centroids)
+        is_near = (found.second >= 0) & (found.second_score >= found.first_score - MAX_FARTHER)
+        labels = found.first.copy()
+        for row in np.flatnonzero(is_near).tolist():
+            first, second = int(found.first[row]), int(found.second[row])
+            if not self._fits(first, terms[row]) and self._fits(second, terms[row]):
+                labels[row] = second
+        self.place(ids, subjects, labels, found)
+
+    def _fits(self, place: int, terms: Mapping[int, float]) -> bool:
+        return any(all(stem in terms for stem in stems) for stems in self.titles[place])
+
+    def place(self, ids: NDArray[np.int64], subjects: Matrix, first: Labels, found: Nearest | None = None) -> None:
+        """Place items in the given clusters; in a second one that is about as near, if they are central to it."""
         if not len(ids):
             return
-        found = nearest(subjects, self.centroids)
-        first = found.first if labels is None else labels
+        found = found or nearest(subjects, self.centroids)
         other = np.where(found.first == first, found.second, found.first)
         own = (subjects * self.centroids[first]).sum(axis=1)
         other_score = np.where(found.first == first, found.second_score, found.first_score)
-        close = (other >= 0) & (other_score >= own - CLOSE)
+        close = (other >= 0) & (other_score >= own - CLOSE) & (other_score >= self.floors[other])
         self.ids.append(ids)
         self.first.append(first)
         self.second.append(np.where(close, other, -1).astype(np.int32))
@@ -299,7 +326,12 @@ def _grouped(survey: _Survey, name: str, request: ProposalInput) -> _Group:
     labels = _clustered(survey, earlier.labels, len(kept), name, request)
     count = max(len(kept), int(labels.max(initial=-1)) + 1)
     is_complete = len(sample.ids) == survey.counts[name]
-    group = _Group(name, sample, labels, centroids_of(sample.subjects, labels, count), kept, is_complete)
+    titles = [stems_of_name(skill.name) for _, skill in kept]
+    titles += [
+        _text(survey, name, np.flatnonzero(labels == place)).title_stems for place in range(len(kept), count)
+    ]
+    centroids = centroids_of(sample.subjects, labels, count)
+    group = _Group(name, sample, labels, centroids, titles, kept, is_complete)
     group.place_sample(earlier)
     return group
 
@@ -322,17 +354,22 @@ def _with_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]]
     if not kept:
         return earlier
     _take_earlier(sample, kept, earlier)
-    centroids = centroids_of(sample.subjects, labels, len(kept))
-    floors = np.full(len(kept), 2.0, dtype=np.float32)
-    for place in range(len(kept)):
+    return replace(earlier, labels=_joined(sample, labels, len(kept)))
+
+
+def _joined(sample: _Sample, labels: Labels, count: int) -> Labels:
+    """Return the labels with the items that are near enough to a cluster in it."""
+    centroids = centroids_of(sample.subjects, labels, count)
+    floors = np.full(count, 2.0, dtype=np.float32)
+    for place in range(count):
         own = sample.subjects[labels == place] @ centroids[place]
         if len(own):
             floors[place] = np.percentile(own, JOINS_AT_PERCENTILE)
-    new = np.flatnonzero(labels < 0)
+    labels, new = labels.copy(), np.flatnonzero(labels < 0)
     found = nearest(sample.subjects[new], centroids)
     joins = (found.first >= 0) & (found.first_score >= floors[found.first])
     labels[new[joins]] = found.first[joins]
-    return earlier
+    return labels
 
 
 def _take_earlier(sample: _Sample, kept: Sequence[tuple[EarlierProposal, Skill]], earlier: _Earlier) -> None:
@@ -357,7 +394,24 @@ def _unique(kept: Sequence[tuple[EarlierProposal, Skill]]) -> list[EarlierPropos
 
 
 def _clustered(survey: _Survey, labels: Labels, kept: int, name: str, request: ProposalInput) -> Labels:
-    """Cluster the items that no earlier proposal has. Too few of them wait for more, or join the nearest."""
+    """Cluster the items that no earlier proposal has, and those that no name fits again, until nothing changes.
+
+    What is left then goes to the nearest clusters: an item in no skill is found by no routed search.
+    """
+    sample, is_first = survey.groups[name], not kept
+    while True:
+        found = _clustered_once(survey, labels, kept, name, request)
+        if np.array_equal(found, labels):
+            break
+        kept = int(found.max()) + 1
+        labels = _joined(sample, found, kept)
+    rows = np.flatnonzero(labels < 0)
+    is_enough = is_first or len(rows) >= 2 * request.limits.min_members
+    return _with_nearest(sample, labels, rows, kept) if kept and is_enough else labels
+
+
+def _clustered_once(survey: _Survey, labels: Labels, kept: int, name: str, request: ProposalInput) -> Labels:
+    """Cluster the items without a cluster. Too few of them wait for more, or join the nearest."""
     sample, limits = survey.groups[name], request.limits
     rows = np.flatnonzero(labels < 0)
     scale = len(sample.ids) / max(1, survey.counts[name])
@@ -366,15 +420,21 @@ def _clustered(survey: _Survey, labels: Labels, kept: int, name: str, request: P
     if len(rows) < limits.min_members * (2 if kept else 1):
         return _with_nearest(sample, labels, rows, kept) if name != NEW and kept else labels
     count = _count(len(rows), name, request)
-    smallest = max(limits.min_members, round(len(rows) ** SMALLEST_ROOT))
+    smallest = max(limits.min_members, round(len(sample.ids) ** SMALLEST_ROOT))
     found = cluster(sample.subjects[rows], ClusterLimits(count, largest, smallest))
-    texts = [_text(survey, name, rows[found == label]) for label in range(int(found.max()) + 1)]
-    if name == NEW and not any(text.title_terms for text in texts):
+    may_wait = int(MAY_WAIT * len(sample.ids)) if name == NEW else 0
+    grouping = Grouping(
+        sample.subjects[rows],
+        [sample.terms[row] for row in rows.tolist()],
+        lambda places: _text(survey, name, rows[places]),
+        GroupLimits(smallest, largest, may_wait),
+    )
+    if name == NEW and not grouping.has_terms(found):
         # Nothing can be said about any of them: they wait.
         return labels
-    vague = [label for label, text in enumerate(texts) if not text.is_named]
+    grouped = grouping.grouped(found)
     labels = labels.copy()
-    labels[rows] = dissolved(sample.subjects[rows], found, np.array(vague, dtype=np.intp), largest) + kept
+    labels[rows] = np.where(grouped >= 0, grouped + kept, -1)
     return labels
 
 
@@ -383,7 +443,7 @@ def _text(survey: _Survey, name: str, rows: NDArray[np.intp], central: Sequence[
 
 
 def _with_nearest(sample: _Sample, labels: Labels, rows: NDArray[np.intp], kept: int) -> Labels:
-    """Return the labels with these items in the nearest part of a split: none may stay in what is retired."""
+    """Return the labels with these items in the nearest cluster."""
     labels = labels.copy()
     labels[rows] = nearest(sample.subjects[rows], centroids_of(sample.subjects, labels, kept)).first
     return labels
@@ -421,8 +481,11 @@ async def _place_the_rest(
                 rest.setdefault(name, []).append(observed)
         for name, members in rest.items():
             vectors = _stacked(members, len(members[0].vector))
-            subjects = survey.space.vectors_of([observed.item for observed in members], vectors)
-            open_groups[name].place(np.array([observed.id for observed in members], dtype=np.int64), subjects)
+            items = [observed.item for observed in members]
+            terms = survey.space.terms_of(items)
+            subjects = survey.space.vectors_of(items, vectors, terms)
+            ids = np.array([observed.id for observed in members], dtype=np.int64)
+            open_groups[name].place_rest(ids, subjects, terms)
         seen += len(page)
         on_progress(Progress("place", seen, request.sizes.catalog))
 
@@ -479,8 +542,8 @@ def _named(
     for place, centroid in enumerate(group.centroids):
         rows = np.flatnonzero(group.labels == place)
         scores = np.round(group.sample.subjects[rows] @ centroid, 4)
-        nearest_first = rows[np.argsort(-scores, kind="stable")][:CENTRAL].tolist()
-        shown = [group.sample.items[row] for row in nearest_first]
+        nearest_first = rows[np.argsort(-scores, kind="stable")][:CENTRAL_READ].tolist()
+        shown = [group.sample.items[row] for row in nearest_first[:CENTRAL]]
         samples.append(tuple(f"{item.server}: {item.name}" if item.server else item.name for item in shown))
         central = [group.sample.cleaned[row] for row in nearest_first]
         if place < len(group.kept):

@@ -19,6 +19,7 @@ from toolscript.core.items import Item
 from toolscript.core.retrieval.model import Matrix, Vector
 from toolscript.core.retrieval.terms import terms_of_word, without_stop_words, words_of
 from toolscript.tools.skills.clustering import unit_rows
+from toolscript.tools.skills.sentences import boilerplate_of, frame_of, without_boilerplate
 
 # How much an item moves towards the mean of its server. The mean of a server with one subject is long, that of a
 # server with many is short, and counts for less by itself.
@@ -53,23 +54,39 @@ class SubjectSpace:
     idf: Mapping[int, float]
     servers: Mapping[str, Vector]
     actions: frozenset[str]
+    boilerplate: Mapping[str, Vector]
 
-    def vectors_of(self, items: Sequence[Item], vectors: Matrix) -> Matrix:
+    def vectors_of(
+        self, items: Sequence[Item], vectors: Matrix, terms: Sequence[Mapping[int, float]] | None = None
+    ) -> Matrix:
         """Return unit vectors of the items' subjects. A server that the sample does not have moves no item."""
-        rows = self.own(items, vectors)
+        rows = self.own(items, vectors, terms)
         for place, item in enumerate(items):
             if item.server in self.servers:
                 rows[place] += SERVER_SHARE * self.servers[item.server]
         return unit_rows(rows)
 
-    def own(self, items: Sequence[Item], vectors: Matrix) -> Matrix:
+    def cleaned(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return the items without descriptions that say nothing about them."""
+        return without_boilerplate(items, self.boilerplate) if self.boilerplate else items
+
+    def terms_of(self, items: Sequence[Item]) -> list[dict[int, float]]:
+        return [subject_terms(item, self.actions) for item in self.cleaned(items)]
+
+    def own(
+        self, items: Sequence[Item], vectors: Matrix, terms: Sequence[Mapping[int, float]] | None = None
+    ) -> Matrix:
         """Return dense vectors without verbs, beside the items' words."""
         dense = vectors - self.mean
+        for place, item in enumerate(items):
+            # What the sentence adds to the vector of any item says nothing about this one.
+            if self.boilerplate and (frame := frame_of(item)) in self.boilerplate:
+                dense[place] -= self.boilerplate[frame]
         if len(self.verbs):
             dense = dense - (dense @ self.verbs.T) @ self.verbs
         words = np.zeros((len(items), WORD_DIMENSIONS), dtype=np.float32)
-        for place, item in enumerate(items):
-            for term, weight in subject_terms(item, self.actions).items():
+        for place, of_item in enumerate(self.terms_of(items) if terms is None else terms):
+            for term, weight in of_item.items():
                 words[place, term % WORD_DIMENSIONS] += _sign(term) * weight * self.idf.get(term, 0.0)
         return np.concatenate([unit_rows(dense), WORD_SHARE * unit_rows(words)], axis=1)
 
@@ -78,7 +95,9 @@ def subject_space(items: Sequence[Item], vectors: Matrix) -> SubjectSpace:
     mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
     actions = actions_of(items)
     verbs = _verb_directions(items, vectors - mean, actions)
-    space = SubjectSpace(mean, verbs, _idf(items, actions), {}, actions)
+    boilerplate = _boilerplate_directions(items, vectors - mean)
+    idf = _idf(without_boilerplate(items, boilerplate), actions)
+    space = SubjectSpace(mean, verbs, idf, {}, actions, boilerplate)
     rows = space.own(items, vectors)
     places: dict[str, list[int]] = {}
     for place, item in enumerate(items):
@@ -120,6 +139,16 @@ def _idf(items: Sequence[Item], actions: frozenset[str]) -> dict[int, float]:
     """Return the IDF of the terms of at least two items: a word of one item joins it to no other."""
     counts = Counter(term for item in items for term in subject_terms(item, actions))
     return {term: math.log(len(items) / count) for term, count in counts.items() if count > 1}
+
+
+def _boilerplate_directions(items: Sequence[Item], centred: Matrix) -> dict[str, Vector]:
+    """Return the mean of the items that share a sentence which says nothing, for each such sentence."""
+    frames = [frame_of(item) for item in items]
+    shared = boilerplate_of(items)
+    return {
+        frame: centred[[place for place, one in enumerate(frames) if one == frame]].mean(axis=0)
+        for frame in sorted(shared)
+    }
 
 
 def _sign(term: int) -> float:

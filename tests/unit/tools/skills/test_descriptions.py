@@ -135,3 +135,41 @@ def test_members_of_many_servers_need_a_subject(word: str, is_named: bool) -> No
     samples = [sampled(item) for item in members]
     everything = [*samples, *(sampled(item) for item in items(*OTHERS) if word not in item.name)]
     assert ClusterText(samples, members, term_shares(everything)).is_named is is_named
+
+
+def test_beside_a_server_only_a_term_of_half_the_members_is_in_the_name() -> None:
+    names = ("chapter", "chapter", "poem", "letter", "essay")
+    tools = [(f"read_{place}", f"Read the {noun}s.") for place, noun in enumerate(names)]
+    assert described(of_server("scribe-mcp", *tools), items(*OTHERS)).name == "Scribe"
+
+
+@pytest.mark.parametrize(
+    ("server", "name"),
+    [("Rosa's Diner MCP Server", "Rosa's Diner"), ("Local Falcon MCP Server", "Local Falcon")],
+)
+def test_the_name_of_a_server_is_whole(server: str, name: str) -> None:
+    last = server.split()[1].casefold()
+    tools = [(f"read_{place}", f"Read the {last}s.") for place in range(4)]
+    assert described(of_server(server, *tools), items(*OTHERS)).name == name
+
+
+def test_a_broad_word_is_named_with_what_it_is_about() -> None:
+    wikis = ["Read the pages of a wiki.", "Send the pages of a wiki.", "Print the pages of wikis."]
+    texts = [*wikis, "Delete pages.", "Move pages.", "Archive pages.", "Load pages."]
+    members = [
+        item for place, text in enumerate(texts) for item in of_server(f"s{place}", (f"page_{place}", text))
+    ]
+    assert described(members, items(*OTHERS)).name == "Pages and wikis"
+
+
+def test_examples_are_of_items_that_the_name_fits_and_of_different_servers() -> None:
+    stray = of_server("c", ("sweep", "Sweep the dusty floor of the mail hall and the violins."))
+    mails = [
+        *of_server("a", ("send", "Send mails to people far away."), ("list", "List mails by their old subjects.")),
+        *of_server("b", ("drop", "Drop mails that nobody will read.")),
+    ]
+    floor = of_server("d", ("wax", "Wax the floor with honey wax."), ("wash", "Wash the floor with warm water."))
+    members = [*floor, *mails, *stray]
+    text = described(members, items(*OTHERS)).description
+    examples = text.partition("For example: ")[2].split("; ")
+    assert examples[:2] == ["send mails to people far away", "drop mails that nobody will read"]
