@@ -1,22 +1,31 @@
-"""Hydration, the last stage: load payloads and schemas of the returned items concurrently."""
+"""Hydration, the last stage: load payloads and schemas of the returned items concurrently.
+
+The schemas of an item are cached with the revision of its point, as its payload is: whatever changes them makes
+the worker write the point again. Popular items are returned again and again; PostgreSQL is asked for the others.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 
 from toolscript.core.items import ItemKind, Schemas
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
+from toolscript.core.retrieval.cache import TtlCache
 from toolscript.core.retrieval.deadline import Part
 from toolscript.tools.context import SearchContext
 from toolscript.tools.item_stage import ScoredItem
 from toolscript.tools.model.answer import ToolHit
-from toolscript.tools.payload_cache import CachedPayload, PayloadCache, Revisions
+from toolscript.tools.payload_cache import CACHE_SECONDS, CachedPayload, PayloadCache, Revisions
 from toolscript.tools.ports import Catalog
+
+# Schemas take more memory than payloads: a kilobyte of JSON is about ten of Python's objects.
+CACHED_SCHEMAS = 2_000
 
 
 class HydrationStage:
     def __init__(self, cache: PayloadCache, catalog: Catalog) -> None:
         self._cache = cache
         self._catalog = catalog
+        self._schemas = TtlCache[int, tuple[int, Schemas]](CACHED_SCHEMAS, CACHE_SECONDS)
 
     async def hits(
         self,
@@ -33,7 +42,7 @@ class HydrationStage:
         with context.spans.span("search.enrich"):
             read, loaded = await asyncio.gather(
                 self._cache.read_or_cached(context.attempt, {id_: revisions[id_] for id_ in ids}),
-                self._schemas(context, ids if schemas else ()),
+                self._read_schemas(context, {id_: revisions[id_] for id_ in ids} if schemas else {}),
             )
         # An item that was removed a moment ago has no payload any more.
         return [
@@ -45,9 +54,17 @@ class HydrationStage:
             for group in groups
         ]
 
-    async def _schemas(self, context: SearchContext, ids: Sequence[int]) -> Mapping[int, Schemas]:
+    async def _read_schemas(self, context: SearchContext, revisions: Revisions) -> Mapping[int, Schemas]:
+        entries = self._schemas.get_all(revisions)
+        cached = {id_: schemas for id_, (revision, schemas) in entries.items() if revision == revisions[id_]}
+        missing = [id_ for id_ in revisions if id_ not in cached]
+        if not missing:
+            return cached
         nothing: Mapping[int, Schemas] = {}
-        return await context.attempt.or_else(Part.SCHEMAS, self._catalog.schemas(ids), nothing) if ids else nothing
+        read = await context.attempt.or_else(Part.SCHEMAS, self._catalog.schemas(missing), nothing)
+        # What is read now is never older than the point that was found.
+        self._schemas.put({id_: (revisions[id_], schemas) for id_, schemas in read.items() if revisions[id_]})
+        return {**cached, **read}
 
 
 def _hit(scored: ScoredItem, cached: CachedPayload, schemas: Schemas) -> ToolHit:

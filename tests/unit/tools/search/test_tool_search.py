@@ -170,6 +170,22 @@ async def test_schemas_are_read_once_and_only_for_returned_items() -> None:
     assert answer.hits[0].schemas == Schemas(input_schema=SCHEMA)
 
 
+async def test_schemas_are_read_again_only_when_the_point_of_the_item_has_changed() -> None:
+    scene = Scene()
+    await scene.fill()
+    tools = scene.tools
+    first = await tools.search(query(limit=2))
+    again = await tools.search(query(limit=2))
+    assert isinstance(scene.catalog, WatchedCatalog)
+    assert [hit.schemas for hit in again.hits] == [hit.schemas for hit in first.hits]
+    assert len(scene.catalog.schema_reads) == 1
+    more = await tools.search(query(limit=3))
+    assert scene.catalog.schema_reads[1:] == [[hit.id for hit in more.hits[2:]]]
+    await scene.fill()
+    await tools.search(query(limit=2))
+    assert scene.catalog.schema_reads[2:] == [[hit.id for hit in first.hits]]
+
+
 @pytest.mark.requirement("BR-004")
 async def test_an_item_without_schemas_has_none() -> None:
     answer = await Scene().search(query("summary", kind=ItemKind.PROMPT))

@@ -116,6 +116,19 @@ async def test_an_item_assigned_by_hand_is_found_by_its_skill_once_a_worker_ran(
     assert count_of(after, "mail") == count_of(before, "mail") + 1
 
 
+async def test_a_schema_that_changed_alone_is_returned_once_a_worker_ran(live: Live) -> None:
+    async def shown() -> dict[str, Any]:
+        tools = (await live.search("fold a paper crane"))["tools"]
+        return dict(next(tool for tool in tools if tool["name"] == "fold_crane")["input_schema"])
+
+    for kind in ("string", "integer"):
+        crane = _described("fold_crane", "Fold a paper crane")
+        schema = {"type": "object", "properties": {"size": {"type": kind}}}
+        await live.service.synced(catalog("paper", {**crane, "input_schema": schema}))
+        await live.work()
+        assert [await shown(), await shown()] == [schema, schema]
+
+
 @pytest.mark.states("S0-199", "S0-200", "S0-213")
 @pytest.mark.requirement("EC-007")
 async def test_while_the_vector_of_its_skill_is_old_a_new_item_is_found_by_that_vector(
