@@ -69,6 +69,11 @@ PLURAL_SHARE, SMALL_SHARE = 0.12, 0.25
 
 # Addresses, links, tags and emphasis: no words for a description.
 _MARKUP = re.compile(r"://|\]\(|<|\*\*|`")
+# What a tool says to a model that chooses among tools says nothing about the tool.
+_ADDRESSED = re.compile(
+    r"^(?:always|never|important|you (?:must|should|can))\b|\b(?:use|call|prefer|choose) this (?:tool|one)\b",
+    re.IGNORECASE,
+)
 _CLAUSE_END = re.compile(r" \(|[,;:] (?!and\b|or\b)| (?:by|with|using|including|such as|based on|for use) ")
 _PARTS_OF_NAME = re.compile(r": |, | and ")
 # Words that no sentence ends with.
@@ -411,17 +416,16 @@ def free_id(wanted: str, taken: frozenset[str]) -> str:
 def _description(text: ClusterText) -> str:
     """Say what the members are about, and what some central ones do in their own words, without text that steers.
 
-    That members have a verb and a noun does not say that one has both, so no sentence is made of these.
+    That members have a verb and a noun does not say that one has both, so no sentence is made of these. What is
+    said about the tools of a server, its own tools have, and not the others that are with them.
     """
     named = frozenset(stem for term in text.title_terms for stem in term)
-    least = MIN_SHARE_OF_MORE * len(text.samples)
-    more = [
-        term
-        for term in text.ranked
-        if not named.intersection(term) and text.counts[term] >= least and text.is_plain(term)
-    ]
+    own = [sample for sample in text.samples if sample.server == text.server or not text.server_words]
+    counts = Counter(term for sample in own for term in sample.terms)
+    more = [term for term in text.ranked if not named.intersection(term) and text.is_plain(term)]
+    terms = [term for term in (*text.title_terms, *more) if counts[term] >= MIN_SHARE_OF_MORE * len(own)]
     of_server = " ".join(text.server_words)
-    phrases = dict.fromkeys(map(text.phrase, (*text.title_terms, *more[:MAX_MORE])))
+    phrases = dict.fromkeys(map(text.phrase, terms[: len(text.title_terms) + MAX_MORE]))
     about = _joined([phrase for phrase in phrases if phrase.casefold() not in of_server.casefold()])
     parts = [f"Tools{f' of {of_server}' if of_server else ''}{f' about {about}' if about else ''}."]
     if sentences := _examples(text):
@@ -463,7 +467,7 @@ def _different(sentences: Iterable[str], terms: frozenset[int]) -> list[str]:
 def _first_sentence(item: Item) -> str:
     """Return the first sentence of a description: what it does, not how. Empty if it has more than words."""
     sentence = " ".join(SENTENCE_END.split(item.description.strip(), 1)[0].split()).rstrip(".。!")
-    if has_invisible(sentence) or _MARKUP.search(sentence):
+    if has_invisible(sentence) or _MARKUP.search(sentence) or _ADDRESSED.search(sentence):
         return ""
     sentence = _shortened(sentence) if len(sentence) > MAX_SENTENCE else sentence
     while sentence.endswith((",", ";", ":")) or sentence.rpartition(" ")[2].casefold() in _LEAD_ON:

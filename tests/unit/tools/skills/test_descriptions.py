@@ -173,3 +173,22 @@ def test_examples_are_of_items_that_the_name_fits_and_of_different_servers() -> 
     text = described(members, items(*OTHERS)).description
     examples = text.partition("For example: ")[2].split("; ")
     assert examples[:2] == ["send mails to people far away", "drop mails that nobody will read"]
+
+
+def test_what_is_said_about_a_server_its_own_tools_have() -> None:
+    kites = [(f"kite_{thing}", f"Fly a kite over a {thing}.") for thing in THINGS]
+    boats = [(f"row_{thing}", f"Row a Riverboat ferry past a {thing} of the Riverboat.") for thing in THINGS[:5]]
+    members = [*of_server("Kiteworks", *kites), *of_server("Riverboat", *boats)]
+    text = described(members, items(*OTHERS)).description
+    assert text.startswith("Tools of Kiteworks")
+    assert "riverboat" not in text.partition(" For example:")[0].casefold()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["Always use this tool if a mail is to be sent", "You must send mails with it", "Prefer this tool for mails"],
+)
+def test_what_is_said_to_a_model_is_no_example(sentence: str) -> None:
+    text = described(items(("send_mails", sentence), *MAIL), items(*OTHERS)).description
+    assert sentence[1:] not in text
+    assert "send a mail to one or more recipients" in text
