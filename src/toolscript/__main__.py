@@ -1,16 +1,16 @@
 """Entry point of the command line."""
 
+import sys
+
 from typer import Typer
 
 from toolscript.cli.app import build_cli, run
 from toolscript.cli.output import allow_colour, show_warnings
 from toolscript.gateway.settings import colour_is_unwanted, keep_libraries_quiet
 
-app = build_cli()
-
 
 def main() -> None:
-    start(app)
+    start(build_cli(only=next(iter(sys.argv[1:]), "")))
 
 
 def start(commands: Typer) -> None:

@@ -17,7 +17,8 @@ from unittest.mock import patch
 
 from benchmarks.__main__ import app as benchmarks
 from tests.support.reserved_ports import reserved_port
-from toolscript.__main__ import app, start
+from toolscript.__main__ import start
+from toolscript.cli.app import build_cli
 
 WAIT_SECONDS = 180.0
 BENCH = "bench"
@@ -72,7 +73,7 @@ def run_in(
         redirect_stderr(errors),
     ):
         try:
-            start(benchmarks if is_benchmark else app)
+            start(benchmarks if is_benchmark else build_cli(only=next(iter(arguments), "")))
         except SystemExit as end:
             ended = int(end.code or 0)
         finally:

@@ -11,7 +11,7 @@ import typer.main
 import toolscript
 import toolscript.testing
 from tests.repo.sources import ROOT
-from toolscript.__main__ import app
+from toolscript.cli.app import build_cli
 from toolscript.client.settings import ClientSettings
 from toolscript.core import errors
 from toolscript.core.errors import ERROR_TABLE, ToolscriptError
@@ -34,7 +34,7 @@ def commands() -> Iterator[tuple[str, Any]]:
         for inner_name, inner in getattr(command, "commands", {}).items():
             yield from below(f"{name} {inner_name}", inner)
 
-    return below("toolscript", typer.main.get_command(app))
+    return below("toolscript", typer.main.get_command(build_cli()))
 
 
 def test_the_package_exports_exactly_these_names() -> None:

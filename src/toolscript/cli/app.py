@@ -2,29 +2,16 @@
 
 import gc
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperGroup
 
-from toolscript.cli.curation import curation_commands
-from toolscript.cli.documents import document_commands
-from toolscript.cli.evaluate import add_documents, add_fit, add_make, add_page, add_skills, evaluate_commands
-from toolscript.cli.gateway import config_commands, serve_commands, trust_command
-from toolscript.cli.gateway_tables import show_findings
-from toolscript.cli.indexes import add_migrate, add_reindex
-from toolscript.cli.ingest import add_ingest
-from toolscript.cli.library import library_commands
 from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, flags
 from toolscript.cli.output import json_text, progress, say, show, table
-from toolscript.cli.search import find_commands
-from toolscript.cli.skills import skill_commands
-from toolscript.cli.sources import change_commands, source_commands
-from toolscript.cli.sync import add_sync
-from toolscript.cli.tenants import tenant_commands
-from toolscript.cli.tools import tool_commands
 from toolscript.core.errors import ERROR_TABLE, InvalidRequest, SetupError, ToolscriptError, envelope_of
 from toolscript.core.version import __version__
 
@@ -48,6 +35,31 @@ YOURS = (
     "doctor",
 )
 MEASURING = ("eval",)
+# The functions that add commands, by the names of these, and those that return a group of commands.
+COMMANDS = {
+    ("search", "list-servers", "list-tools", "get-types", "call"): "search:find_commands",
+    ("mcp", "gateway"): "gateway:serve_commands",
+    ("trust",): "gateway:trust_command",
+    ("doctor",): "app:add_doctor",
+    ("migrate",): "indexes:add_migrate",
+    ("sync",): "sync:add_sync",
+    ("ingest",): "ingest:add_ingest",
+    ("reindex",): "indexes:add_reindex",
+    ("worker",): "app:add_worker",
+    ("serve",): "app:add_serve",
+}
+GROUPS = {
+    "curation": "curation:curation_commands",
+    "config": "gateway:config_commands",
+    "sources": "sources:source_commands",
+    "library": "library:library_commands",
+    "changes": "sources:change_commands",
+    "skills": "skills:skill_commands",
+    "tools": "tools:tool_commands",
+    "documents": "documents:document_commands",
+    "tenants": "tenants:tenant_commands",
+    "eval": "evaluate:evaluate_commands",
+}
 YOURS_PANEL = "Your tools"
 SERVICE_PANEL = "The service (pip install 'toolscript[service]')"
 MEASURING_PANEL = "Measuring"
@@ -79,8 +91,11 @@ class ThreePanels(TyperGroup):
                 formatter.write_dl([(name, sentences[name]) for name in names if name in sentences])
 
 
-def build_cli() -> typer.Typer:
-    """Build the commands. A command imports its code when it runs, so that help and completion stay fast."""
+def build_cli(only: str = "") -> typer.Typer:
+    """Build the commands; if `only` is the name of one, it alone: all others take more time than most commands.
+
+    A command imports its code when it runs, so that help and completion stay fast.
+    """
     app = typer.Typer(
         name="toolscript",
         cls=ThreePanels,
@@ -90,33 +105,19 @@ def build_cli() -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_version_option)
-    find_commands(app)
-    app.add_typer(curation_commands(), name="curation")
-    serve_commands(app)
-    trust_command(app)
-    app.add_typer(config_commands(), name="config")
-    _doctor(app)
-    add_migrate(app)
-    add_sync(app)
-    add_ingest(app)
-    add_reindex(app)
-    _write_commands(app)
-    _read_commands(app)
-    app.add_typer(source_commands(), name="sources")
-    app.add_typer(library_commands(), name="library")
-    app.add_typer(change_commands(), name="changes")
-    app.add_typer(skill_commands(), name="skills")
-    app.add_typer(tool_commands(), name="tools")
-    app.add_typer(document_commands(), name="documents")
-    app.add_typer(tenant_commands(), name="tenants")
-    evaluating = evaluate_commands()
-    add_make(evaluating)
-    add_fit(evaluating)
-    add_page(evaluating)
-    add_documents(evaluating)
-    add_skills(evaluating)
-    app.add_typer(evaluating, name="eval")
+    is_known = only in GROUPS or any(only in names for names in COMMANDS)
+    for names, add in COMMANDS.items():
+        if only in names or not is_known:
+            _imported(add)(app)
+    for name, group in GROUPS.items():
+        if only == name or not is_known:
+            app.add_typer(_imported(group)(), name=name)
     return app
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    return cast("Callable[..., Any]", getattr(import_module(f"toolscript.cli.{module}"), function))
 
 
 def run(app: typer.Typer) -> None:
@@ -159,7 +160,7 @@ def _version_option(
 ) -> None: ...
 
 
-def _write_commands(app: typer.Typer) -> None:
+def add_worker(app: typer.Typer) -> None:
     @app.command()
     def worker(
         drain: Annotated[bool, typer.Option(help="Exit when no work is left.")] = False,
@@ -179,7 +180,7 @@ def _write_commands(app: typer.Typer) -> None:
             raise typer.Exit(2)
 
 
-def _read_commands(app: typer.Typer) -> None:
+def add_serve(app: typer.Typer) -> None:
     @app.command()
     def serve(
         host: Annotated[str | None, typer.Option(help="Address to listen on (default: TOOLSCRIPT_HOST).")] = None,
@@ -219,7 +220,7 @@ def _read_commands(app: typer.Typer) -> None:
             gc.enable()
 
 
-def _doctor(app: typer.Typer) -> None:
+def add_doctor(app: typer.Typer) -> None:
     @app.command()
     def doctor(
         index: Annotated[
@@ -258,6 +259,8 @@ def _examine_gateway(data: Mapping[str, object], *, as_json: bool) -> bool:
 
     with progress() as on_progress:
         findings = examine(flags=data, on_progress=on_progress)
+    from toolscript.cli.gateway_tables import show_findings
+
     show_findings(findings, as_json=as_json)
     if not as_json and any(finding.code == "NO_SERVERS" for finding in findings) and _has_service_settings():
         say("hint: this checked the gateway; `toolscript doctor --index` checks the service")

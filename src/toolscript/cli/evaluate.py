@@ -69,7 +69,16 @@ SamplingSeed = Annotated[int, typer.Option(help="Random seed of intervals and fo
 def evaluate_commands() -> typer.Typer:
     """Build the group; without a subcommand it evaluates."""
     app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    _judge(app)
+    _make(app)
+    _fit(app)
+    _page(app)
+    _documents(app)
+    _skills(app)
+    return app
 
+
+def _judge(app: typer.Typer) -> None:
     @app.callback(invoke_without_command=True)
     def judge(
         context: typer.Context,
@@ -110,8 +119,6 @@ def evaluate_commands() -> typer.Typer:
             by=field_names(by),
         )
         show_result(_evaluate(request, engine), out=out, plot=plot, as_json=as_json)
-
-    return app
 
 
 def field_names(by: str) -> tuple[str, ...]:
@@ -173,7 +180,7 @@ DocumentDataset = Annotated[
 ]
 
 
-def add_documents(app: typer.Typer) -> None:
+def _documents(app: typer.Typer) -> None:
     @app.command()
     def documents(
         dataset: DocumentDataset,
@@ -214,7 +221,7 @@ HeldOut = Annotated[
 ]
 
 
-def add_fit(app: typer.Typer) -> None:
+def _fit(app: typer.Typer) -> None:
     @app.command()
     def fit(
         datasets: Datasets,
@@ -249,7 +256,7 @@ Tools = Annotated[
 ]
 
 
-def add_make(app: typer.Typer) -> None:
+def _make(app: typer.Typer) -> None:
     @app.command()
     def make(
         folder: Folder,
@@ -302,7 +309,7 @@ Reports = Annotated[list[Path], typer.Argument(help="Reports (--out) of any data
 PageFile = Annotated[Path, typer.Option(help="Markdown page to write; its SVG plots are written beside it.")]
 
 
-def add_page(app: typer.Typer) -> None:
+def _page(app: typer.Typer) -> None:
     @app.command()
     def page(reports: Reports, out: PageFile = Path("docs/quality.md"), as_json: AsJson = False) -> None:
         """Write the reports of several datasets and both engines as one page with plots.
@@ -348,7 +355,7 @@ Record = Annotated[
 ]
 
 
-def add_skills(app: typer.Typer) -> None:
+def _skills(app: typer.Typer) -> None:
     @app.command()
     def skills(
         labels: LabelFile,

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import typer
 
 from tests.unit.cli.commands import CommandLine
 from toolscript.cli.app import run
-from toolscript.cli.evaluate import add_make
+from toolscript.cli.evaluate import evaluate_commands
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.values import OnProgress
 from toolscript.eval.dataset import WrittenDraft
@@ -57,11 +56,9 @@ def command(drafts: Drafts, monkeypatch: pytest.MonkeyPatch) -> "Command":
 
 class Command:
     def __init__(self, drafts: Drafts, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-        self._app.callback()(lambda: None)
+        self._app = evaluate_commands()
         self._monkeypatch = monkeypatch
         monkeypatch.setattr("toolscript.eval.gateway.make_draft", drafts.make_draft)
-        add_make(self._app)
 
     def __call__(self, *arguments: str) -> int:
         self._monkeypatch.setattr(sys, "argv", ["eval", *arguments])

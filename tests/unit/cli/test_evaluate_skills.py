@@ -19,7 +19,7 @@ TOOLS = {
     "read_file": ("Read the contents of a file in a folder.", "file_operations"),
     "send_email": ("Send an email message to someone's inbox.", "communication"),
     "get_forecast": ("Weather forecast with temperature and rainfall.", "weather_environment"),
-    "zzz": ("qqq", "none"),
+    "xyzzy": ("plugh", "none"),
 }
 
 
