@@ -1,5 +1,7 @@
 """Hits are hydrated in one request, for one tenant only."""
 
+import asyncio
+
 import pytest
 
 from tests.contracts.builders import axis, terms
@@ -74,3 +76,28 @@ async def test_a_search_that_did_not_find_the_head_of_a_document_has_not_brought
     found = await store.search(ChunkQuery(axis(0), limit=1, with_content=True))
     assert [chunk.id for chunk in found.dense or ()] == [ChunkId(key("a"), 1)]
     assert found.content([ChunkId(key("a"), 1)]) is None
+
+
+async def test_what_was_removed_while_a_search_ran_has_not_been_brought_along(
+    document_index: DocumentIndex,
+) -> None:
+    """An engine reads payloads after it has searched, and what is removed in between has none."""
+    store = document_index.of(ANN)
+    documents = [document(f"d{number}", "one") for number in range(20)]
+
+    async def write() -> None:
+        for _ in range(15):
+            await store.put(documents)
+            await store.remove([key(f"d{number}") for number in range(20)])
+
+    async def search() -> None:
+        found = await store.search(ChunkQuery(axis(0), with_content=True))
+        chunks = [chunk.id for chunk in found.dense or ()]
+        content = found.content(chunks)
+        assert content is None or content.passages.keys() == set(chunks)
+
+    writing = asyncio.ensure_future(write())
+    while not writing.done():
+        await asyncio.gather(*(search() for _ in range(4)))
+        await asyncio.sleep(0)
+    await writing

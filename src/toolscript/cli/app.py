@@ -4,8 +4,7 @@ import gc
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -35,31 +34,6 @@ YOURS = (
     "doctor",
 )
 MEASURING = ("eval",)
-# The functions that add commands, by the names of these, and those that return a group of commands.
-COMMANDS = {
-    ("search", "list-servers", "list-tools", "get-types", "call"): "search:find_commands",
-    ("mcp", "gateway"): "gateway:serve_commands",
-    ("trust",): "gateway:trust_command",
-    ("doctor",): "app:add_doctor",
-    ("migrate",): "indexes:add_migrate",
-    ("sync",): "sync:add_sync",
-    ("ingest",): "ingest:add_ingest",
-    ("reindex",): "indexes:add_reindex",
-    ("worker",): "app:add_worker",
-    ("serve",): "app:add_serve",
-}
-GROUPS = {
-    "curation": "curation:curation_commands",
-    "config": "gateway:config_commands",
-    "sources": "sources:source_commands",
-    "library": "library:library_commands",
-    "changes": "sources:change_commands",
-    "skills": "skills:skill_commands",
-    "tools": "tools:tool_commands",
-    "documents": "documents:document_commands",
-    "tenants": "tenants:tenant_commands",
-    "eval": "evaluate:evaluate_commands",
-}
 YOURS_PANEL = "Your tools"
 SERVICE_PANEL = "The service (pip install 'toolscript[service]')"
 MEASURING_PANEL = "Measuring"
@@ -105,19 +79,79 @@ def build_cli(only: str = "") -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(_version_option)
-    is_known = only in GROUPS or any(only in names for names in COMMANDS)
+    is_known = any(only in names for names in COMMANDS)
     for names, add in COMMANDS.items():
         if only in names or not is_known:
-            _imported(add)(app)
-    for name, group in GROUPS.items():
-        if only == name or not is_known:
-            app.add_typer(_imported(group)(), name=name)
+            add(app)
     return app
 
 
-def _imported(name: str) -> Callable[..., Any]:
-    module, _, function = name.partition(":")
-    return cast("Callable[..., Any]", getattr(import_module(f"toolscript.cli.{module}"), function))
+def _add_finding(app: typer.Typer) -> None:
+    from toolscript.cli.search import find_commands
+
+    find_commands(app)
+
+
+def _add_gateway(app: typer.Typer) -> None:
+    from toolscript.cli.gateway import serve_commands
+
+    serve_commands(app)
+
+
+def _add_trust(app: typer.Typer) -> None:
+    from toolscript.cli.gateway import trust_command
+
+    trust_command(app)
+
+
+def _add_config(app: typer.Typer) -> None:
+    from toolscript.cli.gateway import config_commands
+
+    app.add_typer(config_commands(), name="config")
+
+
+def _add_curation(app: typer.Typer) -> None:
+    from toolscript.cli.curation import curation_commands
+
+    app.add_typer(curation_commands(), name="curation")
+
+
+def _add_index(app: typer.Typer) -> None:
+    from toolscript.cli.indexes import add_migrate, add_reindex
+    from toolscript.cli.ingest import add_ingest
+    from toolscript.cli.sync import add_sync
+
+    add_migrate(app)
+    add_sync(app)
+    add_ingest(app)
+    add_reindex(app)
+
+
+def _add_catalog(app: typer.Typer) -> None:
+    from toolscript.cli.library import library_commands
+    from toolscript.cli.skills import skill_commands
+    from toolscript.cli.sources import change_commands, source_commands
+    from toolscript.cli.tools import tool_commands
+
+    app.add_typer(source_commands(), name="sources")
+    app.add_typer(library_commands(), name="library")
+    app.add_typer(change_commands(), name="changes")
+    app.add_typer(skill_commands(), name="skills")
+    app.add_typer(tool_commands(), name="tools")
+
+
+def _add_documents(app: typer.Typer) -> None:
+    from toolscript.cli.documents import document_commands
+    from toolscript.cli.tenants import tenant_commands
+
+    app.add_typer(document_commands(), name="documents")
+    app.add_typer(tenant_commands(), name="tenants")
+
+
+def _add_eval(app: typer.Typer) -> None:
+    from toolscript.cli.evaluate import evaluate_commands
+
+    app.add_typer(evaluate_commands(), name="eval")
 
 
 def run(app: typer.Typer) -> None:
@@ -160,7 +194,7 @@ def _version_option(
 ) -> None: ...
 
 
-def add_worker(app: typer.Typer) -> None:
+def _add_worker(app: typer.Typer) -> None:
     @app.command()
     def worker(
         drain: Annotated[bool, typer.Option(help="Exit when no work is left.")] = False,
@@ -180,7 +214,7 @@ def add_worker(app: typer.Typer) -> None:
             raise typer.Exit(2)
 
 
-def add_serve(app: typer.Typer) -> None:
+def _add_serve(app: typer.Typer) -> None:
     @app.command()
     def serve(
         host: Annotated[str | None, typer.Option(help="Address to listen on (default: TOOLSCRIPT_HOST).")] = None,
@@ -220,7 +254,7 @@ def add_serve(app: typer.Typer) -> None:
             gc.enable()
 
 
-def add_doctor(app: typer.Typer) -> None:
+def _add_doctor(app: typer.Typer) -> None:
     @app.command()
     def doctor(
         index: Annotated[
@@ -298,3 +332,20 @@ def _show_report(report: "DoctorReport", indexes: Sequence["IndexStatus"], *, as
     if not report.healthy:
         next_step = "`toolscript worker --drain`" if report.repaired else "`toolscript doctor --repair`"
         say(f"hint: run {next_step}")
+
+
+# What adds commands, by the names of these.
+COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
+    ("search", "list-servers", "list-tools", "get-types", "call"): _add_finding,
+    ("curation",): _add_curation,
+    ("mcp", "gateway"): _add_gateway,
+    ("trust",): _add_trust,
+    ("config",): _add_config,
+    ("doctor",): _add_doctor,
+    ("migrate", "sync", "ingest", "reindex"): _add_index,
+    ("worker",): _add_worker,
+    ("serve",): _add_serve,
+    ("sources", "library", "changes", "skills", "tools"): _add_catalog,
+    ("documents", "tenants"): _add_documents,
+    ("eval",): _add_eval,
+}

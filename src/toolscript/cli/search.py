@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -120,7 +120,7 @@ def _search(app: typer.Typer) -> None:
             raise typer.Exit(NOTHING_FOUND)
 
 
-def _ask(action: "Callable[[Gateway], Awaitable[T]]", data: Mapping[str, object], need: "Need") -> T:
+def _ask(action: "Callable[[Gateway], Coroutine[Any, Any, T]]", data: Mapping[str, object], need: "Need") -> T:
     from toolscript.gateway.session import ask
 
     offer_trust(data)

@@ -152,7 +152,7 @@ class Retrieval:
     async def _retrieve(
         self, documents: TenantDocuments, query: DocumentQuery, analyzed: AnalyzedQuery, limit: int
     ) -> Retrieved:
-        with_content = analyzed.is_small and query.include_snippets
+        with_content = analyzed.is_small and query.include_snippets and limit <= FUSION_DEPTH
         chunk_query = ChunkQuery(analyzed.vector, analyzed.terms, query.filters, limit, with_content=with_content)
         with self._spans.span("search.retrieve", limit=limit):
             found = await documents.search(chunk_query)

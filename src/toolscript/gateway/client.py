@@ -11,7 +11,6 @@ from toolscript.client.resource import query_of, step_of
 from toolscript.core.errors import NotReady, Unavailable
 from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerState
-from toolscript.core.retrieval.deadline import run_on_daemon_thread
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.text import readable
 from toolscript.gateway.json import (
@@ -35,7 +34,8 @@ class GatewayClient:
     """Implements the port `Gateway`. `seconds` bounds every request but a call, which has `call_seconds`.
 
     `find_again` returns address and token of a restarted gateway, for clients that outlive the first. `note` is
-    added to every answer; `search_type` to every query that has none.
+    added to every answer; `search_type` to every query that has none. With `blocks`, nothing is ever waited for: a
+    request blocks its thread, as a command that asks once may, which then needs no event loop.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class GatewayClient:
         find_again: Callable[[], tuple[str, str] | None] = lambda: None,
         note: Callable[[], str] = lambda: "",
         search_type: SearchType | None = None,
+        blocks: bool = False,
     ) -> None:
+        self._blocks = blocks
         self._seconds = seconds
         self._sender = self._connect(url, token)
         self._call_seconds = call_seconds
@@ -108,8 +110,12 @@ class GatewayClient:
         return await self._run(read, request)
 
     async def _run(self, read: Callable[[bytes], T], request: Request) -> T:
-        # A daemon thread: a cancelled request need not wait for a running tool.
         sender, conversation = self._sender, self._conversation
+        if self._blocks:
+            return sender.run(conversation.ask(request, read))
+        from toolscript.core.retrieval.deadline import run_on_daemon_thread
+
+        # A daemon thread: a cancelled request need not wait for a running tool.
         return await run_on_daemon_thread(lambda: sender.run(conversation.ask(request, read)))
 
     def _connect(self, url: str, token: str) -> Sender:

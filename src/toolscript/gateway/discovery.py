@@ -205,14 +205,19 @@ else:
         return True
 
 
-def find_running(settings: GatewaySettings, *, refresh: bool = False) -> GatewayClient | None:
+def find_running(
+    settings: GatewaySettings, *, refresh: bool = False, blocks: bool = False
+) -> GatewayClient | None:
     """Return a client of the configured address, else of these config files' gateway if its settings match.
 
-    `refresh`: the command queries the servers itself. Whatever keeps a running gateway from use is logged.
+    `refresh`: the command queries the servers itself. `blocks`: requests of the client block their thread.
+    Whatever keeps a running gateway from use is logged.
     """
     if settings.gateway_url:
         token = settings.gateway_token or token_at(settings.data_folder / "run", settings.gateway_url)
-        return GatewayClient(settings.gateway_url, token=token, search_type=_explicit_type(settings))
+        return GatewayClient(
+            settings.gateway_url, token=token, search_type=_explicit_type(settings), blocks=blocks
+        )
     running = running_here(settings)
     if running is None:
         _warn_of_another_gateway(settings)
@@ -226,6 +231,7 @@ def find_running(settings: GatewaySettings, *, refresh: bool = False) -> Gateway
         find_again=lambda: _find_restarted(settings),
         note=lambda: _untrusted_note(settings, running),
         search_type=_explicit_type(settings),
+        blocks=blocks,
     )
 
 

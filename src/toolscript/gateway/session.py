@@ -1,8 +1,7 @@
 """Runs a command against the running gateway, or against a gateway for the duration of the command."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import SearchType
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def ask(
-    action: "Callable[[Gateway], Awaitable[T]]",
+    action: "Callable[[Gateway], Coroutine[Any, Any, T]]",
     *,
     flags: Mapping[str, object],
     need: Need,
@@ -24,16 +23,23 @@ def ask(
 ) -> T:
     """Run an action against a gateway. Flag beats environment beats default."""
     settings = load_gateway_settings(flags)
-    running = find_running(settings, refresh=need.refresh)
+    running = find_running(settings, refresh=need.refresh, blocks=True)
     if running is not None:
-        return asyncio.run(_run(action, running))
+        return _finished(action(running))
+    import asyncio
+
     from toolscript.gateway.runtime import run_alone
 
     return asyncio.run(run_alone(action, settings, need, on_progress))
 
 
-async def _run(action: "Callable[[Gateway], Awaitable[T]]", gateway: "Gateway") -> T:
-    return await action(gateway)
+def _finished(action: "Coroutine[Any, Any, T]") -> T:
+    """Return the result of an action that waits for nothing. An event loop takes longer to import than to ask."""
+    try:
+        action.send(None)
+    except StopIteration as done:
+        return cast("T", done.value)
+    raise RuntimeError("a command waits for more than its gateway")
 
 
 def default_query(

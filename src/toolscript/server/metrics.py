@@ -28,6 +28,7 @@ from toolscript.core.errors import TokenRefused, Unauthorized
 from toolscript.core.retrieval.deadline import Part
 from toolscript.core.retrieval.query import Fusion, SearchType
 from toolscript.core.version import __version__
+from toolscript.core.web.admission import Kind
 from toolscript.documents.model.document import PutOutcome, PutResult
 from toolscript.tools.model.catalog import Pending
 
@@ -455,7 +456,7 @@ class Metrics(Exposed):
         self._search_log_dropped(reason).inc(count)
 
     def _begin(self) -> None:
-        self._not_admitted.begin(("read", "write"))
+        self._not_admitted.begin(tuple(Kind))
         for product in PRODUCTS:
             for by in SEARCHED_BY[product]:
                 self._searches.begin((product,), *((outcome,) for outcome in by), OUTCOMES)

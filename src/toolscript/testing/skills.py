@@ -224,7 +224,9 @@ class MemoryTaxonomy:
         described = [
             (namespace != DEFAULT_NAMESPACE, namespace, one.text)
             for (described_id, namespace), one in self._described.items()
-            if described_id == skill_id and seen_in(self.namespaces, namespace)
+            if described_id == skill_id
+            and seen_in(self.namespaces, namespace)
+            and self.count_tools(skill_id, frozenset({namespace}))
         ]
         return SkillEntry(
             kept.skill,

@@ -17,8 +17,9 @@ from toolscript.tools.model.answer import ToolHit
 from toolscript.tools.payload_cache import CACHE_SECONDS, CachedPayload, PayloadCache, Revisions
 from toolscript.tools.ports import Catalog
 
-# Schemas take more memory than payloads: a kilobyte of JSON is about ten of Python's objects.
-CACHED_SCHEMAS = 2_000
+# Schemas take more memory than payloads: a kilobyte of JSON is about ten of Python's objects. Large ones are not
+# kept.
+CACHED_SCHEMAS, MAX_CACHED = 2_000, 4_096
 
 
 class HydrationStage:
@@ -63,7 +64,10 @@ class HydrationStage:
         nothing: Mapping[int, Schemas] = {}
         read = await context.attempt.or_else(Part.SCHEMAS, self._catalog.schemas(missing), nothing)
         # What is read now is never older than the point that was found.
-        self._schemas.put({id_: (revisions[id_], schemas) for id_, schemas in read.items() if revisions[id_]})
+        kept = {
+            id_: schemas for id_, schemas in read.items() if revisions[id_] and len(str(schemas)) <= MAX_CACHED
+        }
+        self._schemas.put({id_: (revisions[id_], schemas) for id_, schemas in kept.items()})
         return {**cached, **read}
 
 

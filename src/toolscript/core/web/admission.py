@@ -204,7 +204,8 @@ def kind_of(method: str, path: str) -> Kind | None:
     if path in ALWAYS_ADMITTED or (method, path) in UPLOADS:
         return None
     is_search = method == "POST" and path.endswith(SEARCH_SUFFIXES)
-    if not is_search and MANAGED.match(path):
+    # Agents list skills as well.
+    if not is_search and MANAGED.match(path) and not (method == "GET" and path == "/api/v1/skills"):
         return Kind.MANAGE
     return Kind.READ if is_search or method in READING_METHODS or path == MCP_PATH else Kind.WRITE
 

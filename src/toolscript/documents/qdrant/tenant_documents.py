@@ -407,10 +407,13 @@ def _hit_content(ids: Sequence[ChunkId], points: Mapping[ChunkId, Any]) -> HitCo
 
 
 def _content_of(found: Sequence[Any]) -> ReadContent:
-    """Read only what is asked for: of a hundred chunks that were found, ten are shown."""
+    """Read only what is asked for: of a hundred chunks that were found, ten are shown.
+
+    The engine reads payloads after it has searched: a point that was marked in between has no text any more.
+    """
 
     def read(ids: Sequence[ChunkId]) -> HitContent | None:
-        points = {chunk_id_of(point.id): point for point in found}
+        points = {chunk_id_of(point.id): point for point in found if TEXT in point.payload}
         return _hit_content(ids, points) if points.keys() >= set(_with_heads(ids)) else None
 
     return read

@@ -165,7 +165,8 @@ class TenantPoints:
         return points
 
     def _require_own(self, points: Sequence[Any]) -> None:
-        if any(point.payload[TENANT].string_value != self.tenant.name for point in points):
+        """Reject points of others. One that was removed while it was found may have no payload at all."""
+        if any(point.payload and point.payload[TENANT].string_value != self.tenant.name for point in points):
             raise IndexRejected("Qdrant answered with points of another tenant")
 
     async def count(self, where: wire.Filter, *, exact: bool) -> int:

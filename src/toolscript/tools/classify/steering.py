@@ -176,6 +176,11 @@ def steers(sentence: str) -> bool:
     return bool(signs.orders.search(plain) or signs.this_item.search(plain))
 
 
+def gives_orders(text: str) -> bool:
+    """Return whether a text tells its reader what to do, whatever it is about."""
+    return bool(_signs().orders.search(_folded(text)))
+
+
 def speaks_of_sorting(sentence: str) -> bool:
     plain, signs = _folded(sentence), _signs()
     return any(pattern.search(plain) for pattern in (signs.sorting, signs.kinds, signs.orders, signs.this_item))

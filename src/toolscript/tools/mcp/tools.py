@@ -146,9 +146,9 @@ def _described(stored: StoredItem) -> dict[str, object]:
 
 
 def _skill_line(entry: SkillEntry) -> str:
-    """Return the skill with what a person wrote of it; if that is nothing, with what its items say."""
+    """Return the skill with what a person wrote of it: what its items say, nobody has approved."""
     skill = entry.skill
-    description = one_line(f"{skill.name}. {skill.description or entry.enhanced_description}")
+    description = one_line(f"{skill.name}. {skill.description}")
     return f"{skill.id} ({entry.tool_count} tools): {description}"
 
 

@@ -41,7 +41,10 @@ SELECT skills.id, name, description, parent_domain, keywords, examples, is_activ
         WHERE live.state = 'live' AND sums.skill_id = skills.id AND {SEEN}) AS tool_count,
        skills.created_at, updated_at,
        (SELECT described.description FROM mcp.skill_descriptions described
-        WHERE described.skill_id = skills.id AND {SEEN}
+        WHERE described.skill_id = skills.id AND {SEEN} AND EXISTS (
+            SELECT FROM mcp.skill_vectors sums JOIN mcp.index_generations live ON live.id = sums.generation
+            WHERE live.state = 'live' AND sums.skill_id = skills.id AND sums.namespace = described.namespace
+                  AND sums.members > 0)
         ORDER BY namespace <> '{DEFAULT_NAMESPACE}', namespace LIMIT 1) AS enhanced_description
 FROM mcp.skill_categories skills
 """  # noqa: S608 - built from constants only

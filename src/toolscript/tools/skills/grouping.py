@@ -65,7 +65,8 @@ class Grouping:
     def grouped(self, labels: Labels) -> Labels:
         """Return clusters that have a subject, with the items that fit them; -1 for items that wait.
 
-        Items that no name fits wait, those farthest from all clusters first, and no more than may.
+        Clusters are named after the items that fit them. The others are placed when all names are known: those
+        farthest from all clusters wait, no more than may, and the rest goes to the nearest.
         """
         parts = [
             part
@@ -73,20 +74,21 @@ class Grouping:
             for part in self._parts(np.flatnonzero(labels == label), BISECTIONS)
         ]
         for _ in range(FITTINGS):
-            named = [part for part in parts if self.text(part).is_named]
+            named = self._named(parts)
             if not named:
                 break
-            labels = np.full(len(labels), -1, dtype=np.int32)
-            for place, part in enumerate(named):
-                labels[part] = place
-            labels = numbered(self._fitted(labels, list(map(self.text, named))))
-            parts = [np.flatnonzero(labels == label) for label in range(int(labels.max()) + 1)]
-            if len(parts) == len(named) and all(map(np.array_equal, parts, named)):
+            fitted = self._fitted(_labels_of(named, len(labels)), list(map(self.text, named)))
+            parts = [np.flatnonzero(fitted == place) for place in range(len(named))]
+            if all(map(np.array_equal, parts, named)):
                 break
-        labels = self._merged(labels)
-        if not named and len(labels) <= self.limits.may_wait:
+        if named := self._named(parts):
+            return self._merged(self._placed(_labels_of(named, len(labels)), len(named)))
+        if len(labels) <= self.limits.may_wait:
             return np.full(len(labels), -1, dtype=np.int32)
-        return labels
+        return self._merged(labels)
+
+    def _named(self, parts: Sequence[Rows]) -> list[Rows]:
+        return [part for part in parts if len(part) >= self.limits.min_size and self.text(part).is_named]
 
     def _parts(self, rows: Rows, bisections: int) -> list[Rows]:
         """Return the rows, or parts of them if these have names that fit more of them."""
@@ -104,11 +106,11 @@ class Grouping:
     def _fitted(self, labels: Labels, titles: Sequence[ClusterText]) -> Labels:
         """Move each item to the nearest cluster that it fits, among those about as near as the nearest.
 
-        An item that fits none of them stays in its own, waits, or goes to the nearest.
+        An item that fits none of them stays in its own if that is near; otherwise it is in none.
         """
         centroids = centroids_of(self.vectors, labels, len(titles))
         sizes = Counter(labels.tolist())
-        fitted, without = labels.copy(), []
+        fitted = labels.copy()
         for start in range(0, len(labels), CHUNK):
             scores = np.round(self.vectors[start : start + CHUNK] @ centroids.T, 5)
             order = _best_first(scores)
@@ -116,22 +118,29 @@ class Grouping:
                 score = scores[row - start]
                 candidates = near[:CANDIDATES][score[near[:CANDIDATES]] >= score[near[0]] - MAX_FARTHER].tolist()
                 own = int(labels[row])
-                label = self._fit(row, [own, *candidates] if own >= 0 else candidates, titles, sizes)
-                if label is None and (own < 0 or score[near[0]] < FAR):
-                    sizes[own] -= 1
-                    fitted[row] = -1
-                    without.append((float(score[near[0]]), row, near.tolist()))
-                elif label is not None and label != own:
-                    sizes[own] -= 1
-                    sizes[label] += 1
-                    fitted[row] = label
-        without.sort()
-        for _, row, candidates in without[self.limits.may_wait :]:
+                label = self._fit(row, own, candidates, titles, sizes)
+                if label is None:
+                    label = own if score[near[0]] >= FAR else -1
+                sizes[own] -= 1
+                sizes[label] += 1
+                fitted[row] = label
+        return fitted
+
+    def _placed(self, labels: Labels, count: int) -> Labels:
+        """Put items that are in no cluster into the nearest one with room, but for those that wait."""
+        placed, rows = labels.copy(), np.flatnonzero(labels < 0)
+        centroids, sizes = centroids_of(self.vectors, labels, count), Counter(labels.tolist())
+        without: list[tuple[float, int, list[int]]] = []
+        for start in range(0, len(rows), CHUNK):
+            scores = np.round(self.vectors[rows[start : start + CHUNK]] @ centroids.T, 5)
+            near = zip(rows[start : start + CHUNK].tolist(), scores, _best_first(scores), strict=True)
+            without += [(float(score[best[0]]), row, best.tolist()) for row, score, best in near]
+        for _, row, candidates in sorted(without)[self.limits.may_wait :]:
             room = (label for label in candidates if sizes[label] < self.limits.max_size)
             label = next(room, candidates[0])
             sizes[label] += 1
-            fitted[row] = label
-        return fitted
+            placed[row] = label
+        return placed
 
     def _merged(self, labels: Labels) -> Labels:
         """Merge clusters of the same name whose centroids are near, while they are not too large."""
@@ -152,14 +161,26 @@ class Grouping:
         return numbered(labels)
 
     def _fit(
-        self, row: int, candidates: Sequence[int], titles: Sequence[ClusterText], sizes: Mapping[int, int]
+        self,
+        row: int,
+        own: int,
+        candidates: Sequence[int],
+        titles: Sequence[ClusterText],
+        sizes: Mapping[int, int],
     ) -> int | None:
-        """Return the first of the clusters that the item fits; a full one takes no other items."""
+        """Return the first cluster that the item fits, its own before others; a full one takes no other items."""
         sample = self.samples[row]
-        for place, label in enumerate(candidates):
-            if titles[label].fits(sample) and (place == 0 or sizes[label] < self.limits.max_size):
+        for label in (own, *candidates) if own >= 0 else candidates:
+            if titles[label].fits(sample) and (label == own or sizes[label] < self.limits.max_size):
                 return label
         return None
+
+
+def _labels_of(parts: Sequence[Rows], count: int) -> Labels:
+    labels = np.full(count, -1, dtype=np.int32)
+    for place, part in enumerate(parts):
+        labels[part] = place
+    return labels
 
 
 def _best_first(scores: Matrix) -> Rows:

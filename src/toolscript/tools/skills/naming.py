@@ -16,6 +16,7 @@ from toolscript.core.items import Item
 from toolscript.core.retrieval.terms import STOP_WORDS, split_identifier, terms_of_word
 from toolscript.core.taxonomy import Skill, skill_id_of
 from toolscript.core.text import has_invisible, readable
+from toolscript.tools.classify.steering import gives_orders
 from toolscript.tools.skills.phrases import (
     BROAD,
     WEAK,
@@ -71,7 +72,9 @@ PLURAL_SHARE, SMALL_SHARE = 0.12, 0.25
 _MARKUP = re.compile(r"://|\]\(|<|\*\*|`")
 # What a tool says to a model that chooses among tools says nothing about the tool.
 _ADDRESSED = re.compile(
-    r"^(?:always|never|important|you (?:must|should|can))\b|\b(?:use|call|prefer|choose) this (?:tool|one)\b",
+    r"^(?:important|note|agents?|assistants?|models?|you|before|after|when|if|first)\b|\bother tools\b"
+    r"|\b(?:use|call|prefer|choose) (?:only )?(?:this|it)\b|\b(?:asking|telling|ask|tell) the user\b"
+    r"|\bwithout (?:asking|telling)\b",
     re.IGNORECASE,
 )
 _CLAUSE_END = re.compile(r" \(|[,;:] (?!and\b|or\b)| (?:by|with|using|including|such as|based on|for use) ")
@@ -328,6 +331,8 @@ class ClusterText:
     def server_words(self) -> list[str]:
         """Return the name of the server that most members are of, as descriptions spell it; none without one."""
         words = words_of_server(self.server)[:MAX_WORDS_OF_SERVER]
+        if is_addressed(" ".join(words)):
+            return []
         while words and words[-1].casefold() in STOP_WORDS:
             words = words[:-1]
         for term in self.identified:
@@ -467,12 +472,17 @@ def _different(sentences: Iterable[str], terms: frozenset[int]) -> list[str]:
 def _first_sentence(item: Item) -> str:
     """Return the first sentence of a description: what it does, not how. Empty if it has more than words."""
     sentence = " ".join(SENTENCE_END.split(item.description.strip(), 1)[0].split()).rstrip(".。!")
-    if has_invisible(sentence) or _MARKUP.search(sentence) or _ADDRESSED.search(sentence):
+    if has_invisible(sentence) or _MARKUP.search(sentence) or is_addressed(sentence):
         return ""
     sentence = _shortened(sentence) if len(sentence) > MAX_SENTENCE else sentence
     while sentence.endswith((",", ";", ":")) or sentence.rpartition(" ")[2].casefold() in _LEAD_ON:
         sentence = sentence.rpartition(" ")[0] if sentence[-1].isalpha() else sentence[:-1]
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
+
+
+def is_addressed(text: str) -> bool:
+    """Return whether a text speaks to a model or a person instead of about a tool."""
+    return bool(_ADDRESSED.search(text)) or gives_orders(text)
 
 
 def _shortened(sentence: str) -> str:

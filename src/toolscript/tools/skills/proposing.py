@@ -14,9 +14,11 @@ from toolscript.core.retrieval.terms import terms_of_word, words_of
 from toolscript.core.taxonomy import Skill
 from toolscript.core.text import readable
 from toolscript.core.values import OnProgress, silent
+from toolscript.tools.classify.steering import steers
 from toolscript.tools.model.proposals import Observed, Proposal, ProposalLimits
 from toolscript.tools.ports import SkillVectors, Suggestions, Taxonomy
 from toolscript.tools.skills.management import all_skills
+from toolscript.tools.skills.naming import is_addressed
 from toolscript.tools.skills.proposals import ProposalInput, propose
 
 PAGE = 2_000
@@ -132,9 +134,14 @@ def _schema(count: int) -> JsonObject:
 
 
 def _checked(skill: Skill, tools: Sequence[str], entry: Mapping[str, object]) -> Skill | None:
-    """Return the skill with the model's words, if they are of the right size and share a word with the tools."""
+    """Return the skill with the model's words, if they are of the right size and share a word with the tools.
+
+    Tools can make a model write what they want: what speaks to somebody is not taken.
+    """
     name, description = _line(entry.get("name")), _line(entry.get("description"))
     if not 3 <= len(name) <= MAX_NAME or not 3 <= len(description) <= MAX_DESCRIPTION:
+        return None
+    if any(steers(text) or is_addressed(text) for text in (name, description)):
         return None
     known = _stems(" ".join((skill.name, *skill.keywords, *tools)))
     if _stems(name).isdisjoint(known) or _stems(description).isdisjoint(known):

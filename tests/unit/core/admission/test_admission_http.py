@@ -181,6 +181,7 @@ async def test_a_client_that_leaves_while_it_waits_is_dropped() -> None:
         ("GET", "/api/v1/tenants", Kind.MANAGE),
         ("GET", "/api/v1/skills/mail/tools", Kind.MANAGE),
         ("POST", "/api/v1/skills", Kind.MANAGE),
+        ("GET", "/api/v1/skills", Kind.READ),
         ("POST", "/api/v1/suggestions/7/approve", Kind.MANAGE),
         ("POST", "/api/v1/skills/search", Kind.READ),
         ("GET", "/api/v1/sourcesandmore", Kind.READ),

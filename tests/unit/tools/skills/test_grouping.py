@@ -82,6 +82,29 @@ def test_near_clusters_of_one_name_are_one(near: float, count: int) -> None:
     assert len(set(labels[:8])) == count
 
 
+def test_items_that_no_name_fits_do_not_take_the_names_of_clusters_away() -> None:
+    strays = [Item(f"x{n}", ItemKind.TOOL, f"stray {n}", f"do_{n}", f"Handle {n}{n}{n}.") for n in range(24)]
+    items = [*tools("violin", 8), *tools("candle", 8), *tools("rocket", 8), *strays]
+    axes = np.eye(4)
+    vectors = around(*((axis, 8) for axis in axes[:3]), (axes[3] + 0.3, 24))
+    grouped = grouping(items, vectors).grouped(np.repeat(np.arange(4, dtype=np.int32), [8, 8, 8, 24]))
+    assert [len(set(grouped[start : start + 8])) for start in (0, 8, 16)] == [1, 1, 1]
+    assert len(set(grouped[:24])) == 3
+
+
+def test_a_full_cluster_takes_no_more_items() -> None:
+    items = [*tools("violin", 5), *tools("violin", 5, first=5), *tools("violin", 4, first=10)]
+    vectors = around(([1, 0.1], 5), ([0.8, 0.5], 5), ([1, 0.12], 4))
+    full = grouping(items, vectors)
+    full.limits = GroupLimits(3, 5)
+    labels = full._fitted(np.array([0] * 5 + [1] * 5 + [-1] * 4, dtype=np.int32), _texts(full, items))
+    assert np.bincount(labels[labels >= 0]).tolist() == [5, 5]
+
+
+def _texts(made: Grouping, items: Sequence[Item]) -> list[ClusterText]:
+    return [made.text(np.arange(5)), made.text(np.arange(5, 10))]
+
+
 def framed(count: int, text: str) -> list[Item]:
     return [
         Item(
