@@ -38,6 +38,7 @@ from toolscript.server.processes import raise_gc_thresholds, run
 from toolscript.server.serve import CACHED_QUERIES
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import open_embedder, open_stores
+from toolscript.tools.hydration import SchemaCache
 from toolscript.tools.indexing.versions import open_for_reading
 from toolscript.tools.item_stage import where_of
 from toolscript.tools.model.query import USUAL, Strategy, ToolQuery
@@ -89,6 +90,7 @@ class BaselinePipeline:
 
     def __post_init__(self) -> None:
         self._payloads = PayloadCache(self.items)
+        self._schemas = SchemaCache(self.catalog)
         self._matching = SkillMatching(self.skills, self.items, self._payloads)
 
     def prepare(self, texts: Sequence[str]) -> None:
@@ -112,7 +114,8 @@ class BaselinePipeline:
         await self._payloads.read(top)
         stages.end("index")
         ids = list(top)[:TOOLS_RETURNED]
-        await asyncio.gather(self._payloads.read({id_: top[id_] for id_ in ids}), self.catalog.schemas(ids))
+        returned = {id_: top[id_] for id_ in ids}
+        await asyncio.gather(self._payloads.read(returned), self._schemas.read(returned))
         stages.end("details")
         return BaselineAnswer(ids, stages.spent)
 

@@ -664,7 +664,7 @@ def _gateway_benches(app: typer.Typer) -> None:
     def gateway_(
         tools: Tools, queries: Queries, count: QueryCount = 500, model: Model = None, as_json: AsJson = False
     ) -> None:
-        """A whole search of the gateway against its query embedding alone, in turn."""
+        """A whole search of the gateway against the embedding of the texts it needs, in turn."""
         from benchmarks.gateway import bench_gateway
 
         with progress() as on_progress:

@@ -22,11 +22,34 @@ from toolscript.tools.ports import Catalog
 CACHED_SCHEMAS, MAX_CACHED = 2_000, 4_096
 
 
+class SchemaCache:
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._kept = TtlCache[int, tuple[int, Schemas]](CACHED_SCHEMAS, CACHE_SECONDS)
+
+    def cached(self, revisions: Revisions) -> dict[int, Schemas]:
+        """Return the schemas that are cached with these revisions."""
+        entries = self._kept.get_all(revisions)
+        return {id_: schemas for id_, (revision, schemas) in entries.items() if revision == revisions[id_]}
+
+    async def read(self, revisions: Revisions) -> Mapping[int, Schemas]:
+        """Return the schemas of all items that still exist. What is read is never older than the point found."""
+        cached = self.cached(revisions)
+        missing = [id_ for id_ in revisions if id_ not in cached]
+        if not missing:
+            return cached
+        read = await self._catalog.schemas(missing)
+        kept = {
+            id_: schemas for id_, schemas in read.items() if revisions[id_] and len(str(schemas)) <= MAX_CACHED
+        }
+        self._kept.put({id_: (revisions[id_], schemas) for id_, schemas in kept.items()})
+        return {**cached, **read}
+
+
 class HydrationStage:
     def __init__(self, cache: PayloadCache, catalog: Catalog) -> None:
         self._cache = cache
-        self._catalog = catalog
-        self._schemas = TtlCache[int, tuple[int, Schemas]](CACHED_SCHEMAS, CACHE_SECONDS)
+        self._schemas = SchemaCache(catalog)
 
     async def hits(
         self,
@@ -56,19 +79,11 @@ class HydrationStage:
         ]
 
     async def _read_schemas(self, context: SearchContext, revisions: Revisions) -> Mapping[int, Schemas]:
-        entries = self._schemas.get_all(revisions)
-        cached = {id_: schemas for id_, (revision, schemas) in entries.items() if revision == revisions[id_]}
-        missing = [id_ for id_ in revisions if id_ not in cached]
-        if not missing:
+        """Return the schemas; when the catalog fails, only cached ones."""
+        cached: Mapping[int, Schemas] = self._schemas.cached(revisions)
+        if len(cached) == len(revisions):
             return cached
-        nothing: Mapping[int, Schemas] = {}
-        read = await context.attempt.or_else(Part.SCHEMAS, self._catalog.schemas(missing), nothing)
-        # What is read now is never older than the point that was found.
-        kept = {
-            id_: schemas for id_, schemas in read.items() if revisions[id_] and len(str(schemas)) <= MAX_CACHED
-        }
-        self._schemas.put({id_: (revisions[id_], schemas) for id_, schemas in kept.items()})
-        return {**cached, **read}
+        return await context.attempt.or_else(Part.SCHEMAS, self._schemas.read(revisions), cached)
 
 
 def _hit(scored: ScoredItem, cached: CachedPayload, schemas: Schemas) -> ToolHit:

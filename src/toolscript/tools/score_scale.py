@@ -7,7 +7,7 @@ whole list is raised to the value of the word match.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from toolscript.core.retrieval.rerank import RankedCandidates
 HALF_SURE_IDFS = 0.9
 MIN_SPREAD = 0.01
 SHOWN_DIGITS = 6
+SHOWN_STEP = 10.0**-SHOWN_DIGITS
 # Without dense scores, a distance of one in the ranking score is this distance in similarity.
 WORDS_SPREAD = 0.05
 # The weight of the best word similarity when it competes with the best cosine for the first place's score.
@@ -57,6 +58,12 @@ def retriever_scores(whole: Candidates) -> list[tuple[int, float]]:
 def reaches(score: float, threshold: float) -> bool:
     """Compare the score as it is displayed: an item displayed with 0.3 passes a threshold of 0.3."""
     return round(score, SHOWN_DIGITS) >= threshold
+
+
+def count_reaching(scores: Iterable[float], threshold: float) -> int:
+    """Return how many scores reach the threshold; only those close to it are rounded."""
+    sure, close = threshold + SHOWN_STEP, threshold - SHOWN_STEP
+    return sum(score >= sure or (score > close and reaches(score, threshold)) for score in scores)
 
 
 def word_similarity(score: float, points: int) -> float:

@@ -49,7 +49,7 @@ from toolscript.tools.model.answer import (
 from toolscript.tools.model.query import SkillQuery, Strategy, ToolQuery
 from toolscript.tools.payload_cache import CACHE_SIZE, PayloadCache
 from toolscript.tools.ports import Catalog, CurationRules
-from toolscript.tools.score_scale import reaches
+from toolscript.tools.score_scale import count_reaching, reaches
 from toolscript.tools.skill_stage import SkillMatching, SkillsOfItems
 from toolscript.tools.why_not import Outcome, WhyNotExplainer
 
@@ -323,7 +323,7 @@ class SearchWithin:
         return ToolAnswer(
             query=query.text,
             hits=outcome.explained_hits() if query.explain else outcome.hits,
-            candidate_count=sum(reaches(scored.score, query.threshold) for scored in ranked.items),
+            candidate_count=count_reaching((scored.score for scored in ranked.items), query.threshold),
             search_type_used=_search_type_of(retrieval.candidates.whole),
             timings=_timings(context.stages),
             degraded=context.attempt.parts_failed,
