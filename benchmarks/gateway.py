@@ -67,7 +67,7 @@ def bench_tokens(
 def bench_gateway(
     tools: Path, queries: Path, *, limit: int, model: str | None, on_progress: OnProgress
 ) -> Comparison:
-    """Compare a whole search with the embedding of the texts that it needs, in turn; `embedding` is that of one."""
+    """Compare a whole search with the embedding of the texts that it needs; `embedding` is that of one."""
 
     async def run() -> Comparison:
         settings = load_gateway_settings({"search_model": model})
