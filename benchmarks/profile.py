@@ -31,7 +31,7 @@ from benchmarks.search import (
     run_bench,
     search_server,
 )
-from toolscript.core.errors import SetupError
+from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.values import OnProgress, Progress
 from toolscript.gateway.model import LocalQuery
 from toolscript.gateway.settings import load_gateway_settings
@@ -240,7 +240,7 @@ def profile_service(
     *, queries: Path | None, count: int, strategy: Strategy, flame: Path | None, on_progress: OnProgress
 ) -> Tables:
     async def run() -> tuple[Profiled, Profiled]:
-        texts = await queries_or_names(queries, count + WARM_UP_QUERIES)
+        texts = _enough(await queries_or_names(queries, count + WARM_UP_QUERIES))
         measured = texts[WARM_UP_QUERIES:]
         with tempfile.TemporaryDirectory() as folder:
             async with _opened(strategy, texts, Path(folder)) as children:
@@ -264,7 +264,7 @@ def profile_gateway(
 ) -> Tables:
     async def run() -> Profiled:
         gateway, _ = await open_file_gateway(load_gateway_settings({"search_model": model}), tools, on_progress)
-        texts, sampler = read_queries(queries, count + WARM_UP_QUERIES), Sampler()
+        texts, sampler = _enough(read_queries(queries, count + WARM_UP_QUERIES)), Sampler()
         for text in texts[:WARM_UP_QUERIES]:
             await gateway.search(LocalQuery(text))
         sampler.start()
@@ -276,6 +276,15 @@ def profile_gateway(
     done = asyncio.run(run())
     _draw(flame, done, "CPU of a search of the gateway, ms per request")
     return tables_of(None, done)
+
+
+def _enough(texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts, if any are left after the warm-up."""
+    if len(texts) <= WARM_UP_QUERIES:
+        raise InvalidRequest(
+            f"{len(texts)} queries are too few", hint=f"give more than the {WARM_UP_QUERIES} of the warm-up"
+        )
+    return texts
 
 
 def _draw(flame: Path | None, profiled: Profiled, title: str) -> None:

@@ -52,7 +52,7 @@ class Device(StrEnum):
 
 @dataclass(frozen=True)
 class EncodedText:
-    """A text and its tokens, as many as the model reads. `ids` is empty where the engine encodes texts itself."""
+    """A text and its tokens. Where the engine encodes texts itself, `ids` is empty and `tokens` an estimate."""
 
     text: str
     tokens: int

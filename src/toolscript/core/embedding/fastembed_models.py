@@ -33,6 +33,9 @@ class NamedEngine:
         self._counter: TokenCounter | None = None
 
     def encode(self, texts: Sequence[str]) -> list[EncodedText]:
+        """Count tokens for batches: the library encodes texts once more itself. One text needs no count."""
+        if len(texts) == 1:
+            return [EncodedText(texts[0], 0)]
         self._counter = self._counter or self.token_counter()
         return [EncodedText(text, self._counter(text)) for text in texts]
 

@@ -10,9 +10,10 @@ from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.tools.ports import Taxonomy
 from toolscript.tools.skills.management import all_skills
 from toolscript.tools.skills.naming import ClusterText, skill_of
-from toolscript.tools.skills.phrases import Sampled, TermShares, sampled, term_shares
+from toolscript.tools.skills.phrases import TermShares, sampled, term_shares
 from toolscript.tools.skills.proposals import cleaned
 from toolscript.tools.skills.proposing import SkillNamer
+from toolscript.tools.skills.sentences import boilerplate_of, without_boilerplate
 
 SKILLS_AT_ONCE = 50
 # Of a large skill so many items are read, a few from each of several places of its ids.
@@ -34,10 +35,10 @@ class Describer:
         """Describe the skills whose items have not been described since they changed; return what was stored."""
         items = self.taxonomy.within(frozenset({namespace}))
         stored: list[EnhancedDescription] = []
-        shares: TermShares | None = None
+        others: _Others | None = None
         while entries := await self.taxonomy.undescribed(namespace, _last(stored), SKILLS_AT_ONCE):
-            shares = shares or await _shares(items)
-            skills = [await _described(items, entry, shares) for entry in entries]
+            others = others or await _others(items)
+            skills = [await _described(items, entry, others) for entry in entries]
             better = {} if self.names is None else await self.names.better(list(map(_with_examples, skills)))
             descriptions = [
                 EnhancedDescription(entry, namespace, *_words(skill, better.get(skill.id)))
@@ -61,12 +62,20 @@ def _words(skill: Skill, better: Skill | None) -> tuple[str, AssignedBy]:
     return (skill.description, AssignedBy.RULES) if better is None else (better.description, AssignedBy.LLM)
 
 
-async def _described(taxonomy: Taxonomy, entry: SkillEntry, shares: TermShares) -> Skill:
+@dataclass(frozen=True)
+class _Others:
+    """What a sample of the namespace has: in how many items each term is, and sentences that say nothing."""
+
+    shares: TermShares
+    boilerplate: frozenset[str]
+
+
+async def _described(taxonomy: Taxonomy, entry: SkillEntry, others: _Others) -> Skill:
     """Return the skill with the words of its items: description, keywords, and the surest items as examples."""
     sample = await _sample(taxonomy, entry.skill.id, MAX_SAMPLE)
     members = sorted(sample, key=lambda one: (-one.assignment.confidence, one.item_id))
-    items = [cleaned(_item(member)) for member in members]
-    made = skill_of(ClusterText(list(map(sampled, items)), items, shares))
+    items = list(map(cleaned, without_boilerplate(map(_item, members), others.boilerplate)))
+    made = skill_of(ClusterText(list(map(sampled, items)), items, others.shares))
     return replace(made, id=entry.skill.id, name=entry.skill.name)
 
 
@@ -84,14 +93,15 @@ async def _sample(taxonomy: Taxonomy, skill_id: str, size: int) -> list[Member]:
     return list(found.values())
 
 
-async def _shares(taxonomy: Taxonomy) -> TermShares:
-    """Return in how many items of the namespace each term is, by a sample of each of many skills."""
+async def _others(taxonomy: Taxonomy) -> _Others:
+    """Sample each of many skills."""
     skills = [entry.skill.id async for entry in all_skills(taxonomy, active_only=True) if entry.tool_count]
-    samples: list[Sampled] = []
+    items: list[Item] = []
     for skill_id in skills[:: max(1, -(-len(skills) // OTHER_SKILLS))]:
-        members = await _sample(taxonomy, skill_id, OF_OTHER_SKILL)
-        samples += [sampled(cleaned(_item(member))) for member in members]
-    return term_shares(samples)
+        items += map(_item, await _sample(taxonomy, skill_id, OF_OTHER_SKILL))
+    boilerplate = boilerplate_of(items)
+    samples = list(map(sampled, map(cleaned, without_boilerplate(items, boilerplate))))
+    return _Others(term_shares(samples), boilerplate)
 
 
 def _item(member: Member) -> Item:

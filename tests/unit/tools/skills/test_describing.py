@@ -96,3 +96,12 @@ async def test_a_language_model_describes_and_names_nothing() -> None:
     entry = await taxonomy.find("invoices")
     assert (described.source, entry.enhanced_description) == (AssignedBy.LLM, "Sends and cancels invoices.")
     assert entry.skill.name == "Invoices"
+
+
+async def test_a_sentence_that_many_servers_share_is_in_no_description() -> None:
+    shared = "Deploy and try this invoice tool in the playground."
+    skills = {f"skill{number}": [shared, f"{thing.title()}s are counted."] for number, thing in enumerate(THINGS)}
+    taxonomy = await taxonomy_of({"invoices": [shared, *INVOICES], **skills})
+    await Describer(taxonomy).describe()
+    entries = await taxonomy.page("", 100)
+    assert not [entry.skill.id for entry in entries if "playground" in entry.enhanced_description]
