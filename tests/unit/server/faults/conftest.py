@@ -17,6 +17,7 @@ from tests.unit.core.embedding.embedding_endpoint import EmbeddingEndpoint
 from tests.unit.server.faults.builders import DEADLINE_SECONDS, DIMENSIONS, Faulty, asking, fill
 from toolscript.core.settings.service import Settings
 from toolscript.server import serve
+from toolscript.tools import hydration
 
 
 @pytest.fixture(scope="session")
@@ -51,8 +52,9 @@ async def served(installed: Installation) -> AsyncIterator[Faulty]:
             "TOOLSCRIPT_POSTGRES_URL": database.geturl().replace(f":{database.port}/", f":{to_postgres.port}/"),
             "TOOLSCRIPT_QDRANT_GRPC_PORT": str(to_qdrant.port),
         }
-        # A cached query vector would hide a fault of the endpoint.
+        # A cached query vector would hide a fault of the endpoint, and cached schemas one of PostgreSQL.
         stack.enter_context(patch.object(serve, "CACHED_QUERIES", 1))
+        stack.enter_context(patch.object(hydration, "CACHED_SCHEMAS", 0))
         app = await stack.enter_async_context(serve.open_app(Installation(behind).settings))
         client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1")
         await stack.enter_async_context(client)

@@ -132,3 +132,18 @@ async def test_a_passed_deadline_leaves_no_time() -> None:
     deadline = Deadline(-1.0)
     assert deadline.left == 0.0
     assert 0.0 < Deadline(60.0).left <= 60.0
+
+
+async def test_without_the_catalog_schemas_of_an_earlier_search_are_returned() -> None:
+    scene = Scene()
+    await scene.fill()
+    tools = scene.tools
+    first = await tools.search(ToolQuery("file", limit=2, threshold=0.0))
+    scene.catalog.schemas = FailingCatalog(CatalogUnavailable("gone")).schemas  # type: ignore[method-assign]
+    again, more = (
+        await tools.search(ToolQuery("file", limit=2, threshold=0.0)),
+        await tools.search(ToolQuery("file", limit=3, threshold=0.0)),
+    )
+    assert [hit.schemas for hit in again.hits] == [hit.schemas for hit in first.hits]
+    assert (again.degraded, more.degraded) == ((), ("schemas",))
+    assert [hit.schemas for hit in more.hits[:2]] == [hit.schemas for hit in first.hits]
