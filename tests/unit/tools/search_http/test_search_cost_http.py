@@ -25,7 +25,7 @@ from toolscript.testing import HashEmbedder
 from toolscript.tools.catalog.items import import_items
 
 DIMENSIONS = 64
-DEADLINE_SECONDS = 3.0
+DEADLINE_SECONDS = 10.0
 
 
 @pytest.fixture(scope="module")
