@@ -289,12 +289,11 @@ def _examine_service(*, repair: bool, as_json: bool) -> bool:
 
 
 def _examine_gateway(data: Mapping[str, object], *, as_json: bool) -> bool:
+    from toolscript.cli.gateway_tables import show_findings
     from toolscript.gateway.doctor import examine
 
     with progress() as on_progress:
         findings = examine(flags=data, on_progress=on_progress)
-    from toolscript.cli.gateway_tables import show_findings
-
     show_findings(findings, as_json=as_json)
     if not as_json and any(finding.code == "NO_SERVERS" for finding in findings) and _has_service_settings():
         say("hint: this checked the gateway; `toolscript doctor --index` checks the service")

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 PAGE = 200
 
+LookedAt = Annotated[str, typer.Option(help="The namespace whose items are looked at.")]
+
 
 class Source(StrEnum):
     RULES = "rules"
@@ -188,9 +190,7 @@ def _assign(group: typer.Typer) -> None:
 def _propose(group: typer.Typer) -> None:
     @group.command()
     def propose(
-        namespace: Annotated[
-            str, typer.Option(help="The namespace whose items are looked at.")
-        ] = DEFAULT_NAMESPACE,
+        namespace: LookedAt = DEFAULT_NAMESPACE,
         dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the proposals, and store none.")] = False,
         as_json: AsJson = False,
     ) -> None:
@@ -216,9 +216,7 @@ def _propose(group: typer.Typer) -> None:
 def _describe(group: typer.Typer) -> None:
     @group.command()
     def describe(
-        namespace: Annotated[
-            str, typer.Option(help="The namespace whose items are looked at.")
-        ] = DEFAULT_NAMESPACE,
+        namespace: LookedAt = DEFAULT_NAMESPACE,
         as_json: AsJson = False,
     ) -> None:
         """Describe new and changed skills by their items, beside what people wrote.

@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from toolscript.core.items import ItemKind, Schemas
 from toolscript.core.namespaces import DEFAULT_NAMESPACE
-from toolscript.core.retrieval.cache import TtlCache
 from toolscript.core.retrieval.deadline import Part
 from toolscript.tools.context import SearchContext
 from toolscript.tools.item_stage import ScoredItem
 from toolscript.tools.model.answer import ToolHit
-from toolscript.tools.payload_cache import CACHE_SECONDS, CachedPayload, PayloadCache, Revisions
+from toolscript.tools.payload_cache import CachedPayload, PayloadCache, RevisionCache, Revisions
 from toolscript.tools.ports import Catalog
 
 # Schemas take more memory than payloads: a kilobyte of JSON is about ten of Python's objects. Large ones are not
@@ -22,28 +21,18 @@ from toolscript.tools.ports import Catalog
 CACHED_SCHEMAS, MAX_CACHED = 2_000, 4_096
 
 
-class SchemaCache:
+class SchemaCache(RevisionCache[Schemas]):
+    part = Part.SCHEMAS
+
     def __init__(self, catalog: Catalog) -> None:
+        super().__init__(CACHED_SCHEMAS)
         self._catalog = catalog
-        self._kept = TtlCache[int, tuple[int, Schemas]](CACHED_SCHEMAS, CACHE_SECONDS)
 
-    def cached(self, revisions: Revisions) -> dict[int, Schemas]:
-        """Return the schemas that are cached with these revisions."""
-        entries = self._kept.get_all(revisions)
-        return {id_: schemas for id_, (revision, schemas) in entries.items() if revision == revisions[id_]}
+    async def _load(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
+        return await self._catalog.schemas(ids)
 
-    async def read(self, revisions: Revisions) -> Mapping[int, Schemas]:
-        """Return the schemas of all items that still exist. What is read is never older than the point found."""
-        cached = self.cached(revisions)
-        missing = [id_ for id_ in revisions if id_ not in cached]
-        if not missing:
-            return cached
-        read = await self._catalog.schemas(missing)
-        kept = {
-            id_: schemas for id_, schemas in read.items() if revisions[id_] and len(str(schemas)) <= MAX_CACHED
-        }
-        self._kept.put({id_: (revisions[id_], schemas) for id_, schemas in kept.items()})
-        return {**cached, **read}
+    def _keeps(self, value: Schemas) -> bool:
+        return len(str(value)) <= MAX_CACHED
 
 
 class HydrationStage:
@@ -63,10 +52,11 @@ class HydrationStage:
         ids = list(dict.fromkeys(scored.id for group in groups for scored in group))
         if not ids:
             return [() for _ in groups]
+        returned = {id_: revisions[id_] for id_ in ids}
         with context.spans.span("search.enrich"):
             read, loaded = await asyncio.gather(
-                self._cache.read_or_cached(context.attempt, {id_: revisions[id_] for id_ in ids}),
-                self._read_schemas(context, {id_: revisions[id_] for id_ in ids} if schemas else {}),
+                self._cache.read_or_cached(context.attempt, returned),
+                self._schemas.read_or_cached(context.attempt, returned if schemas else {}),
             )
         # An item that was removed a moment ago has no payload any more.
         return [
@@ -77,13 +67,6 @@ class HydrationStage:
             )
             for group in groups
         ]
-
-    async def _read_schemas(self, context: SearchContext, revisions: Revisions) -> Mapping[int, Schemas]:
-        """Return the schemas; when the catalog fails, only cached ones."""
-        cached: Mapping[int, Schemas] = self._schemas.cached(revisions)
-        if len(cached) == len(revisions):
-            return cached
-        return await context.attempt.or_else(Part.SCHEMAS, self._schemas.read(revisions), cached)
 
 
 def _hit(scored: ScoredItem, cached: CachedPayload, schemas: Schemas) -> ToolHit:

@@ -6,8 +6,9 @@ revisions differently, and a recreated point starts at the first: so entries exp
 so that entries loaded together do not expire together.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
 
 from toolscript.core.retrieval.cache import TtlCache
 from toolscript.core.retrieval.deadline import Attempt, Part
@@ -19,6 +20,7 @@ CACHE_SIZE = 10_000
 CACHE_SECONDS = 600.0
 
 Revisions = Mapping[int, int]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -45,33 +47,56 @@ def revisions_of(hits: Iterable[Candidate]) -> dict[int, int]:
     return {hit.id: hit.revision for hit in hits}
 
 
-class PayloadCache:
-    def __init__(self, index: IndexReader, size: int = CACHE_SIZE) -> None:
-        self._index = index
-        self._points = TtlCache[int, tuple[int, CachedPayload]](size, CACHE_SECONDS)
+class RevisionCache(Generic[Value]):
+    """Values of items, each valid as long as the revision of its point. `part` is what fails if `_load` does."""
 
-    def cached(self, revisions: Revisions) -> CachedPayloads:
-        """Return the payloads that are cached with these revisions."""
+    part: ClassVar[Part]
+
+    def __init__(self, size: int) -> None:
+        self._points = TtlCache[int, tuple[int, Value]](size, CACHE_SECONDS)
+
+    def cached(self, revisions: Revisions) -> dict[int, Value]:
+        """Return the values that are cached with these revisions."""
         entries = self._points.get_all(revisions)
-        return {id_: payload for id_, (revision, payload) in entries.items() if revision == revisions[id_]}
+        return {id_: value for id_, (revision, value) in entries.items() if revision == revisions[id_]}
 
-    async def read(self, revisions: Revisions) -> CachedPayloads:
-        """Return the payloads of all points that still exist."""
+    async def read(self, revisions: Revisions) -> dict[int, Value]:
+        """Return the values of all items that still exist."""
         cached = self.cached(revisions)
         missing = [id_ for id_ in revisions if id_ not in cached]
         if not missing:
             return cached
-        read = {id_: _cached_payload(fields) for id_, fields in (await self._index.fields(missing)).items()}
+        read = await self._load(missing)
         # A point that changed since it was retrieved comes with another revision next time, and is read again.
-        self._points.put({id_: (revisions[id_], payload) for id_, payload in read.items() if revisions[id_]})
+        kept = {
+            id_: (revisions[id_], value) for id_, value in read.items() if revisions[id_] and self._keeps(value)
+        }
+        self._points.put(kept)
         return {**cached, **read}
 
-    async def read_or_cached(self, attempt: Attempt, revisions: Revisions) -> CachedPayloads:
-        """Return the payloads of all points that still exist; when the index fails, only cached ones."""
+    async def read_or_cached(self, attempt: Attempt, revisions: Revisions) -> dict[int, Value]:
+        """Return the values of all items that still exist; when reading fails, only cached ones."""
         cached = self.cached(revisions)
         if len(cached) == len(revisions):
             return cached
-        return await attempt.or_else(Part.INDEX, self.read(revisions), cached)
+        return await attempt.or_else(self.part, self.read(revisions), cached)
+
+    async def _load(self, ids: Sequence[int]) -> Mapping[int, Value]:
+        raise NotImplementedError
+
+    def _keeps(self, _value: Value) -> bool:
+        return True
+
+
+class PayloadCache(RevisionCache[CachedPayload]):
+    part = Part.INDEX
+
+    def __init__(self, index: IndexReader, size: int = CACHE_SIZE) -> None:
+        super().__init__(size)
+        self._index = index
+
+    async def _load(self, ids: Sequence[int]) -> Mapping[int, CachedPayload]:
+        return {id_: _cached_payload(fields) for id_, fields in (await self._index.fields(ids)).items()}
 
 
 def _cached_payload(fields: Fields) -> CachedPayload:

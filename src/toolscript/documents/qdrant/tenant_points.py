@@ -123,7 +123,8 @@ class TenantPoints:
             raise IndexRejected(f"Qdrant answered {len(answer.result)} of {len(requests)} queries")
         found = [batch.result for batch in answer.result]
         if fields:
-            self._require_own(found[0])
+            # One that was removed while it was found may have no payload.
+            self._require_own([point for point in found[0] if point.payload])
         return found
 
     async def scroll(
@@ -165,8 +166,7 @@ class TenantPoints:
         return points
 
     def _require_own(self, points: Sequence[Any]) -> None:
-        """Reject points of others. One that was removed while it was found may have no payload at all."""
-        if any(point.payload and point.payload[TENANT].string_value != self.tenant.name for point in points):
+        if any(point.payload[TENANT].string_value != self.tenant.name for point in points):
             raise IndexRejected("Qdrant answered with points of another tenant")
 
     async def count(self, where: wire.Filter, *, exact: bool) -> int:

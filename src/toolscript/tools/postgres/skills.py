@@ -186,7 +186,7 @@ class PostgresTaxonomy:
             }
             for described in descriptions
         ]
-        # In one order everywhere: two who describe the same skills do not wait for each other.
+        # In one order everywhere: two who describe the same skills cause no deadlock.
         values.sort(key=itemgetter("skill", "namespace"))
         async with transaction(self._pool) as conn, conn.cursor() as cursor:
             await cursor.executemany(_DESCRIBE, values)

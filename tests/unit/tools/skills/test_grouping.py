@@ -97,11 +97,11 @@ def test_a_full_cluster_takes_no_more_items() -> None:
     vectors = around(([1, 0.1], 5), ([0.8, 0.5], 5), ([1, 0.12], 4))
     full = grouping(items, vectors)
     full.limits = GroupLimits(3, 5)
-    labels = full._fitted(np.array([0] * 5 + [1] * 5 + [-1] * 4, dtype=np.int32), _texts(full, items))
+    labels = full._fitted(np.array([0] * 5 + [1] * 5 + [-1] * 4, dtype=np.int32), _texts(full))
     assert np.bincount(labels[labels >= 0]).tolist() == [5, 5]
 
 
-def _texts(made: Grouping, items: Sequence[Item]) -> list[ClusterText]:
+def _texts(made: Grouping) -> list[ClusterText]:
     return [made.text(np.arange(5)), made.text(np.arange(5, 10))]
 
 
