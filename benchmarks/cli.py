@@ -1,8 +1,10 @@
 """The commands of `python -m benchmarks`: speed against the bare engines, in the same run."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -524,6 +526,38 @@ def add_bench_passages(app: typer.Typer) -> None:
         show(tables, titled_tables(tables), as_json=as_json)
 
 
+DayServers = Annotated[
+    Path, typer.Argument(help="A client's config file with `mcpServers`, whose servers are on this disk.")
+]
+Victim = Annotated[str, typer.Option("--victim", help="The server that crashes and is upgraded.")]
+NewerVictim = Annotated[str, typer.Option("--newer", help="Command of another version of that server.")]
+RenamedServer = Annotated[str, typer.Option("--renamed", help="The server that gets another name in the config.")]
+DaySteps = Annotated[int, typer.Option("--steps", min=40, help="Searches and calls, in turn.")]
+
+
+def add_bench_day(app: typer.Typer) -> None:
+    @app.command()
+    def day(
+        servers: DayServers,
+        newer: NewerVictim,
+        victim: Victim = "everything",
+        renamed: RenamedServer = "time",
+        steps: DaySteps = 200,
+        as_json: AsJson = False,
+    ) -> None:
+        """A day of use of a gateway: import, connect, searches and calls while servers crash and all restarts.
+
+        Ends with an error if a request got no answer.
+        """
+        from benchmarks.day import Plan, run_day
+
+        with progress() as on_progress, TemporaryDirectory() as home:
+            lived = run_day(Plan(servers, victim, newer, renamed, steps), Path(home), on_progress)
+        show(lived.as_json(), json.dumps(lived.as_json(), indent=2, ensure_ascii=False), as_json=as_json)
+        if lived.lost:
+            raise typer.Exit(1)
+
+
 PeerDataset = Annotated[Path, typer.Option("--dataset", help="Folder with tools.jsonl and queries.jsonl.")]
 PeerNames = Annotated[
     list[str] | None,
@@ -583,6 +617,7 @@ def bench_commands() -> typer.Typer:
     add_bench_passages(app)
     add_bench_proposals(app)
     add_bench_peers(app)
+    add_bench_day(app)
 
     @app.command()
     def index(
