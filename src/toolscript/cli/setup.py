@@ -7,7 +7,7 @@ import typer
 
 from toolscript.cli.options import AsJson
 from toolscript.cli.output import NOTHING_FOUND, printable, say, show
-from toolscript.core.errors import InvalidRequest
+from toolscript.core.errors import InvalidRequest, ToolscriptError
 
 if TYPE_CHECKING:
     from toolscript.gateway.setup import SetupStep, StepName
@@ -55,24 +55,34 @@ def _set_up(skip: list[str], clients: list[str], *, preview: bool, yes: bool, as
     for step in Setup(clients=_known_clients(clients)).steps(_known_steps(skip)):
         if not as_json:
             _show_step(step)
-        done = "" if not step.question or preview else _take(step, yes=yes, asks=asks)
-        if done and not as_json:
-            say(f"   {done}")
-        results.append({"step": step.name, "title": step.title, "preview": list(step.preview), "done": done})
+        done, error = "", ""
+        if step.question and not preview:
+            done, error = _take(step, yes=yes, asks=asks)
+        if (done or error) and not as_json:
+            say(f"   {done or f'not done: {error}'}")
+        results.append(
+            {"step": step.name, "title": step.title, "preview": list(step.preview), "done": done, "error": error}
+        )
     if preview or yes or asks:
         end = "nothing was written" if preview else f"now: {FIRST_SEARCH}; `toolscript setup --undo` takes it back"
     else:
         end = "nothing was written (no terminal to ask in; --yes takes the steps)"
     show({"steps": results}, end, as_json=as_json)
+    if any(result["error"] for result in results):
+        raise typer.Exit(2)
 
 
-def _take(step: "SetupStep", *, yes: bool, asks: bool) -> str:
+def _take(step: "SetupStep", *, yes: bool, asks: bool) -> tuple[str, str]:
+    """Return what was done, or why it failed: one step that fails does not keep the others from being taken."""
+    if yes and step.by_person:
+        return "left out: a person has to review it", ""
+    agreed = yes
     if asks:
         agreed = typer.confirm(f"   {printable(step.question)}", default=not step.by_person, err=True)
-        return step.apply() if agreed else step.decline()
-    if yes and step.by_person:
-        return "left out: a person has to review it"
-    return step.apply() if yes else ""
+    try:
+        return (step.apply() if agreed else step.decline() if asks else ""), ""
+    except ToolscriptError as error:
+        return "", f"{error.message} ({error.hint})"
 
 
 def _show_step(step: "SetupStep") -> None:

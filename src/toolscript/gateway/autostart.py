@@ -71,13 +71,16 @@ def plan_install(*, flags: Mapping[str, object]) -> AutostartPlan:
     )
 
 
+def chosen_settings(settings: GatewaySettings) -> dict[str, str]:
+    """Return the settings that an option or a variable made, of those that a start has options for."""
+    values = {name: str(getattr(settings, name)) for name in OPTIONS if name in settings.sources}
+    whole = {name: str(Path(value).expanduser().absolute()) for name, value in values.items() if name in PATHS}
+    return {name: value for name, value in {**values, **whole}.items() if values[name]}
+
+
 def launch_of(settings: GatewaySettings) -> Launch:
-    """Return how the gateway is started: with every setting that was made by an option or a variable."""
-    arguments: list[str] = []
-    for name, option in OPTIONS.items():
-        value = str(getattr(settings, name))
-        if name in settings.sources and value:
-            arguments += [option, str(Path(value).expanduser().absolute()) if name in PATHS else value]
+    """Return how the gateway is started: what this shell has set is not there at login."""
+    arguments = [word for name, value in chosen_settings(settings).items() for word in (OPTIONS[name], value)]
     variables = {} if sys.platform == "win32" else {"PATH": search_path(environment())}
     return Launch((*program_command(), "gateway", "start", *arguments), str(Path.home()), variables)
 

@@ -167,10 +167,10 @@ class Setup:
         return list(dict.fromkeys(file.client for file in files if not file.of_project))
 
     def _connect_to(self, client: Client) -> SetupStep:
-        chosen = {"TOOLSCRIPT_SEARCH_MODEL": BUILTIN} if self.model_declined else {}
-        # Claude Code's file is in the project, for everyone who works on it: no path of this machine.
-        command = ("toolscript",) if client is Client.CLAUDE_CODE else program_command()
-        entry = entry_of(command, chosen)
+        # Claude Code's file is in the project, for everyone who works on it: nothing of this machine.
+        shared = client is Client.CLAUDE_CODE
+        command = ("toolscript",) if shared else program_command()
+        entry = entry_of(command, {} if shared else self._variables())
         try:
             plan = connect_client(client, Path.home(), Path.cwd(), sys.platform, environment(), entry=entry)
         except (NotFound, ConfigInvalid) as error:
@@ -187,6 +187,13 @@ class Setup:
             )
 
         return SetupStep(StepName.CONNECT, str(plan), (shown,), f"connect {TITLES[client]}?", apply)
+
+    def _variables(self) -> dict[str, str]:
+        """Return what a client that was not started by this shell has to be told."""
+        chosen = autostart.chosen_settings(self.settings)
+        if self.model_declined:
+            chosen["search_model"] = BUILTIN
+        return {f"TOOLSCRIPT_{name.upper()}": value for name, value in chosen.items()}
 
     def _autostart(self) -> Iterator[SetupStep]:
         flags = {"search_model": BUILTIN} if self.model_declined else {}

@@ -93,6 +93,13 @@ def test_every_client_that_is_found_is_connected_by_the_whole_path(person: Machi
     assert set(imported) == {"plain", "paged"}
 
 
+def test_a_client_is_told_what_only_the_shell_of_the_setup_has_set(person: Machine) -> None:
+    machine = person.here().also(TOOLSCRIPT_SEARCH_MODEL="none", TOOLSCRIPT_GATEWAY_TOKEN="very-secret")
+    machine.run("setup", "--yes")
+    assert _entry(machine)["env"] == {"TOOLSCRIPT_SEARCH_MODEL": "none"}
+    assert _entry(machine, CODEX)["env"] == {"TOOLSCRIPT_SEARCH_MODEL": "none"}
+
+
 def test_a_preview_writes_nothing_and_names_every_file(person: Machine) -> None:
     machine = person.here()
     before = folder_state(machine.folder)
@@ -206,6 +213,16 @@ def test_the_gateway_starts_at_login_and_all_of_it_is_taken_back(person: Machine
     assert (machine.home / ".config" / "systemd" / "user" / UNIT).exists()
     machine.run("setup", "--undo", "--yes")
     assert folder_state(machine.home) == before
+
+
+def test_a_step_that_fails_is_named_and_the_others_are_taken(person: Machine) -> None:
+    machine = person.here()
+    # A folder in place of the backup: the client's file cannot be written safely.
+    (machine.home / f"{CURSOR}.toolscript-backup").mkdir()
+    told = machine.run("setup", "--yes", code=2).stderr
+    assert "not done" in told
+    assert machine.config.exists()
+    assert "toolscript" in (machine.home / CODEX).read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from toolscript.gateway.autostart_files import UNIT, Launch, launchd_agent, syst
 
 GOLDEN = Path(__file__).with_name("golden")
 LINUX = Launch(
-    ("/home/anna/.local/bin/toolscript", "gateway", "start"),
-    "/home/anna",
-    {"PATH": "/home/anna/.local/bin:/usr/local/bin:/usr/bin:/bin"},
+    ("/srv/anna/.local/bin/toolscript", "gateway", "start"),
+    "/srv/anna",
+    {"PATH": "/srv/anna/.local/bin:/usr/local/bin:/usr/bin:/bin"},
 )
 MAC = Launch(
     ("/opt/homebrew/bin/uvx", "--from", "toolscript[model]", "toolscript", "gateway", "start", "--port", "7400"),
-    "/Users/anna",
+    "/Volumes/anna",
     {"PATH": "/opt/homebrew/bin:/usr/bin:/bin"},
 )
 WINDOWS = Launch(
@@ -28,9 +28,9 @@ WINDOWS = Launch(
         "gateway",
         "start",
         "--config",
-        "C:\\Users\\Anna B\\a&b.json",
+        "D:\\People\\Anna B\\a&b.json",
     ),
-    "C:\\Users\\Anna B",
+    "D:\\People\\Anna B",
 )
 # What systemd would take for specifiers, variables and ends of words.
 HARD = ("/bin/sh", "50% of $HOME", 'a "quoted" word', "back\\slash", "semi;colon", "täglich", "")
@@ -41,7 +41,7 @@ NAMESPACE = "{http://schemas.microsoft.com/windows/2004/02/mit/task}"
     ("name", "text"),
     [
         (UNIT, systemd_unit(LINUX)),
-        ("toolscript.gateway.plist", launchd_agent(MAC, "/Users/anna/.toolscript/gateway.log")),
+        ("toolscript.gateway.plist", launchd_agent(MAC, "/Volumes/anna/.toolscript/gateway.log")),
         ("autostart.xml", windows_task(WINDOWS, "DESK\\anna")),
     ],
 )
@@ -69,9 +69,9 @@ def test_systemd_has_nothing_to_say_about_the_unit(tmp_path: Path, hard: bool) -
 
 
 def test_launchd_reads_what_was_meant() -> None:
-    agent = plistlib.loads(launchd_agent(Launch(HARD, "/Users/a&b", {"PATH": "/a<b"}), "/log").encode())
+    agent = plistlib.loads(launchd_agent(Launch(HARD, "/Volumes/a&b", {"PATH": "/a<b"}), "/log").encode())
     assert agent["ProgramArguments"] == [*HARD]
-    assert (agent["WorkingDirectory"], agent["EnvironmentVariables"]) == ("/Users/a&b", {"PATH": "/a<b"})
+    assert (agent["WorkingDirectory"], agent["EnvironmentVariables"]) == ("/Volumes/a&b", {"PATH": "/a<b"})
     assert agent["RunAtLoad"] is True
 
 
@@ -82,7 +82,7 @@ def test_windows_reads_what_was_meant() -> None:
     texts = [element.text for element in execute]
     assert texts == [
         WINDOWS.command[0],
-        'gateway start --config "C:\\Users\\Anna B\\a&b.json"',
+        'gateway start --config "D:\\People\\Anna B\\a&b.json"',
         WINDOWS.folder,
     ]
     assert {element.text for element in task.iter(f"{NAMESPACE}UserId")} == {"DESK\\a&b"}
