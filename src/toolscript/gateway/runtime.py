@@ -11,7 +11,7 @@ from typing import TypeVar
 from rapidfuzz import process
 
 from toolscript.core.embedding.download_failures import MODEL_ALIASES, Refusals, model_folder
-from toolscript.core.embedding.model_runtime import is_installed, require_runtime
+from toolscript.core.embedding.model_runtime import GAIN, is_installed, require_runtime
 from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
 from toolscript.core.errors import ConfigInvalid, NotFound, NotReady, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, split_tool_id, tool_id
@@ -362,6 +362,8 @@ def make_indexing(
 ) -> Indexing:
     embeds = model and settings.search_model != NO_MODEL
     has_fallback = embeds and settings.search_model != BUILTIN
+    if has_fallback and at_once:
+        search.model_note = f"{settings.search_model} is still loading, or being downloaded once; it {GAIN}"
     return Indexing(
         servers,
         search,
