@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 YOURS = (
+    "setup",
     "search",
     "list-servers",
     "list-tools",
@@ -96,6 +97,12 @@ def _add_gateway(app: typer.Typer) -> None:
     from toolscript.cli.gateway import serve_commands
 
     serve_commands(app)
+
+
+def _add_setup(app: typer.Typer) -> None:
+    from toolscript.cli.setup import add_setup
+
+    add_setup(app)
 
 
 def _add_trust(app: typer.Typer) -> None:
@@ -335,6 +342,7 @@ def _show_report(report: "DoctorReport", indexes: Sequence["IndexStatus"], *, as
 
 # What adds commands, by the names of these.
 COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
+    ("setup",): _add_setup,
     ("search", "list-servers", "list-tools", "get-types", "call"): _add_finding,
     ("curation",): _add_curation,
     ("mcp", "gateway"): _add_gateway,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolscript.cli.autostart import add_autostart
 from toolscript.cli.gateway_tables import show_servers
 from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, Port, flags
 from toolscript.cli.output import NOTHING_FOUND, colour_wanted, printable, say, show, table
@@ -299,6 +300,7 @@ def _gateway() -> typer.Typer:
         show({"stopped": stopped.pid}, f"stopped the gateway at {stopped.url}", as_json=as_json)
 
     _env(group)
+    add_autostart(group)
     return group
 
 

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from toolscript.core.embedding.download_failures import Refusals
+from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
+from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, SetupError
 from toolscript.core.items import tool_id
 from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
@@ -86,6 +88,10 @@ def _folder(folder: Path) -> Iterator[Finding]:
 def _model(settings: GatewaySettings) -> Iterator[Finding]:
     if settings.search_model == NO_MODEL:
         yield Finding("MODEL", True, "none: keyword search alone (TOOLSCRIPT_SEARCH_MODEL)")
+        return
+    if "search_model" not in settings.sources and not is_installed():
+        # Nobody asked for the model that is the default where one can run.
+        yield Finding("MODEL", True, f"{BUILTIN}, the model of the package; {INSTALL} {GAIN}")
         return
     try:
         model = load_embedder(settings, again=True).model

@@ -11,6 +11,7 @@ from typing import TypeVar
 from rapidfuzz import process
 
 from toolscript.core.embedding.download_failures import MODEL_ALIASES, Refusals, model_folder
+from toolscript.core.embedding.model_runtime import GAIN, is_installed, require_runtime
 from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
 from toolscript.core.errors import ConfigInvalid, NotFound, NotReady, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, split_tool_id, tool_id
@@ -361,6 +362,8 @@ def make_indexing(
 ) -> Indexing:
     embeds = model and settings.search_model != NO_MODEL
     has_fallback = embeds and settings.search_model != BUILTIN
+    if has_fallback and at_once:
+        search.model_note = f"{settings.search_model} is still loading, or being downloaded once; it {GAIN}"
     return Indexing(
         servers,
         search,
@@ -376,6 +379,7 @@ def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *
     """`again`: retry a download that failed a short while ago."""
     if settings.search_model == BUILTIN:
         return StaticEmbedder()
+    require_runtime(settings.search_model)
     downloads = settings.data_folder / "models"
     if not again and model_folder(settings.search_model) is None:
         Refusals(downloads).check(MODEL_ALIASES.get(settings.search_model, settings.search_model))
@@ -393,7 +397,11 @@ def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *
 
 
 def require_model(settings: GatewaySettings) -> None:
-    """Raise for an unknown model name. Where a model cannot be reached, the built-in one is used."""
+    """Raise for an unknown model name. Where a model cannot be reached or run, the built-in one is used."""
+    if not is_installed():
+        if settings.search_device == "gpu":
+            require_runtime(settings.search_model)
+        return
     if model_folder(settings.search_model) is None and settings.search_model not in DEFAULT_MODELS:
         from toolscript.core.embedding.fastembed_models import known_name
 

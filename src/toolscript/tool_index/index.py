@@ -1,6 +1,7 @@
 """`ToolIndex`: the gateway's search over tools that a program holds."""
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,9 @@ from typing import Any, Generic, overload
 from rapidfuzz import process
 
 from toolscript.core.embedding.items import ItemVectors, vector_hash
+from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.scale import scale_of
+from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
 from toolscript.core.errors import ModelNotFound, NotFound
 from toolscript.core.items import JsonObject
 from toolscript.core.retrieval.model import ModelCard
@@ -40,6 +43,8 @@ MAX_SUGGESTED = 3
 WITHOUT_MODEL = 'model="builtin" needs no download; or give the folder of an ONNX model, or None for words alone'
 
 Model = str | Path | Embedder | None
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -235,6 +240,9 @@ def _open_model(model: Model) -> Embedder | None:
     settings = load_gateway_settings({"search_model": None if path == DEFAULT_MODEL else path})
     try:
         require_model(settings)
+        if path == DEFAULT_MODEL and settings.search_model != BUILTIN and not is_installed():
+            logger.warning("searching with the built-in model: %s %s", INSTALL, GAIN)
+            return StaticEmbedder()
         return load_embedder(settings)
     except ModelNotFound as error:
         raise type(error)(error.message, hint=WITHOUT_MODEL, details=error.details) from error

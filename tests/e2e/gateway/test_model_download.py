@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.gateway.machines import Machine, mcp_server, new_machine
+from tests.e2e.gateway.machines import Machine, mcp_server, new_machine, until
 from tests.unit.core.embedding.local_hub import LARGE, Hub, open_hub
 
 pytestmark = pytest.mark.requirement("TS-006")
@@ -89,6 +89,21 @@ def test_a_refusal_is_reported_at_once_and_costs_nothing_the_second_time(
     assert len(hub.asked) == requests
     assert second.stderr.count("refused") == 1
     assert "toolscript doctor" in second.stderr
+
+
+def test_a_gateway_answers_at_once_while_the_model_is_downloaded_and_says_what_it_adds(
+    fresh: Machine, hub: Hub
+) -> None:
+    hub.may_send.clear()
+    with fresh.gateway() as gateway:
+        answer = gateway.search("add two numbers")
+        assert (answer["model"], answer["results"][0]["toolId"]) == ("builtin", "plain__add")
+        assert f"{MODEL} is still loading, or being downloaded once; it ranks a little better" in answer["hint"]
+        hub.may_send.set()
+        until(lambda: not gateway.health()["is_fallback"], "the model that was downloaded meanwhile")
+        answer = gateway.search("add two numbers")
+        assert answer["model"] != "builtin"
+        assert "hint" not in answer
 
 
 def test_after_a_refusal_no_model_runtime_is_loaded(fresh: Machine, hub: Hub) -> None:

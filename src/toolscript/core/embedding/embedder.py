@@ -16,6 +16,7 @@ import numpy as np
 
 from toolscript.core.embedding.download_failures import model_folder
 from toolscript.core.embedding.engine import CPU_PROVIDER, Device, EncodedText, Loaded, TokenCounter, providers_for
+from toolscript.core.embedding.model_runtime import require_runtime
 from toolscript.core.errors import EmbedderRejected, EmbedderUnavailable, ModelNotFound, SetupError
 from toolscript.core.retrieval.model import Matrix, ModelCard, Vector, checked_vectors
 from toolscript.core.values import OnProgress, silent
@@ -202,6 +203,7 @@ def _settle(together: list[_PendingText], results: Sequence[Vector | Exception])
 def load_model(
     model: str, threads: int | None, device: Device, downloads: Path | None, on_progress: OnProgress
 ) -> Loaded:
+    require_runtime(model)
     # Imported only when needed: fastembed takes two seconds to import.
     folder = model_folder(model)
     try:

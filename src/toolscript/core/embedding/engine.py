@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
-
-from tokenizers import Tokenizer
+from typing import TYPE_CHECKING, Protocol
 
 from toolscript.core.errors import SetupError
 from toolscript.core.retrieval.model import Matrix, ModelCard
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 GPU_PROVIDERS = (
     "CUDAExecutionProvider",
@@ -33,8 +34,8 @@ logger = logging.getLogger(__name__)
 class TokenCounter:
     """Counts tokens with a copy of the tokenizer that neither truncates nor pads."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
+    def __init__(self, tokenizer: "Tokenizer") -> None:
+        self._tokenizer = type(tokenizer).from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
 

@@ -1,6 +1,6 @@
 """The built-in embedder: a table with a vector for each token, which comes with the package.
 
-It needs NumPy and the tokenizer alone. A text is the sum of its tokens' vectors, the first ones counting more, so
+It needs NumPy alone. A text is the sum of its tokens' vectors, the first ones counting more, so
 word order is lost, but a query takes a fraction of a millisecond, and there is nothing to download.
 `scripts/build-table` makes the table.
 """
@@ -9,16 +9,13 @@ import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toolscript.core.embedding.wordpiece import WordPiece
 from toolscript.core.errors import ModelNotFound
 from toolscript.core.retrieval.model import Matrix, ModelCard, Vector, checked_vectors
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 # The name of this model in settings and answers.
 BUILTIN = "builtin"
@@ -40,7 +37,7 @@ class StaticEmbedder:
 
     def __init__(self, folder: Path = FOLDER) -> None:
         try:
-            self._tokenizer = _tokenizer(folder)
+            self._tokenizer = WordPiece(folder / TOKENIZER_FILE)
             self._table: NDArray[np.uint8] = np.load(folder / TABLE_FILE, mmap_mode="r")
             self._scales: NDArray[np.float16] = np.load(folder / SCALES_FILE)
             described = json.loads((folder / CARD_FILE).read_text("utf-8"))
@@ -51,7 +48,6 @@ class StaticEmbedder:
             raise ModelNotFound(
                 f"the built-in model cannot be loaded: {error}", hint="install the package again"
             ) from error
-        self._unknown: int = self._tokenizer.token_to_id("[UNK]") or 0
 
     @property
     def model(self) -> ModelCard:
@@ -71,10 +67,7 @@ class StaticEmbedder:
         return checked_vectors(sums, len(texts), self._card)
 
     def _tokens(self, text: str) -> list[int]:
-        # A lone surrogate is legal in a JSON request, but the tokenizer rejects it.
-        encodable = text[:MAX_LETTERS].encode("utf-8", "replace").decode()
-        tokens: list[int] = self._tokenizer.encode(encodable, add_special_tokens=False).ids
-        return tokens or [self._unknown]
+        return self._tokenizer.tokens(text[:MAX_LETTERS], MAX_TOKENS) or [self._tokenizer.unknown]
 
     def _sum(self, tokens: list[int]) -> Vector:
         return np.asarray(POSITION_WEIGHTS[: len(tokens)] @ self._rows(tokens))
@@ -85,13 +78,3 @@ class StaticEmbedder:
         numbers = np.empty((len(tokens), 2 * packed.shape[1]), np.float32)
         numbers[:, 0::2], numbers[:, 1::2] = packed >> 4, packed & 15
         return (numbers - 8) * self._scales[tokens, np.newaxis].astype(np.float32)
-
-
-def _tokenizer(folder: Path) -> "Tokenizer":
-    # Imported only when needed: settings and answers need only this model's name.
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
-    return tokenizer

@@ -249,7 +249,7 @@ def _read_server(name: str, raw: object, source: ClientConfig) -> FoundServer:
         entry, notes = tidy(entry_from_codex(raw)), list[str]()
     else:
         entry, notes = _convert_entry(raw, source)
-    reason = _invalid_reason(entry, source.path) or ("is Toolscript itself" if _is_toolscript(name, entry) else "")
+    reason = _invalid_reason(entry, source.path) or ("is Toolscript itself" if is_toolscript(name, entry) else "")
     return FoundServer(name, source, entry, reason, tuple(notes))
 
 
@@ -312,7 +312,7 @@ def _invalid_reason(entry: dict[str, object], file: Path) -> str:
     return "" if "" in reasons else reasons[0]
 
 
-def _is_toolscript(name: str, entry: Mapping[str, object]) -> bool:
+def is_toolscript(name: str, entry: Mapping[str, object]) -> bool:
     """Return whether the entry starts Toolscript itself, which would recurse."""
     args = entry.get("args")
     command, words = str(entry.get("command", "")), [str(arg) for arg in args] if isinstance(args, list) else []

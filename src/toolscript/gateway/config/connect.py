@@ -3,20 +3,34 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from toolscript.core.errors import ConfigInvalid, NotFound
-from toolscript.gateway.config.clients import TITLES, Client, ClientConfig, Layout, Places, client_files
+from toolscript.gateway.config.clients import (
+    TITLES,
+    Client,
+    ClientConfig,
+    Layout,
+    Places,
+    client_files,
+    is_toolscript,
+)
 from toolscript.gateway.config.jsonc import is_strict, parse, read_text
 from toolscript.gateway.config.write import PRIVATE, remove, replace_text, with_members
 
 NAME = "toolscript"
 ENTRY: Mapping[str, object] = {"command": "toolscript", "args": ["mcp"]}
 HTTP_CLIENTS = (Client.CLAUDE_CODE, Client.CURSOR, Client.VS_CODE)
-TOML = '[mcp_servers.toolscript]\ncommand = "toolscript"\nargs = ["mcp"]\n'
+
+
+def entry_of(command: Sequence[str], environment: Mapping[str, str]) -> Mapping[str, object]:
+    """Return the entry of a client that starts this command."""
+    program, *arguments = command
+    variables = {"env": dict(environment)} if environment else {}
+    return {"command": program, "args": [*arguments, "mcp"], **variables}
 
 
 class Change(StrEnum):
@@ -71,14 +85,17 @@ def connect_client(
     platform: str,
     environment: Mapping[str, str],
     running: Running | None = None,
+    entry: Mapping[str, object] = ENTRY,
 ) -> ConnectPlan:
     """Plan to add our entry to the client's file: a command, or the URL of a running gateway."""
     file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment))
-    entry = ENTRY if running is None else _http_entry(file, running)
+    if running is not None:
+        entry = _http_entry(file, running)
     before = read_text(file.path)
     existing = _entry(file, before)
     if existing is not None:
-        same = {key: existing.get(key) for key in entry} == entry
+        starts_us = running is None and is_toolscript(NAME, existing) and "url" not in existing
+        same = starts_us or {key: existing.get(key) for key in entry} == entry
         return ConnectPlan(file.client, file.path, Change.SAME if same else Change.CONFLICT, before, before)
     if not file.path.parent.is_dir():
         raise NotFound(
@@ -173,8 +190,8 @@ def _http_entry(file: ClientConfig, running: Running) -> Mapping[str, object]:
 
 
 def _is_ours(entry: Mapping[str, object]) -> bool:
-    if {key: entry.get(key) for key in ENTRY} == ENTRY:
-        return True
+    if "url" not in entry:
+        return is_toolscript(NAME, entry)
     return re.fullmatch(r"http://(127\.0\.0\.1|localhost):\d+/mcp", str(entry.get("url"))) is not None
 
 
@@ -183,19 +200,36 @@ def _with_us(file: ClientConfig, text: str | None, entry: Mapping[str, object]) 
         kind: Mapping[str, object] = {"type": "stdio"} if file.layout is Layout.SERVERS else {}
         return with_members(text or "", _section(file), {NAME: {**kind, **entry}}, file.path)
     before = text or ""
-    after = before + ("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + TOML
+    table = _toml_of(entry)
+    after = before + ("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + table
     try:
         added = _servers(file, after)
     except ConfigInvalid:
         added = {}
-    if added != {**_servers(file, text), NAME: dict(ENTRY)}:
-        raise ConfigInvalid(f"cannot add to {file.path} without harm", hint=f"add it by hand:\n{TOML}")
+    if added != {**_servers(file, text), NAME: dict(entry)}:
+        raise ConfigInvalid(f"cannot add to {file.path} without harm", hint=f"add it by hand:\n{table}")
     return after
 
 
+def _toml_of(entry: Mapping[str, object]) -> str:
+    """Return the entry as a table of TOML, whose strings and lists are written as in JSON."""
+    lines = [
+        f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        for key, value in entry.items()
+        if not isinstance(value, Mapping)
+    ]
+    for key, value in entry.items():
+        if isinstance(value, Mapping):
+            members = ", ".join(f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in value.items())
+            lines.append(f"{key} = {{{members}}}")
+    return "\n".join([f"[mcp_servers.{NAME}]", *lines]) + "\n"
+
+
 def _without_us(file: ClientConfig, text: str) -> str:
-    if file.layout is Layout.CODEX and text.count(TOML) == 1:
-        return re.sub(r"\n?" + re.escape(TOML), "", text)
+    if file.layout is Layout.CODEX:
+        table = _toml_of(_entry(file, text) or {})
+        if text.count(table) == 1:
+            return re.sub(r"\n?" + re.escape(table), "", text)
     if file.layout is Layout.CODEX or not is_strict(text):
         raise ConfigInvalid(f"{file.path} was changed since", hint=f"take the server {NAME!r} out by hand")
     value = parse(text, file.path).value

@@ -12,11 +12,15 @@ from typing import Any
 LARGE = 1_000_000
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 BLOCK = 65_536
+HELD_SECONDS = 120
 
 
 @dataclass
 class Hub:
-    """`files` by the requested path. `asked` lists every request: method, file and range."""
+    """`files` by the requested path. `asked` lists every request: method, file and range.
+
+    While `may_send` is cleared, a large file does not come.
+    """
 
     repository: str
     files: dict[str, bytes]
@@ -25,6 +29,10 @@ class Hub:
     breaks_after: int = 0
     damaged: str = ""
     asked: list[tuple[str, str, str]] = field(default_factory=list)
+    may_send: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.may_send.set()
 
     def content(self, name: str) -> bytes:
         """Return the content to send; that of a damaged file does not match its hash."""
@@ -105,6 +113,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._body(hub, whole, begins)
 
     def _body(self, hub: Hub, whole: bytes, begins: int) -> None:
+        if len(whole) >= LARGE:
+            hub.may_send.wait(HELD_SECONDS)
         breaks_at = hub.breaks_after if len(whole) >= LARGE else 0
         for position in range(begins, len(whole), BLOCK):
             if breaks_at and position >= breaks_at:

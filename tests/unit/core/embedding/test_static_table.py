@@ -26,7 +26,7 @@ NEEDS_NOTHING_ELSE = """
 import asyncio, sys
 from toolscript.core.embedding.static_table import StaticEmbedder
 asyncio.run(StaticEmbedder().embed_query("read a file"))
-print(*sorted({"onnxruntime", "fastembed", "huggingface_hub"} & set(sys.modules)))
+print(*sorted({"onnxruntime", "fastembed", "huggingface_hub", "tokenizers"} & set(sys.modules)))
 """
 
 

@@ -1,0 +1,279 @@
+"""`toolscript setup`: the steps from a fresh installation to a connected client, each of which can be taken back.
+
+A step says what it would do before it does it. What it writes is recorded with what was there before.
+"""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
+from toolscript.core.embedding.static_table import BUILTIN
+from toolscript.core.errors import ConfigInvalid, NotFound, SetupError, ToolscriptError
+from toolscript.gateway import autostart, client_configs, daemon
+from toolscript.gateway.config.clients import TITLES, Client, find_clients
+from toolscript.gateway.config.connect import Change, ConnectPlan, apply_connect, connect_client, entry_of
+from toolscript.gateway.config.importing import Action, apply_import, backup_of
+from toolscript.gateway.discovery import running_here
+from toolscript.gateway.program import program_command
+from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
+from toolscript.gateway.trust import decide_trust, trust_question
+from toolscript.gateway.undo_journal import UndoJournal
+
+CONNECT = "connect "
+OWN_TABLE = "capabilities.toml"
+
+
+class StepName(StrEnum):
+    IMPORT = "import"
+    TRUST = "trust"
+    MODEL = "model"
+    CONNECT = "connect"
+    AUTOSTART = "autostart"
+
+
+@dataclass(frozen=True)
+class SetupStep:
+    """`preview`: what it would write. `question` is empty where there is nothing to do.
+
+    `apply` and `decline` return what they did.
+    `by_person`: only someone who has read the preview may agree, so `--yes` does not.
+    """
+
+    name: StepName
+    title: str
+    preview: tuple[str, ...] = ()
+    question: str = ""
+    apply: Callable[[], str] = field(default=lambda: "", repr=False)
+    decline: Callable[[], str] = field(default=lambda: "", repr=False)
+    by_person: bool = False
+
+
+@dataclass
+class Setup:
+    """The steps, in their order. What was answered to one is known to those after it."""
+
+    settings: GatewaySettings = field(default_factory=load_gateway_settings)
+    clients: Sequence[str] = ()
+    model_declined: bool = False
+
+    @property
+    def journal(self) -> UndoJournal:
+        return UndoJournal(self.settings.data_folder)
+
+    def steps(self, skipped: Sequence[StepName] = ()) -> Iterator[SetupStep]:
+        """Yield each step when those before it have been taken, so that its preview is of now."""
+        makers: dict[StepName, Callable[[], Iterator[SetupStep]]] = {
+            StepName.IMPORT: self._import,
+            StepName.TRUST: self._trust,
+            StepName.MODEL: self._model,
+            StepName.CONNECT: self._connect,
+            StepName.AUTOSTART: self._autostart,
+        }
+        for name, make in makers.items():
+            if name not in skipped:
+                yield from make()
+
+    def _import(self) -> Iterator[SetupStep]:
+        plan, rows, problems = client_configs.plan_import(clients=(), target=None)
+        notes = [f"warning: {problem}" for problem in problems]
+        shown = [f"{row.server} ({row.source}): {row.start}: {row.action}" for row in rows]
+        if not plan.added:
+            known = any(server.action is Action.SAME for server in plan.servers)
+            title = (
+                "all servers of other clients are imported" if known else "no other client has a server to import"
+            )
+            yield SetupStep(StepName.IMPORT, title, (*notes, *shown))
+            return
+        paths = [plan.target.resolve(), backup_of(plan.target)]
+
+        def apply() -> str:
+            with self.journal.recorded(StepName.IMPORT, paths):
+                added = apply_import(plan)
+            return f"{len(added)} servers written to {plan.target}"
+
+        count = len(plan.added)
+        title = f"{count} server{'s' * (count > 1)} of other clients can be imported"
+        yield SetupStep(
+            StepName.IMPORT,
+            title,
+            (*notes, *shown),
+            f"write {'them' if count > 1 else 'it'} to {plan.target}?",
+            apply,
+        )
+
+    def _trust(self) -> Iterator[SetupStep]:
+        question = trust_question(flags={})
+        if question is None or not question.starts or question.state not in ("unknown", "changed"):
+            return
+        shown = [f"{start.server}: {start.start}" for start in question.starts]
+        given = [f"{start.server} is given {start.given}" for start in question.starts if start.given]
+        record = self._trust_record(question.path)
+
+        def apply() -> str:
+            with self.journal.recorded(StepName.TRUST, [record]):
+                decide_trust(question, trusted=True)
+            return f"trusted: {question.path}"
+
+        yield SetupStep(
+            StepName.TRUST,
+            f"{question.path} of this project would start",
+            (*shown, *given),
+            "trust it?",
+            apply,
+            by_person=True,
+        )
+
+    @staticmethod
+    def _trust_record(path: Path) -> Path:
+        from toolscript.gateway.config.read import ConfigPlace
+
+        return ConfigPlace().store.file_of(path)
+
+    def _model(self) -> Iterator[SetupStep]:
+        if "search_model" in self.settings.sources:
+            yield SetupStep(StepName.MODEL, f"the model is set: {self.settings.search_model}")
+        elif not is_installed():
+            yield SetupStep(StepName.MODEL, f"searches rank with the model of the package; {INSTALL} {GAIN}")
+        else:
+            yield SetupStep(
+                StepName.MODEL,
+                "searches rank with the model of the package at once",
+                (f"{self.settings.search_model}, a download of 67 MB, {GAIN}",),
+                "download it in the background at the first search?",
+                lambda: "the gateway downloads it when it first runs, and moves to it when it is there",
+                self._decline_model,
+            )
+
+    def _decline_model(self) -> str:
+        self.model_declined = True
+        return f"clients and the autostart are told to use the model of the package (--model {BUILTIN})"
+
+    def _connect(self) -> Iterator[SetupStep]:
+        wanted = [Client(name) for name in self.clients] or self._found_clients()
+        if not wanted:
+            clients = ", ".join(Client)
+            yield SetupStep(StepName.CONNECT, f"no client was found; `--client NAME` connects one of {clients}")
+        for client in wanted:
+            yield self._connect_to(client)
+
+    def _found_clients(self) -> list[Client]:
+        """Return the clients that have a config file of their user."""
+        files = find_clients(Path.home(), Path.cwd(), sys.platform, environment())
+        return list(dict.fromkeys(file.client for file in files if not file.of_project))
+
+    def _connect_to(self, client: Client) -> SetupStep:
+        # Claude Code's file is in the project, for everyone who works on it: nothing of this machine.
+        shared = client is Client.CLAUDE_CODE
+        command = ("toolscript",) if shared else program_command()
+        entry = entry_of(command, {} if shared else self._variables())
+        try:
+            plan = connect_client(client, Path.home(), Path.cwd(), sys.platform, environment(), entry=entry)
+        except (NotFound, ConfigInvalid) as error:
+            return SetupStep(StepName.CONNECT, f"{TITLES[client]}: {error.message} ({error.hint})")
+        if plan.change is not Change.ADD:
+            return SetupStep(StepName.CONNECT, str(plan))
+        shown = f"starts `{' '.join([*command, 'mcp'])}`"
+
+        def apply() -> str:
+            with self.journal.recorded(f"{CONNECT}{client}", _paths_of(plan)):
+                apply_connect(plan)
+            return (
+                f"done: restart {TITLES[client]}, then take the servers that it shares with Toolscript out of it"
+            )
+
+        return SetupStep(StepName.CONNECT, str(plan), (shown,), f"connect {TITLES[client]}?", apply)
+
+    def _variables(self) -> dict[str, str]:
+        """Return what a client that was not started by this shell has to be told."""
+        chosen = autostart.chosen_settings(self.settings)
+        if self.model_declined:
+            chosen["search_model"] = BUILTIN
+        return {f"TOOLSCRIPT_{name.upper()}": value for name, value in chosen.items()}
+
+    def _autostart(self) -> Iterator[SetupStep]:
+        flags = {"search_model": BUILTIN} if self.model_declined else {}
+        if why := autostart.why_not_here(sys.platform, environment()):
+            yield SetupStep(StepName.AUTOSTART, f"no start at login: {why}; {autostart.INSTEAD}")
+            return
+        plan = autostart.plan_install(flags=flags)
+        if autostart.STEP in self.journal.names():
+            yield SetupStep(StepName.AUTOSTART, f"the gateway starts at login: {plan.path}")
+            return
+
+        def apply() -> str:
+            done = autostart.install(flags=flags)
+            return f"the gateway starts at login, by {done.plan.system}"
+
+        yield SetupStep(
+            StepName.AUTOSTART,
+            f"the gateway can start at login, by {plan.system}",
+            (f"writes {plan.path}",),
+            "start it at login?",
+            apply,
+        )
+
+
+def _paths_of(plan: ConnectPlan) -> list[Path]:
+    return [plan.path.resolve(), plan.backup]
+
+
+@dataclass(frozen=True)
+class Undone:
+    """`kept` are files that were changed since and stay, `removed` a data folder that setup had made."""
+
+    steps: tuple[str, ...]
+    kept: tuple[str, ...]
+    removed: str = ""
+
+
+def recorded_steps(*, flags: Mapping[str, object]) -> list[str]:
+    """Return the steps that can be taken back, the last one first."""
+    return [*reversed(UndoJournal(load_gateway_settings(flags).data_folder).names())]
+
+
+def undo_setup(names: Sequence[str], *, flags: Mapping[str, object]) -> Undone:
+    """Take steps back. With the last one goes the data folder, if it was not there before the first."""
+    settings = load_gateway_settings(flags)
+    folder = settings.data_folder.absolute()
+    journal = UndoJournal(folder)
+    was_made = journal.made(folder)
+    _require_recorded(names, journal.names())
+    if set(names) == set(journal.names()):
+        _stop(settings, flags)
+    kept = [path for name in names for path in _undo(name, journal, flags)]
+    goes = was_made and not journal.names() and folder.is_dir() and not (folder / OWN_TABLE).exists()
+    if goes:
+        shutil.rmtree(folder)
+    return Undone(tuple(names), tuple(kept), str(folder) if goes else "")
+
+
+def _require_recorded(names: Sequence[str], recorded: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in recorded]
+    if unknown:
+        known = f"recorded are {', '.join(recorded)}" if recorded else "nothing is recorded"
+        raise NotFound(f"no step {', '.join(unknown)} can be taken back", hint=known)
+
+
+def _stop(settings: GatewaySettings, flags: Mapping[str, object]) -> None:
+    if running_here(settings) is not None:
+        with suppress(NotFound):
+            daemon.stop(flags=flags)
+
+
+def _undo(name: str, journal: UndoJournal, flags: Mapping[str, object]) -> Sequence[str]:
+    if name == autostart.STEP:
+        return autostart.uninstall(flags=flags).kept
+    kept = journal.undo(name)
+    if kept and name.startswith(CONNECT):
+        # The client wrote its file since: take our entry out, and leave the rest.
+        try:
+            client_configs.connect(name.removeprefix(CONNECT), undo=True, write=True)
+        except ToolscriptError as error:
+            raise SetupError(f"{kept[0]} was changed since: {error.message}", hint=error.hint) from error
+        return []
+    return kept

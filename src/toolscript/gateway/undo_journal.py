@@ -1,0 +1,196 @@
+"""Record of what `setup` and `gateway install` wrote: each step can be taken back, byte for byte.
+
+A step is recorded before it writes, with the earlier content of its files. The record is readable by its user
+alone, as that content may have secrets.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from toolscript.core.errors import SetupError
+from toolscript.gateway.config.write import PRIVATE, write_file
+
+FILE = "undo.json"
+ABSENT, REGULAR, LINK = "absent", "file", "link"
+
+
+@dataclass(frozen=True)
+class PathState:
+    """What is at a path. `content`: that of a file in base64, the target of a link; `digest` is the hash of it."""
+
+    kind: str
+    content: str = ""
+    mode: int = 0
+    digest: str = ""
+
+    def without_content(self) -> "PathState":
+        return replace(self, content="")
+
+
+@dataclass(frozen=True)
+class Change:
+    """`after` is None until the step is finished."""
+
+    path: str
+    before: PathState
+    after: PathState | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """`folders` did not exist before the first step that needed them."""
+
+    steps: tuple[Step, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+class UndoJournal:
+    """The record in the data folder, which goes when the last step is taken back."""
+
+    def __init__(self, data_folder: Path) -> None:
+        self._file = data_folder.absolute() / FILE
+
+    def names(self) -> list[str]:
+        """Return the names of the recorded steps, in the order they were taken."""
+        return list(dict.fromkeys(step.name for step in self._read().steps))
+
+    def made(self, folder: Path) -> bool:
+        """Return whether a recorded step made this folder."""
+        return str(folder.absolute()) in self._read().folders
+
+    @contextmanager
+    def recorded(self, name: str, paths: Sequence[Path]) -> Iterator[None]:
+        """Record the paths before and after the block, which may write these and no others."""
+        record = self._read()
+        changes = tuple(Change(str(path.absolute()), state_of(path)) for path in dict.fromkeys(paths))
+        made = _missing_folders([*paths, self._file])
+        folders = (*record.folders, *(folder for folder in made if folder not in record.folders))
+        self._write(Record((*record.steps, Step(name, changes)), folders))
+        try:
+            yield
+        finally:
+            done = tuple(
+                replace(change, after=state_of(Path(change.path)).without_content()) for change in changes
+            )
+            self._write(Record((*record.steps, Step(name, done)), folders))
+
+    def undo(self, name: str) -> list[str]:
+        """Take back all steps of this name. Return the files that were changed since, which stay as they are."""
+        record = self._read()
+        kept = [path for step in reversed(record.steps) if step.name == name for path in _restore(step)]
+        steps = tuple(step for step in record.steps if step.name != name)
+        if steps:
+            self._write(Record(steps, _remove_empty(record.folders)))
+        else:
+            self._file.unlink(missing_ok=True)
+            _remove_empty(record.folders)
+        return kept
+
+    def _read(self) -> Record:
+        try:
+            data = json.loads(self._file.read_text("utf-8"))
+            return Record(tuple(map(_step_of, data["steps"])), tuple(map(str, data["folders"])))
+        except FileNotFoundError:
+            return Record()
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise SetupError(
+                f"{self._file} cannot be read: {error}", hint="move it away; what it recorded is undone by hand"
+            ) from error
+
+    def _write(self, record: Record) -> None:
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_file(self._file, json.dumps(asdict(record)), PRIVATE)
+        except OSError as error:
+            raise SetupError(
+                f"{self._file.parent} cannot be written: {error.strerror}", hint="choose another with --data-dir"
+            ) from error
+
+
+def _step_of(data: Any) -> Step:
+    changes = (
+        Change(
+            str(change["path"]),
+            PathState(**change["before"]),
+            None if change["after"] is None else PathState(**change["after"]),
+        )
+        for change in data["changes"]
+    )
+    return Step(str(data["name"]), tuple(changes))
+
+
+def state_of(path: Path) -> PathState:
+    """Return what is at the path, with links as links."""
+    try:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return PathState(LINK, str(path.readlink()), digest=str(path.readlink()))
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return PathState(ABSENT)
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror}", hint="check who may read it") from error
+    digest = hashlib.sha256(content).hexdigest()
+    return PathState(REGULAR, base64.b64encode(content).decode(), stat.S_IMODE(status.st_mode), digest)
+
+
+def _restore(step: Step) -> list[str]:
+    """Put the files of a step back, all of them or none: a backup stays beside a file that has changed since."""
+    now = {change.path: state_of(Path(change.path)).without_content() for change in step.changes}
+    changed = [
+        change.path
+        for change in step.changes
+        if change.after is not None and now[change.path] not in (change.after, change.before.without_content())
+    ]
+    if changed:
+        return changed
+    for change in reversed(step.changes):
+        if now[change.path] != change.before.without_content():
+            _put(Path(change.path), change.before)
+    return []
+
+
+def _put(path: Path, before: PathState) -> None:
+    try:
+        if before.kind != REGULAR:
+            path.unlink(missing_ok=True)
+        if before.kind == LINK:
+            path.symlink_to(before.content)
+        if before.kind == REGULAR:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new = path.with_name(f"{path.name}.{os.getpid()}.new")
+            new.write_bytes(base64.b64decode(before.content))
+            new.chmod(before.mode)
+            new.replace(path)
+    except OSError as error:
+        raise SetupError(
+            f"{path} cannot be restored: {error.strerror}", hint="check who may write there"
+        ) from error
+
+
+def _missing_folders(paths: Sequence[Path]) -> list[str]:
+    """Return the folders that have to be made for these paths, the outer before the inner."""
+    missing = {parent for path in paths for parent in path.absolute().parents if not parent.exists()}
+    return [str(folder) for folder in sorted(missing, key=lambda folder: len(folder.parts))]
+
+
+def _remove_empty(folders: Sequence[str]) -> tuple[str, ...]:
+    """Remove those that are empty, the inner before the outer; return the others."""
+    for folder in sorted(folders, key=lambda folder: -len(Path(folder).parts)):
+        with suppress(OSError):
+            Path(folder).rmdir()
+    return tuple(folder for folder in folders if Path(folder).exists())

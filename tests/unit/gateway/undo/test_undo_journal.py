@@ -1,0 +1,109 @@
+"""What a step wrote is taken back: files, links, folders and modes, and never what a person changed since."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.folder_state import folder_state
+from toolscript.core.errors import SetupError
+from toolscript.gateway.undo_journal import UndoJournal
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "kept").write_bytes(b"caf\xe9\r\n")
+    (home / "kept").chmod(0o640)
+    (home / "link").symlink_to("kept")
+    return home
+
+
+def test_changed_new_and_linked_files_and_their_folders_are_taken_back(home: Path) -> None:
+    before = folder_state(home)
+    journal = UndoJournal(home / ".data" / "toolscript")
+    new, deep = home / "new", home / "a" / "b" / "c"
+    with journal.recorded("write", [home / "kept", home / "link", new, deep]):
+        (home / "kept").write_text("other")
+        (home / "kept").chmod(0o600)
+        (home / "link").unlink()
+        (home / "link").symlink_to("new")
+        new.write_text("new")
+        deep.parent.mkdir(parents=True)
+        deep.symlink_to("elsewhere")
+    assert journal.names() == ["write"]
+    assert journal.undo("write") == []
+    assert folder_state(home) == before
+
+
+def test_steps_are_taken_back_in_any_order_and_folders_go_with_the_last(home: Path) -> None:
+    before = folder_state(home)
+    journal = UndoJournal(home / ".data")
+    for name in ("first", "second"):
+        file = home / ".data" / "shared" / name
+        with journal.recorded(name, [file]):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(name)
+    journal.undo("first")
+    assert journal.names() == ["second"]
+    assert (home / ".data" / "shared" / "second").exists()
+    journal.undo("second")
+    assert folder_state(home) == before
+
+
+def test_a_step_that_is_taken_twice_goes_back_to_what_was_before_the_first(home: Path) -> None:
+    before = folder_state(home)
+    journal = UndoJournal(home / ".data")
+    for text in ("one", "two"):
+        with journal.recorded("write", [home / "kept"]):
+            (home / "kept").write_text(text)
+    journal.undo("write")
+    assert folder_state(home) == before
+
+
+def test_a_step_that_failed_half_way_is_taken_back_too(home: Path) -> None:
+    before = folder_state(home)
+    journal = UndoJournal(home / ".data")
+
+    def fail() -> None:
+        with journal.recorded("write", [home / "kept", home / "never"]):
+            (home / "kept").write_text("half")
+            raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        fail()
+    journal.undo("write")
+    assert folder_state(home) == before
+
+
+def test_a_file_that_was_changed_since_stays_with_its_backup(home: Path) -> None:
+    journal = UndoJournal(home / ".data")
+    with journal.recorded("write", [home / "kept", home / "kept.bak"]):
+        (home / "kept.bak").write_bytes((home / "kept").read_bytes())
+        (home / "kept").write_text("ours")
+    (home / "kept").write_text("a person's")
+    assert journal.undo("write") == [str(home / "kept")]
+    assert (home / "kept").read_text() == "a person's"
+    assert (home / "kept.bak").exists()
+    assert journal.names() == []
+
+
+def test_what_was_taken_back_by_hand_is_no_fault(home: Path) -> None:
+    before = folder_state(home)
+    journal = UndoJournal(home / ".data")
+    with journal.recorded("write", [home / "new"]):
+        (home / "new").write_text("ours")
+    (home / "new").unlink()
+    assert journal.undo("write") == []
+    assert folder_state(home) == before
+
+
+def test_the_record_is_for_its_user_alone_and_a_damaged_one_is_named(home: Path) -> None:
+    journal = UndoJournal(home / ".data")
+    with journal.recorded("write", [home / "kept"]):
+        (home / "kept").write_text("ours")
+    file = home / ".data" / "undo.json"
+    assert file.stat().st_mode & 0o077 == 0
+    file.write_text('{"steps": [{}]}')
+    with pytest.raises(SetupError, match=r"undo\.json cannot be read"):
+        journal.names()
