@@ -1,4 +1,4 @@
-"""Tokens of texts, exact where the tokenizer is installed, else estimated by bytes; and the cost of a tool list."""
+"""Tokens of texts, exact where the tokenizer is installed, else estimated; and what a list of tools costs."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
