@@ -160,7 +160,7 @@ def current_client() -> str:
 @contextmanager
 def client_is(name: str) -> Iterator[None]:
     """Attribute what is done in the context to a client."""
-    token = _client.set(name or MCP)
+    token = _client.set(readable(name)[:MAX_NAME] or MCP)
     try:
         yield
     finally:

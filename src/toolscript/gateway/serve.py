@@ -96,7 +96,7 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
             await run_stdio(create_mcp_server(running, __version__))
             return
         async with open_following(settings) as resources:
-            await run_stdio(create_mcp_server(resources.gateway, __version__))
+            await run_stdio(create_mcp_server(resources.recorded, __version__))
 
     asyncio.run(run())
 
@@ -170,9 +170,10 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
         recorded = "" if chosen else generated
         record = running_file(settings).held(url, __version__, choices_of(settings), recorded)
         async with open_following(settings) as resources:
-            mcp = McpRoutes(resources.gateway, resources.spec_named, resources.indexing.wait_for_model)
+            mcp = McpRoutes(resources.recorded, resources.spec_named, resources.indexing.wait_for_model)
             app = create_gateway_app(
-                resources.gateway,
+                resources.recorded,
+                activity=resources.activity,
                 limit=settings.search_limit,
                 threshold=settings.search_threshold,
                 token=chosen or generated,
