@@ -18,9 +18,11 @@ from toolscript.core.mcp.lazy_mount import LazyMount
 from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.values import silent
 from toolscript.core.version import __version__
+from toolscript.gateway.activity import ActivityLog
 from toolscript.gateway.config.read import Config, left_out
 from toolscript.gateway.config.watch import config_changes
 from toolscript.gateway.discovery import choices_of, find_running, own_token, place_of, running_file
+from toolscript.gateway.history import keeps_arguments
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.runtime import (
     REMEMBERED_SECONDS,
@@ -51,8 +53,13 @@ class McpRoutes:
         gateway: Gateway,
         find_server: Callable[[str], ServerSpec | None],
         until_quiet: Callable[[], Awaitable[None]],
+        activity: ActivityLog,
+        *,
+        arguments: bool = False,
     ) -> None:
         self._gateway = gateway
+        self._activity = activity
+        self._arguments = arguments
         self._find_server = find_server
         self._later = LazyMount(MODULES, self._open_apps, until_quiet)
 
@@ -69,11 +76,13 @@ class McpRoutes:
 
         from toolscript.core.mcp.endpoint import mcp_asgi
         from toolscript.gateway.mcp.passthrough import passthrough_asgi
+        from toolscript.gateway.mcp.passthrough_calls import PassthroughLog
         from toolscript.gateway.mcp.tools import create_mcp_server
 
         app, living = mcp_asgi(create_mcp_server(self._gateway, __version__))
+        log = PassthroughLog(self._activity, arguments=self._arguments)
         async with living, AsyncClient(trust_env=False) as client:
-            yield {OWN: app, OF_SERVER: passthrough_asgi(self._find_server, client)}
+            yield {OWN: app, OF_SERVER: passthrough_asgi(self._find_server, client, log=log)}
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:
@@ -170,7 +179,13 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
         recorded = "" if chosen else generated
         record = running_file(settings).held(url, __version__, choices_of(settings), recorded)
         async with open_following(settings) as resources:
-            mcp = McpRoutes(resources.recorded, resources.spec_named, resources.indexing.wait_for_model)
+            mcp = McpRoutes(
+                resources.recorded,
+                resources.spec_named,
+                resources.indexing.wait_for_model,
+                resources.activity,
+                arguments=keeps_arguments(settings),
+            )
             app = create_gateway_app(
                 resources.recorded,
                 activity=resources.activity,
