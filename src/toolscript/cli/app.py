@@ -30,6 +30,8 @@ YOURS = (
     "trust",
     "mcp",
     "gateway",
+    "activity",
+    "savings",
     "config",
     "doctor",
 )
@@ -96,6 +98,12 @@ def _add_gateway(app: typer.Typer) -> None:
     from toolscript.cli.gateway import serve_commands
 
     serve_commands(app)
+
+
+def _add_activity(app: typer.Typer) -> None:
+    from toolscript.cli.activity import activity_commands
+
+    activity_commands(app)
 
 
 def _add_trust(app: typer.Typer) -> None:
@@ -338,6 +346,7 @@ COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("search", "list-servers", "list-tools", "get-types", "call"): _add_finding,
     ("curation",): _add_curation,
     ("mcp", "gateway"): _add_gateway,
+    ("activity", "savings"): _add_activity,
     ("trust",): _add_trust,
     ("config",): _add_config,
     ("doctor",): _add_doctor,

@@ -17,6 +17,7 @@ from toolscript.gateway.store.activity_file import (
     FILE,
     FileState,
     Limits,
+    check,
     clear,
     read_after,
     read_page,
@@ -76,6 +77,12 @@ class History:
         """Return how large it is, None without a file."""
         with self._reading() as connection:
             return state_of(connection) if connection is not None else None
+
+    def check(self) -> None:
+        """Raise if it cannot be written. A file that is not there is not made."""
+        with self._explained():
+            if self.path.exists():
+                check(self.path)
 
     def clear(self) -> int:
         """Delete all but the calls that run; return how many entries were deleted."""

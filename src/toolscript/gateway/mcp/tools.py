@@ -35,6 +35,7 @@ from toolscript.gateway.mcp.definitions import (
     SHOWN_ITEM,
 )
 from toolscript.gateway.mcp.large_results import READ, LargeResults
+from toolscript.gateway.mcp.session_use import SessionUsage
 from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalQuery, LocalStep
 
 NEAREST = 3
@@ -281,7 +282,7 @@ class MetaTools:
         return Unknown(name, tuple(tool_id(hit.item.server, hit.item.name) for hit in hits))
 
 
-def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
+def create_mcp_server(gateway: Gateway, version: str, usage: SessionUsage | None = None) -> Server[Any]:
     tools = MetaTools(gateway)
     listing = ListToolsResult.model_validate({"tools": DEFINITIONS})
 
@@ -294,8 +295,16 @@ def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
                 f"Unknown tool: {params.name[:200]}. Tools that {DEFINITIONS[0]['name']} finds go through {CALL}."
             )
             raise MCPError(INVALID_PARAMS, message)
+        arguments = params.arguments or {}
+
+        async def answer() -> CallResult:
+            result = await tools.call(params.name, arguments)
+            if usage is not None:
+                usage.note(params.name, arguments, result)
+            return result
+
         with client_is(client_of(context)):
-            return await wire_answer(tools.call(params.name, params.arguments or {}), context.protocol_version)
+            return await wire_answer(answer(), context.protocol_version)
 
     described = Described(
         version, "Finds and calls the right tool among all that your MCP servers have.", INSTRUCTIONS

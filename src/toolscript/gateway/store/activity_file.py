@@ -54,7 +54,7 @@ class Limits:
 @dataclass(frozen=True)
 class FileState:
     rows: int
-    file_bytes: int
+    used_bytes: int
     oldest: float | None
 
 
@@ -69,7 +69,7 @@ class Owner:
 
     def _take(self) -> IO[bytes]:
         while True:
-            lock = self._path.open("ab")
+            lock = open(self._path, "ab", opener=_private)
             # Another process may have taken it for a dead one's, and removed it, before it was locked.
             if take(lock) and self._path.exists() and os.fstat(lock.fileno()).st_ino == self._path.stat().st_ino:
                 return lock
@@ -79,6 +79,10 @@ class Owner:
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
         self._lock.close()
+
+
+def _private(path: str, how: int) -> int:
+    return os.open(path, how, 0o600)
 
 
 def _lock_file(folder: Path, owner: str) -> Path:
@@ -234,6 +238,12 @@ def prune(connection: sqlite3.Connection, limits: Limits) -> None:
 def shrink(connection: sqlite3.Connection, pages: int = BATCH) -> None:
     """Give pages of deleted rows back to the system. Outside a transaction."""
     connection.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+
+
+def check(path: Path) -> None:
+    """Raise if the file cannot be written now."""
+    with closing(open_file(path)) as connection, transaction(connection):
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def clear(path: Path) -> int:
