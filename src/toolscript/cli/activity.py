@@ -23,8 +23,7 @@ from toolscript.cli.output import (
 )
 from toolscript.core.items import MAX_ID, tool_id
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
-from toolscript.gateway.activity import Action, ActivityFilter, Outcome, Record
-from toolscript.gateway.json import record_shown
+from toolscript.gateway.activity import Action, ActivityFilter, Outcome, Record, record_shown
 
 if TYPE_CHECKING:
     from toolscript.gateway.history import History

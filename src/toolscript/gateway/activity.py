@@ -4,23 +4,16 @@ An entry is written before its call is sent, and completed before the answer is 
 is in the log, and one that was being made when its process was killed is in it as `unknown`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
 
 from toolscript.core.text import readable
-
-# Clients that are no MCP clients, which have the names that they state.
-CLI, HTTP, PYTHON, MCP = "cli", "http", "python", "mcp"
-# Searches of the gateway itself, such as for the nearest names of an unknown tool. Only searches can be its own.
-ITSELF = "-"
-CLIENT_HEADER = "x-toolscript-client"
-MAX_NAME = 200
-
-_client: ContextVar[str] = ContextVar("client", default=PYTHON)
+from toolscript.core.tokens import estimated_tokens
+from toolscript.gateway.callers import MAX_NAME
 
 
 class Action(StrEnum):
@@ -152,16 +145,22 @@ class NoActivity:
         return ()
 
 
-def current_client() -> str:
-    """Return the name of the client whose request is being answered."""
-    return _client.get()
-
-
-@contextmanager
-def client_is(name: str) -> Iterator[None]:
-    """Attribute what is done in the context to a client."""
-    token = _client.set(readable(name)[:MAX_NAME] or MCP)
-    try:
-        yield
-    finally:
-        _client.reset(token)
+def record_shown(record: Record) -> dict[str, object]:
+    """Return a record as JSON; a search has no server and no tool."""
+    entry = record.entry
+    size = entry.argument_bytes + (record.result_bytes or 0)
+    return {
+        "id": record.id,
+        "action": entry.action.value,
+        "started_at": datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds"),
+        "took_ms": record.took_ms,
+        "client": entry.client,
+        "server": entry.server or None,
+        "tool": entry.tool or None,
+        "outcome": record.outcome.value,
+        "error": record.error or None,
+        "argument_bytes": entry.argument_bytes,
+        "result_bytes": record.result_bytes,
+        "estimated_tokens": estimated_tokens(size),
+        "arguments": None if entry.arguments is None else json.loads(entry.arguments),
+    }

@@ -10,9 +10,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolscript.core.items import MAX_ID
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
-from toolscript.gateway.activity import CLIENT_HEADER, HTTP, ActivityFilter, ActivityLog, Outcome, client_is
+from toolscript.gateway.activity import ActivityFilter, ActivityLog, Outcome, record_shown
 from toolscript.gateway.api import count_in, parameter_of
-from toolscript.gateway.json import record_shown
+from toolscript.gateway.callers import CLIENT_HEADER, HTTP, client_is
 from toolscript.gateway.openapi import ACTIVITY_PATH, DEFAULT_PAGE, MAX_PAGE
 
 

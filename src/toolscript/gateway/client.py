@@ -14,7 +14,7 @@ from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.text import readable
-from toolscript.gateway.activity import CLIENT_HEADER, current_client
+from toolscript.gateway.callers import CLIENT_HEADER, current_client
 from toolscript.gateway.json import (
     answer_from_json,
     call_from_json,

@@ -4,19 +4,15 @@ What ends in `_shown` is the JSON of `/api/v1`, in the words of the service; the
 Plain schemas and not Pydantic's, because a command that calls a running gateway must start at once.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from dataclasses import fields as dataclass_fields
-from datetime import UTC, datetime
 from typing import Any
 
 from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, STRING, list_of, object_of
 from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
-from toolscript.core.tokens import estimated_tokens
-from toolscript.gateway.activity import Record
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalStep, ScoreParts, WordMatch
 
 Json = dict[str, Any]
@@ -116,27 +112,6 @@ def server_shown(server: ServerState) -> Json:
     data = asdict(server)
     absent = {name: data[name] or None for name in ("error", "protocol", "version")}
     return {"name": server.name, "state": data.pop("status"), **data, **absent}
-
-
-def record_shown(record: Record) -> Json:
-    """Return a row of the activity log; a search has no server and no tool."""
-    entry = record.entry
-    sizes = entry.argument_bytes + (record.result_bytes or 0)
-    return {
-        "id": record.id,
-        "action": entry.action.value,
-        "started_at": datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds"),
-        "took_ms": record.took_ms,
-        "client": entry.client,
-        "server": entry.server or None,
-        "tool": entry.tool or None,
-        "outcome": record.outcome.value,
-        "error": record.error or None,
-        "argument_bytes": entry.argument_bytes,
-        "result_bytes": record.result_bytes,
-        "estimated_tokens": estimated_tokens(sizes),
-        "arguments": None if entry.arguments is None else json.loads(entry.arguments),
-    }
 
 
 def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool = False) -> Json:

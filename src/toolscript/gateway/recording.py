@@ -11,16 +11,8 @@ from toolscript.core.items import Item, JsonObject, split_tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, ServerState, masked
 from toolscript.core.text import readable
 from toolscript.core.tokens import as_json, size_of
-from toolscript.gateway.activity import (
-    ITSELF,
-    MCP,
-    Action,
-    ActivityLog,
-    Ending,
-    Entry,
-    Outcome,
-    current_client,
-)
+from toolscript.gateway.activity import Action, ActivityLog, Ending, Entry, Outcome
+from toolscript.gateway.callers import ITSELF, MCP, current_client
 from toolscript.gateway.config.secrets import MASK, looks_secret, secret_words
 from toolscript.gateway.json import answer_to_json, call_to_json
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.values import OnProgress, silent
-from toolscript.gateway.activity import CLI, client_is
+from toolscript.gateway.callers import CLI, client_is
 from toolscript.gateway.discovery import T, find_running
 from toolscript.gateway.model import LocalQuery, Need
 from toolscript.gateway.settings import load_gateway_settings

@@ -14,7 +14,8 @@ from starlette.datastructures import Headers
 from toolscript.core.mcp_client.failures import CALL
 from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.tokens import size_of
-from toolscript.gateway.activity import Action, ActivityLog, Ending, Entry, Outcome, Ticket, current_client
+from toolscript.gateway.activity import Action, ActivityLog, Ending, Entry, Outcome, Ticket
+from toolscript.gateway.callers import current_client
 from toolscript.gateway.recording import TOOL_ERROR, arguments_shown
 
 EVENTS = "text/event-stream"

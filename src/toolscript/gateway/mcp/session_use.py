@@ -10,7 +10,8 @@ from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.tokens import as_json, definitions_of, listed_bytes
-from toolscript.gateway.activity import ActivityLog, SessionUse, current_client
+from toolscript.gateway.activity import ActivityLog, SessionUse
+from toolscript.gateway.callers import current_client
 from toolscript.gateway.mcp.definitions import DEFINITIONS
 from toolscript.gateway.model import Gateway
 

@@ -19,7 +19,7 @@ from toolscript.core.mcp.arguments import one_of, require_known, share, text, te
 from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, client_of, create_tool_server, wire_answer
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
-from toolscript.gateway.activity import ITSELF, client_is
+from toolscript.gateway.callers import ITSELF, client_is
 from toolscript.gateway.json import answer_to_json, item_to_json
 from toolscript.gateway.mcp.definitions import (
     CALL,

@@ -69,7 +69,7 @@ class Owner:
 
     def _take(self) -> IO[bytes]:
         while True:
-            lock = open(self._path, "ab", opener=_private)
+            lock = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
             # Another process may have taken it for a dead one's, and removed it, before it was locked.
             if take(lock) and self._path.exists() and os.fstat(lock.fileno()).st_ino == self._path.stat().st_ino:
                 return lock
@@ -79,10 +79,6 @@ class Owner:
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
         self._lock.close()
-
-
-def _private(path: str, how: int) -> int:
-    return os.open(path, how, 0o600)
 
 
 def _lock_file(folder: Path, owner: str) -> Path:

@@ -8,7 +8,8 @@ from starlette.applications import Starlette
 from tests.unit.gateway.http.conftest import furnished_world
 from tests.unit.gateway.http.requests import ask
 from tests.unit.gateway.runtime.serving import client_of, open_app
-from toolscript.gateway.activity import CLIENT_HEADER, ActivityFilter, client_is
+from toolscript.gateway.activity import ActivityFilter
+from toolscript.gateway.callers import CLIENT_HEADER, client_is
 from toolscript.gateway.model import LocalQuery
 from toolscript.gateway.recording import RecordedGateway
 from toolscript.testing import MemoryActivity

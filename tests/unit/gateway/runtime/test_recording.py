@@ -9,7 +9,8 @@ from tests.unit.gateway.mcp.gateway_double import GatewayDouble, down
 from toolscript.core.errors import CallUnanswered, NotFound, NotReady, ServerRejected, ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, Transport
-from toolscript.gateway.activity import ITSELF, Action, ActivityFilter, NoActivity, Outcome, Record, client_is
+from toolscript.gateway.activity import Action, ActivityFilter, NoActivity, Outcome, Record
+from toolscript.gateway.callers import ITSELF, client_is
 from toolscript.gateway.model import LocalQuery
 from toolscript.gateway.recording import RecordedGateway, arguments_shown
 from toolscript.testing import MemoryActivity
