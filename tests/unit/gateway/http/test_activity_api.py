@@ -7,7 +7,8 @@ from starlette.applications import Starlette
 
 from tests.unit.gateway.http.conftest import furnished_world
 from tests.unit.gateway.http.requests import ask
-from tests.unit.gateway.runtime.serving import client_of, open_app
+from tests.unit.gateway.runtime.serving import client_of, open_app, serving
+from toolscript import AsyncClient
 from toolscript.gateway.activity import ActivityFilter
 from toolscript.gateway.callers import CLIENT_HEADER, client_is
 from toolscript.gateway.model import LocalQuery
@@ -86,6 +87,14 @@ async def test_a_cursor_of_another_list_is_refused(app: Starlette) -> None:
 async def test_without_a_log_there_are_no_entries() -> None:
     async with furnished_world() as world:
         assert await entries(open_app(world.gateway)) == []
+
+
+async def test_the_python_client_lists_it_over_all_pages(app: Starlette) -> None:
+    async with serving(app) as url, AsyncClient(url) as client:
+        entries = [entry async for entry in client.activity.list(page_size=1)]
+        unknown = [entry.client async for entry in client.activity.list(outcome="unknown")]
+    assert [entry.id for entry in entries] == [4, 3, 2, 1]
+    assert unknown == ["cursor"]
 
 
 async def test_requests_are_logged_as_those_of_their_clients() -> None:
