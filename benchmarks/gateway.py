@@ -13,8 +13,9 @@ from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, Offer, ServerSpec, ServerState
 from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.weights import RankingWeights
+from toolscript.core.tokens import o200k_tokens
 from toolscript.core.values import OnProgress
-from toolscript.eval.tokens import measure_tokens, o200k_tokens
+from toolscript.eval.tokens import measure_tokens
 from toolscript.gateway.capabilities import default_capabilities
 from toolscript.gateway.mcp.definitions import DEFINITIONS
 from toolscript.gateway.mcp.tools import MetaTools

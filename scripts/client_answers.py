@@ -55,7 +55,7 @@ NAMES = {
 }
 # The files, by the tags of the operations that return their records; a record is in the first that needs it.
 FILES = {
-    "tools": ("Tools, calls and servers", ("tools", "servers")),
+    "tools": ("Tools, calls, servers and what was called", ("tools", "servers", "activity")),
     "registry": (
         "Skills, suggestions, rules, logged searches, changes, sources, jobs and the audit log",
         ("skills", "suggestions", "curation", "tool_searches", "changes", "sources", "jobs", "audit"),

@@ -1,9 +1,11 @@
 /** The client of a gateway: find and call the tools of one person's MCP servers. */
 
 import {
+  type ActivityEntry,
   type CallResult,
   type GetHealthAnswer,
   type GetToolQuery,
+  type ListActivityQuery,
   type ListToolsQuery,
   OPERATIONS,
   type Operations,
@@ -22,12 +24,14 @@ export const CALL_TIMEOUT_MS = 600_000;
 export class GatewayClient {
   readonly tools: GatewayTools;
   readonly servers: Servers;
+  readonly activity: Activity;
   readonly #operator: Operator<Operations>;
 
   constructor(options: ClientOptions) {
     this.#operator = new Operator<Operations>(new Connection(options), OPERATIONS);
     this.tools = new GatewayTools(this.#operator);
     this.servers = new Servers(this.#operator);
+    this.activity = new Activity(this.#operator);
   }
 
   /** What works. */
@@ -83,5 +87,18 @@ export class Servers {
 
   list(list: ListOptions<{ cursor?: string }> = {}, options?: RequestOptions): Pages<Server> {
     return this.#operator.list("list_servers", list, options);
+  }
+}
+
+/** What was searched and called, the newest first. */
+export class Activity {
+  readonly #operator: Operator<Operations>;
+
+  constructor(operator: Operator<Operations>) {
+    this.#operator = operator;
+  }
+
+  list(list: ListOptions<ListActivityQuery> = {}, options?: RequestOptions): Pages<ActivityEntry> {
+    return this.#operator.list("list_activity", list, options);
   }
 }

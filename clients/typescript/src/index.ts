@@ -9,7 +9,7 @@ export type * as service from "./api/service.ts";
 export type { ClientOptions, RequestOptions } from "./connection.ts";
 export { type Documents, type NewDocument, PutError } from "./documents.ts";
 export { type ErrorCode, ToolscriptError } from "./errors.ts";
-export { GatewayClient, type GatewayTools, type Servers } from "./gateway.ts";
+export { type Activity, GatewayClient, type GatewayTools, type Servers } from "./gateway.ts";
 export type { ListOptions, Page, Pages } from "./resource.ts";
 export {
   type Audit,

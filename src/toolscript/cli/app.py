@@ -31,6 +31,8 @@ YOURS = (
     "trust",
     "mcp",
     "gateway",
+    "activity",
+    "savings",
     "config",
     "doctor",
 )
@@ -103,6 +105,12 @@ def _add_setup(app: typer.Typer) -> None:
     from toolscript.cli.setup import add_setup
 
     add_setup(app)
+
+
+def _add_activity(app: typer.Typer) -> None:
+    from toolscript.cli.activity import activity_commands
+
+    activity_commands(app)
 
 
 def _add_trust(app: typer.Typer) -> None:
@@ -346,6 +354,7 @@ COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("search", "list-servers", "list-tools", "get-types", "call"): _add_finding,
     ("curation",): _add_curation,
     ("mcp", "gateway"): _add_gateway,
+    ("activity", "savings"): _add_activity,
     ("trust",): _add_trust,
     ("config",): _add_config,
     ("doctor",): _add_doctor,

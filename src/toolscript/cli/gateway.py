@@ -290,6 +290,8 @@ def _gateway() -> typer.Typer:
         show(data, _status_line(health), as_json=as_json)
         if not as_json:
             show_servers(health.servers)
+        if health.activity:
+            say(f"warning: {health.activity}; searches and calls are not logged")
 
     @group.command()
     def stop(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:

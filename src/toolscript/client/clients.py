@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Sources,
         Suggestions,
     )
-    from toolscript.client.resources.tools import Servers, Tools
+    from toolscript.client.resources.tools import Activity, Servers, Tools
 
 
 class _Resources(Generic[M_co]):
@@ -45,6 +45,13 @@ class _Resources(Generic[M_co]):
         from toolscript.client.resources.tools import Servers
 
         return Servers(self._conversation, self._sender)
+
+    @cached_property
+    def activity(self) -> "Activity[M_co]":
+        """What was searched and called at a gateway."""
+        from toolscript.client.resources.tools import Activity
+
+        return Activity(self._conversation, self._sender)
 
     @cached_property
     def skills(self) -> "Skills[M_co]":

@@ -98,7 +98,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Request:
-    """`idempotent`: sending it twice does no more than sending it once. `timeout` None: the client's."""
+    """`idempotent`: sending it twice does no more than sending it once. `timeout` None: the client's.
+
+    `more` are headers beside the usual ones.
+    """
 
     method: str
     path: str
@@ -106,10 +109,11 @@ class Request:
     content_type: str = JSON
     idempotent: bool = True
     timeout: float | None = None
+    more: Mapping[str, str] = field(default_factory=dict)
 
     def headers(self, token: str) -> dict[str, str]:
         content = {} if self.body is None else {"Content-Type": self.content_type}
-        return {**content, **({"Authorization": f"Bearer {token}"} if token else {})}
+        return {**content, **({"Authorization": f"Bearer {token}"} if token else {}), **self.more}
 
 
 class Pause:

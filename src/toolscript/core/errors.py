@@ -23,6 +23,7 @@ ToolscriptError
 │   ├── CatalogUnavailable
 │   ├── LibraryUnavailable
 │   ├── ServerUnavailable   an MCP server is not connected, or did not answer
+│   │   └── CallUnanswered  ... a call that was sent to it, which may have had its effect
 │   ├── Overloaded          ... because this service is at its limit
 │   └── NotReady            the gateway has no tools yet
 └── Rejected                a dependency answered, and refused the request or sent nonsense
@@ -136,6 +137,10 @@ class LibraryUnavailable(Unavailable): ...
 class ServerUnavailable(Unavailable): ...
 
 
+class CallUnanswered(ServerUnavailable):
+    """A call was sent and no answer came: it may have had its effect. The others of its kind were never sent."""
+
+
 class Overloaded(Unavailable): ...
 
 
@@ -197,6 +202,7 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     CatalogUnavailable: _UNAVAILABLE,
     LibraryUnavailable: _UNAVAILABLE,
     ServerUnavailable: _UNAVAILABLE,
+    CallUnanswered: _UNAVAILABLE,
     Overloaded: _UNAVAILABLE,
     NotReady: _UNAVAILABLE,
     Rejected: _INTERNAL,

@@ -21,6 +21,7 @@ from toolscript.core.retrieval.model import Matrix, Vector
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.request import MAX_TEXTS
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS, RankingWeights, weights_to_json
+from toolscript.core.tokens import Count, count_if_possible
 from toolscript.core.values import OnProgress, Progress
 from toolscript.eval.baselines import baselines_of
 from toolscript.eval.dataset import (
@@ -43,7 +44,7 @@ from toolscript.eval.metrics import DEPTH
 from toolscript.eval.page import quality_page, rows_of
 from toolscript.eval.plot import quality_plot
 from toolscript.eval.report import earlier_report, report_from_json, result_of, weights_of
-from toolscript.eval.tokens import Count, answer_tokens, count_if_possible
+from toolscript.eval.tokens import answer_tokens
 from toolscript.eval.verdict_plot import has_verdicts, verdict_plot
 from toolscript.gateway.capabilities import Capabilities, default_capabilities
 from toolscript.gateway.index import Analysed, LocalIndex, analyse

@@ -23,6 +23,7 @@ from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS, PARTS, RankingWeights
 from toolscript.core.settings.service import Settings
 from toolscript.core.taxonomy import Skill, Unclassified
+from toolscript.core.tokens import count_if_possible
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.eval.baselines import baselines_of
 from toolscript.eval.dataset import (
@@ -39,7 +40,7 @@ from toolscript.eval.judging import evenly_spread, judge
 from toolscript.eval.metrics import DEPTH
 from toolscript.eval.report import earlier_report, result_of, weights_of
 from toolscript.eval.skills import assigned_skills
-from toolscript.eval.tokens import answer_tokens, count_if_possible
+from toolscript.eval.tokens import answer_tokens
 from toolscript.gateway.settings import load_gateway_settings
 from toolscript.server.settings import load_settings
 from toolscript.server.skills import default_skills

@@ -1,18 +1,17 @@
 """Token cost of an agent: with every tool in its context, and with three tools that find the others."""
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, quantiles
 
-from toolscript.core.errors import InvalidRequest, SetupError
-from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
+from toolscript.core.errors import InvalidRequest
+from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.tokens import Count, as_json, definitions_of, listed_tokens
 from toolscript.core.values import OnProgress, Progress, silent
 
 SEARCH, DESCRIBE = "search_tools", "describe_tool"
 
-Count = Callable[[str], int]
 Ask = Callable[[str, JsonObject], Awaitable[CallResult]]
 Read = Callable[[CallResult], str]
 
@@ -53,26 +52,6 @@ class TokenReport:
         return round(1 - self.total.mean / self.all_listed, 4)
 
 
-def listed_tokens(definitions: Sequence[JsonObject], count: Count) -> int:
-    """Count definitions as a client puts them into a model's context: name, description and arguments."""
-    kept = ("name", "description", "inputSchema")
-    return sum(
-        count(_json({key: definition[key] for key in kept if key in definition})) for definition in definitions
-    )
-
-
-def definitions_of(items: Sequence[Item]) -> list[JsonObject]:
-    return [
-        {
-            "name": tool_id(item.server, item.name),
-            "description": item.description,
-            "inputSchema": item.input_schema or {"type": "object"},
-        }
-        for item in items
-        if item.kind is ItemKind.TOOL
-    ]
-
-
 def as_text(result: CallResult) -> str:
     """Return what a model reads from a client that passes on the content."""
     return "\n".join(str(block["text"]) for block in result.content if block.get("type") == "text")
@@ -80,7 +59,7 @@ def as_text(result: CallResult) -> str:
 
 def as_data(result: CallResult) -> str:
     """Return what a model reads from a client that passes on the structured content."""
-    return as_text(result) if result.structured_content is None else _json(result.structured_content)
+    return as_text(result) if result.structured_content is None else as_json(result.structured_content)
 
 
 async def measure_tokens(
@@ -124,7 +103,7 @@ async def measure_tokens(
 async def _turn(ask: Ask, count: Count, read: Read, name: str, arguments: JsonObject) -> tuple[CallResult, int]:
     """Call a tool; return its result and the tokens that the model writes and reads."""
     answer = await ask(name, arguments)
-    return answer, count(_json({"name": name, "arguments": arguments})) + count(read(answer))
+    return answer, count(as_json({"name": name, "arguments": arguments})) + count(read(answer))
 
 
 def _first_tool(answer: CallResult) -> str | None:
@@ -133,32 +112,6 @@ def _first_tool(answer: CallResult) -> str | None:
     return str(results[0]["tool"]) if results else None
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def answer_tokens(tools: Sequence[JsonObject], count: Count | None) -> int | None:
     """Count the tokens that a model reads of an answer: names and descriptions of the tools."""
-    return None if count is None else count(_json(tools))
-
-
-def count_if_possible() -> Count | None:
-    try:
-        return o200k_tokens()
-    except SetupError:
-        return None
-
-
-def o200k_tokens() -> Count:
-    """Return the tokenizer of GPT-4o and its successors; others differ by a few percent."""
-    try:
-        from rs_bpe.bpe import openai  # type: ignore[import-not-found]
-    except ImportError as error:
-        hint = "pip install rs-bpe"
-        raise SetupError("counting tokens needs the package rs-bpe", hint=hint) from error
-    encoding = openai.o200k_base()
-
-    def count(text: str) -> int:
-        return int(encoding.count(text))
-
-    return count
+    return None if count is None else count(as_json(tools))

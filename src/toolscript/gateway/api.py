@@ -161,7 +161,7 @@ def _page(
     request: Request, entries: Sequence[T], position: Callable[[T], str], show: Callable[[T], Json]
 ) -> Response:
     """Return the entries after the cursor; entries that vanish between two pages hide no other."""
-    limit = _count(request, "limit", DEFAULT_PAGE, MAX_PAGE)
+    limit = count_in(request, "limit", DEFAULT_PAGE, MAX_PAGE)
     after = decode_cursor(request.query_params.get("cursor", ""), "")
     following = nsmallest(limit + 1, (entry for entry in entries if position(entry) > after), key=position)
     next_cursor = encode_cursor(position(following[limit - 1])) if len(following) > limit else None
@@ -210,15 +210,15 @@ def _number(body: JsonObject, name: str, default: float) -> float:
     return value
 
 
-def _parameter_of(request: Request, name: str, default: str, allowed: Sequence[str]) -> str:
+def parameter_of(request: Request, name: str, default: str, allowed: Sequence[str]) -> str:
     return one_of({name: request.query_params.get(name, default)}, name, allowed)
 
 
 def _flag(request: Request, name: str) -> bool:
-    return _parameter_of(request, name, "false", ("true", "false")) == "true"
+    return parameter_of(request, name, "false", ("true", "false")) == "true"
 
 
-def _count(request: Request, name: str, default: int, maximum: int) -> int:
+def count_in(request: Request, name: str, default: int, maximum: int) -> int:
     value = request.query_params.get(name, str(default))
     if not (value.isascii() and value.isdigit() and len(value) < 10 and 1 <= int(value) <= maximum):
         raise wrong(name, f"must be a whole number from 1 to {maximum}")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from toolscript.client.exchange import Conversation, Peer, Request, Retries, address_of
 from toolscript.client.http import Sender
@@ -13,6 +14,7 @@ from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.text import readable
+from toolscript.gateway.callers import CLIENT_HEADER, current_client
 from toolscript.gateway.json import (
     answer_from_json,
     call_from_json,
@@ -110,6 +112,7 @@ class GatewayClient:
         return await self._run(read, request)
 
     async def _run(self, read: Callable[[bytes], T], request: Request) -> T:
+        request = replace(request, more={CLIENT_HEADER: quote(current_client())})
         sender, conversation = self._sender, self._conversation
         if self._blocks:
             return sender.run(conversation.ask(request, read))

@@ -6,7 +6,6 @@ import logging
 import os
 import secrets
 import socket
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import IO, TypeVar
 from urllib.parse import urlsplit
 
 from toolscript.core.errors import ConfigInvalid, SetupError
+from toolscript.core.file_locks import take
 from toolscript.core.own_files import is_own, open_regular
 from toolscript.core.retrieval.query import SearchType
 from toolscript.gateway.client import GatewayClient
@@ -147,7 +147,7 @@ def _read_living(path: Path) -> RunningGateway | None:
     try:
         running = _read(path)
         with _lock_of(path).open("ab") as lock:
-            return None if _take(lock, shared=True) else running
+            return None if take(lock, shared=True) else running
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
@@ -172,37 +172,11 @@ def _read(path: Path) -> RunningGateway | None:
 def _take_with_retries(lock: IO[bytes]) -> bool:
     """Retry for a moment: a process that checks for a running gateway holds the lock briefly, too."""
     deadline = time.monotonic() + LOOK_SECONDS
-    while not _take(lock):
+    while not take(lock):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
     return True
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _take(lock: IO[bytes], *, shared: bool = False) -> bool:
-        del shared
-        try:
-            lock.seek(0)
-            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-else:
-    import fcntl
-
-    def _take(lock: IO[bytes], *, shared: bool = False) -> bool:
-        """Try to take the lock. Closing the file, or the end of the process, releases it.
-
-        Shared: processes that only check for a gateway do not mistake each other for one.
-        """
-        try:
-            fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
 
 def find_running(

@@ -17,9 +17,10 @@ from toolscript.core.values import OnProgress
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.problems import Problem, Severity
 from toolscript.gateway.discovery import find_running, place_of, running_here
+from toolscript.gateway.history import History, activity_file
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, Need
 from toolscript.gateway.runtime import load_embedder, open_alone
-from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment, load_gateway_settings
+from toolscript.gateway.settings import NO_ACTIVITY, NO_MODEL, GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.store.offers import ToolChange
 
 
@@ -40,6 +41,7 @@ def examine(*, flags: Mapping[str, object], on_progress: OnProgress) -> list[Fin
     return [
         *files,
         *_folder(settings.data_folder),
+        *_activity(settings),
         *_model(settings),
         *_running(settings),
         *(asyncio.run(_servers(settings, on_progress)) if readable else ()),
@@ -83,6 +85,21 @@ def _folder(folder: Path) -> Iterator[Finding]:
             f"{folder} cannot be written: every start embeds all tools again",
             "choose another with --data-dir or TOOLSCRIPT_DATA_DIR",
         )
+
+
+def _activity(settings: GatewaySettings) -> Iterator[Finding]:
+    if settings.gateway_activity == NO_ACTIVITY:
+        yield Finding("ACTIVITY", True, "off: searches and calls are not logged (TOOLSCRIPT_GATEWAY_ACTIVITY)")
+        return
+    log = History(activity_file(settings))
+    try:
+        log.check()
+        state = log.state()
+    except SetupError as error:
+        yield Finding("ACTIVITY", False, f"{error.message}; searches and calls are not logged", error.hint)
+        return
+    size = f"{state.rows:,} entries, {state.used_bytes / 1e6:.1f} MB" if state else "no entry yet"
+    yield Finding("ACTIVITY", True, f"{log.path}: {size}")
 
 
 def _model(settings: GatewaySettings) -> Iterator[Finding]:

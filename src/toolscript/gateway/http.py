@@ -28,6 +28,8 @@ from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.web.hosts import is_loopback_host, is_loopback_origin
 from toolscript.core.web.request_context import RequestContext, SecurityHeaders, code_of_status, has_kinds
+from toolscript.gateway.activity import ActivityLog, NoActivity
+from toolscript.gateway.activity_api import NamedClient, activity_routes
 from toolscript.gateway.api import api_routes, json_object
 from toolscript.gateway.json import answer_to_json, call_to_json, health_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import Gateway, LocalQuery
@@ -213,6 +215,7 @@ def create_gateway_app(
     limit: int,
     threshold: float,
     token: str,
+    activity: ActivityLog | None = None,
     is_same_person: Callable[[Address, Address], bool] | None = None,
     more_routes: tuple[BaseRoute, ...] = (),
     lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None,
@@ -229,12 +232,14 @@ def create_gateway_app(
         routes=[
             *gateway_routes(gateway, limit=limit, threshold=threshold),
             *api_routes(gateway, limit=limit, threshold=threshold),
+            *activity_routes(activity or NoActivity()),
             *more_routes,
         ],
         middleware=[
             Middleware(SecurityHeaders),
             Middleware(RequestContext, max_bytes=MAX_BYTES),
             Middleware(Guard, token=token, is_same_person=is_same_person),
+            Middleware(NamedClient),
         ],
         exception_handlers={ToolscriptError: _handle_own_error, HTTPException: _handle_http_exception},
         lifespan=living,

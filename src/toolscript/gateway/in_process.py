@@ -50,7 +50,7 @@ class Gateway:
         settings = load_gateway_settings({**flags, "search_model": model})
         async with open_following(settings) as resources:
             await resources.settled(PATIENCE_SECONDS)
-            yield cls(resources.gateway, settings)
+            yield cls(resources.recorded, settings)
 
     async def search(
         self,

@@ -110,6 +110,9 @@ class Indexing:
         self.embedded = 0
         self._ready = asyncio.Event()
 
+    def spec_named(self, name: str) -> ServerSpec | None:
+        return next((spec for spec in self.specs if spec.name == name), None)
+
     def use(self, specs: Sequence[ServerSpec], cached: Sequence[Offer] = ()) -> None:
         """Use these servers from now on; until a server has answered, use its cached offer."""
         self.specs = specs

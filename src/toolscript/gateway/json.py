@@ -6,6 +6,7 @@ Plain schemas and not Pydantic's, because a command that calls a running gateway
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from toolscript.core.item_json import item_from_json
@@ -218,7 +219,9 @@ def health_to_json(health: GatewayHealth) -> Json:
 
 
 def health_from_json(data: Mapping[str, Any]) -> GatewayHealth:
-    fields = {name: value for name, value in data.items() if name not in ("status", "servers")}
+    # A gateway of a later version may say more.
+    known = {field.name for field in dataclass_fields(GatewayHealth)} - {"servers"}
+    fields = {name: value for name, value in data.items() if name in known}
     return GatewayHealth(**fields, servers=tuple(states_from_json(data["servers"])))
 
 

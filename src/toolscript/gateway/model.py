@@ -155,6 +155,7 @@ class GatewayHealth:
     """`ready`: searches are answered. `semantic`: dense retrieval works, too, with `model`.
 
     `note`: what is missing, and why. `is_fallback`: the model stands in for the one that was to be used.
+    `activity`: why the activity log is not written.
     """
 
     version: str
@@ -165,6 +166,7 @@ class GatewayHealth:
     servers: tuple[ServerState, ...] = ()
     note: str = ""
     is_fallback: bool = False
+    activity: str = ""
 
 
 class Gateway(Protocol):

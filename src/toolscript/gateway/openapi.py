@@ -10,6 +10,7 @@ from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.core.version import __version__
 from toolscript.core.web.cursors import CURSOR_PATTERN
 from toolscript.core.web.request_context import API_PREFIX, CODE, ERROR_CODES
+from toolscript.gateway.activity import Action, Outcome
 from toolscript.gateway.json import ANSWER, HIT, ITEM, STEP
 from toolscript.gateway.openapi_examples import ANSWER_EXAMPLES
 
@@ -17,6 +18,7 @@ Json = dict[str, Any]
 
 TOOLS_PATH = f"{API_PREFIX}/tools"
 SERVERS_PATH = f"{API_PREFIX}/servers"
+ACTIVITY_PATH = f"{API_PREFIX}/activity"
 DEFAULT_PAGE, MAX_PAGE = 50, 200
 ANY_KIND = "any"
 # New clients should not use an alias: it is marked deprecated, and kept.
@@ -33,6 +35,7 @@ its token.
 TAGS = {
     "tools": "Find, read and call tools; find and read prompts and resources.",
     "servers": "The MCP servers, and how they are doing.",
+    "activity": "What was searched and called.",
     "aliases": "The same with other field names, kept for the clients that use them, and TypeScript.",
     "health": "Whether the gateway is alive, and what works.",
 }
@@ -77,9 +80,15 @@ def openapi_document(limit: int, threshold: float) -> Json:
         },
         "servers": [{"url": "/", "description": "This gateway."}],
         "tags": [{"name": name, "description": description} for name, description in TAGS.items()],
-        "paths": {**_tool_paths(), **_server_paths(), **_alias_paths(limit, threshold), **_health_paths()},
+        "paths": {
+            **_tool_paths(),
+            **_server_paths(),
+            **_activity_paths(),
+            **_alias_paths(limit, threshold),
+            **_health_paths(),
+        },
         "components": {
-            "schemas": {**_tool_schemas(limit, threshold), **_server_schemas()},
+            "schemas": {**_tool_schemas(limit, threshold), **_server_schemas(), **_activity_schemas()},
             "securitySchemes": {
                 "token": {
                     "type": "http",
@@ -248,6 +257,47 @@ def _server_paths() -> Json:
         parameters=(_CURSOR, _LIMIT),
     )
     return {SERVERS_PATH: {"get": listing}}
+
+
+def _activity_paths() -> Json:
+    outcome = {**STRING, "enum": ["", *Outcome]}
+    listing = _operation(
+        *("list_activity", "activity", "List searches and calls", _named("ActivityPage"), 422),
+        description="What is in the activity log, the newest first. Empty where the log is off.",
+        parameters=(
+            *(_CURSOR, _LIMIT),
+            _parameter("server", STRING, "Only calls of this server."),
+            _parameter("tool", STRING, "Only calls of this tool: its name, or `server__tool`."),
+            _parameter("client", STRING, "Only of this client."),
+            _parameter("outcome", outcome, "Only with this outcome."),
+        ),
+    )
+    return {ACTIVITY_PATH: {"get": listing}}
+
+
+def _activity_schemas() -> Json:
+    number_or_null = {"type": ["number", "null"]}
+    entry = _object(
+        "A search or call that a client made.",
+        id=_described(INTEGER, "Grows from entry to entry."),
+        action=_text("What was done.", enum=list(Action)),
+        started_at=_text("When it began.", format="date-time"),
+        took_ms=_described(number_or_null, "How long it took, in milliseconds; null while it runs or if unknown."),
+        client=_text("The name that an MCP client states of itself; else `cli`, `http` or `python`."),
+        server=_or_null("string", "The server of a call."),
+        tool=_or_null("string", "The tool of a call, by its name on the server."),
+        outcome=_text(
+            "`unknown`: the call was sent, and no answer is known: it may have had its effect. `refused`: it was "
+            "not sent.",
+            enum=list(Outcome),
+        ),
+        error=_or_null("string", "The code of the error; `TOOL_ERROR` where the tool says that it failed."),
+        argument_bytes=_described(INTEGER, "Size of the arguments as JSON, or of the query."),
+        result_bytes=_or_null("integer", "Size of the result as JSON; null where there is none."),
+        estimated_tokens=_described(INTEGER, "Of arguments and result, estimated by their bytes."),
+        arguments=_or_null("object", "The arguments, with secrets masked; null unless they are logged."),
+    )
+    return {"ActivityEntry": entry, "ActivityPage": _page_of("ActivityEntry", "searches and calls")}
 
 
 def _tool_schemas(limit: int, threshold: float) -> Json:
@@ -546,6 +596,7 @@ def _health_paths() -> Json:
         servers=_alias_servers(),
         note=_text("What is missing, and why; empty where all is well."),
         is_fallback=_described(BOOLEAN, "Whether the built-in model stands in for the one that was to be used."),
+        activity=_text("Why the activity log is not written; empty where it is, or where there is none."),
     )
     alive = _object("That it is alive.", status=_text("Always the same.", enum=["alive"]))
     live = _operation(

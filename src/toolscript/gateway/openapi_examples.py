@@ -52,6 +52,21 @@ _SERVER: Json = {
     "prompts": 0,
     "resources": 0,
 }
+_CALL: Json = {
+    "id": 812,
+    "action": "call",
+    "started_at": "2026-11-18T09:30:00.125+00:00",
+    "took_ms": 41.5,
+    "client": "cursor-vscode",
+    "server": "filesystem",
+    "tool": "read_text_file",
+    "outcome": "ok",
+    "error": None,
+    "argument_bytes": 20,
+    "result_bytes": 124,
+    "estimated_tokens": 32,
+    "arguments": None,
+}
 _QUERY_ID = "3155c063-68f1-4d94-8182-c68c47b8c097"
 
 # By operation.
@@ -65,4 +80,5 @@ ANSWER_EXAMPLES: Mapping[str, Json] = {
         "is_error": False,
     },
     "list_servers": {"results": [_SERVER], "next_cursor": None},
+    "list_activity": {"results": [_CALL], "next_cursor": None},
 }

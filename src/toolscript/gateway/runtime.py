@@ -29,12 +29,15 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.values import OnProgress, silent
 from toolscript.core.version import __version__
+from toolscript.gateway.activity import ActivityLog
 from toolscript.gateway.capabilities import Capabilities, capabilities_of, default_capabilities
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.read import Config, left_out
 from toolscript.gateway.discovery import place_of
+from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
+from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
 from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile, ToolChange
@@ -255,8 +258,8 @@ def _refused_note(refused: Sequence[str]) -> str:
 async def run_alone(
     action: Callable[[Gateway], Awaitable[T]], settings: GatewaySettings, need: Need, on_progress: OnProgress
 ) -> T:
-    async with open_alone(settings, need, on_progress) as gateway:
-        return await action(gateway)
+    async with _open_alone(settings, need, on_progress) as resources:
+        return await action(resources.recorded)
 
 
 @asynccontextmanager
@@ -264,6 +267,14 @@ async def open_alone(
     settings: GatewaySettings, need: Need, on_progress: OnProgress
 ) -> AsyncIterator[LocalGateway]:
     """Open a gateway for one command: start the servers without a cached offer, and wait until all is indexed."""
+    async with _open_alone(settings, need, on_progress) as resources:
+        yield resources.gateway
+
+
+@asynccontextmanager
+async def _open_alone(
+    settings: GatewaySettings, need: Need, on_progress: OnProgress
+) -> AsyncIterator["Resources"]:
     config = read_settings(settings)
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
     cached = _recall(settings, config, need)
@@ -281,7 +292,7 @@ async def open_alone(
         resources.servers.use([spec for spec in specs if spec.name not in not_started])
         resources.indexing.use(config.servers, cached.offers)
         await resources.settled(PATIENCE_SECONDS, not_for=cached.failed)
-        yield resources.gateway
+        yield resources
 
 
 def _recall(settings: GatewaySettings, config: Config, need: Need) -> CachedOffers:
@@ -308,10 +319,14 @@ def _failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) ->
 
 @dataclass(frozen=True)
 class Resources:
+    """`recorded` is the gateway whose searches and calls are in the activity log: the one for clients."""
+
     servers: ToolServers
     indexing: Indexing
     gateway: LocalGateway
     working: asyncio.Task[None]
+    activity: ActivityLog
+    recorded: RecordedGateway
 
     async def settled(self, patience: float, not_for: Collection[str] = ()) -> None:
         """Wait until indexing has settled; raise if its task fails first."""
@@ -322,7 +337,7 @@ class Resources:
             self.working.result()
 
     def spec_named(self, name: str) -> ServerSpec | None:
-        return next((spec for spec in self.indexing.specs if spec.name == name), None)
+        return self.indexing.spec_named(name)
 
 
 @asynccontextmanager
@@ -343,7 +358,11 @@ async def open_resources(
         working = asyncio.create_task(indexing.run())
         stack.push_async_callback(_cancel, working)
         gateway = LocalGateway(servers, search, indexing, settings.search_model, patience=FIRST_ANSWER_SECONDS)
-        yield Resources(servers, indexing, gateway, working)
+        activity = await stack.enter_async_context(open_activity(settings))
+        recorded = RecordedGateway(
+            gateway, activity, arguments=keeps_arguments(settings), find_server=indexing.spec_named
+        )
+        yield Resources(servers, indexing, gateway, working, activity, recorded)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

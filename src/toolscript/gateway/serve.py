@@ -18,9 +18,11 @@ from toolscript.core.mcp.lazy_mount import LazyMount
 from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.values import silent
 from toolscript.core.version import __version__
+from toolscript.gateway.activity import ActivityLog
 from toolscript.gateway.config.read import Config, left_out
 from toolscript.gateway.config.watch import config_changes
 from toolscript.gateway.discovery import choices_of, find_running, own_token, place_of, running_file
+from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.runtime import (
     REMEMBERED_SECONDS,
@@ -51,8 +53,13 @@ class McpRoutes:
         gateway: Gateway,
         find_server: Callable[[str], ServerSpec | None],
         until_quiet: Callable[[], Awaitable[None]],
+        activity: ActivityLog,
+        *,
+        arguments: bool = False,
     ) -> None:
         self._gateway = gateway
+        self._activity = activity
+        self._arguments = arguments
         self._find_server = find_server
         self._later = LazyMount(MODULES, self._open_apps, until_quiet)
 
@@ -69,11 +76,15 @@ class McpRoutes:
 
         from toolscript.core.mcp.endpoint import mcp_asgi
         from toolscript.gateway.mcp.passthrough import passthrough_asgi
+        from toolscript.gateway.mcp.passthrough_calls import PassthroughLog
+        from toolscript.gateway.mcp.session_use import SessionUsage
         from toolscript.gateway.mcp.tools import create_mcp_server
 
-        app, living = mcp_asgi(create_mcp_server(self._gateway, __version__))
+        usage = SessionUsage(self._gateway, self._activity, is_one=False)
+        app, living = mcp_asgi(create_mcp_server(self._gateway, __version__, usage))
+        log = PassthroughLog(self._activity, arguments=self._arguments)
         async with living, AsyncClient(trust_env=False) as client:
-            yield {OWN: app, OF_SERVER: passthrough_asgi(self._find_server, client)}
+            yield {OWN: app, OF_SERVER: passthrough_asgi(self._find_server, client, log=log)}
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:
@@ -85,18 +96,25 @@ def serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:
 def serve_stdio(*, flags: Mapping[str, object]) -> None:
     """Serve one client on stdin and stdout, through the running gateway or an own one."""
     from toolscript.core.mcp.endpoint import run_stdio
+    from toolscript.gateway.mcp.session_use import SessionUsage
     from toolscript.gateway.mcp.tools import create_mcp_server
 
     settings = load_gateway_settings(flags)
     _configure_logs(settings.gateway_log_level)
     running = find_running(settings)
 
+    async def serve_client(gateway: Gateway, activity: ActivityLog) -> None:
+        usage = SessionUsage(gateway, activity, is_one=True)
+        await run_stdio(create_mcp_server(gateway, __version__, usage))
+
     async def run() -> None:
         if running is not None:
-            await run_stdio(create_mcp_server(running, __version__))
+            # The gateway logs the calls, this process what its client's session uses.
+            async with open_activity(settings) as activity:
+                await serve_client(running, activity)
             return
         async with open_following(settings) as resources:
-            await run_stdio(create_mcp_server(resources.gateway, __version__))
+            await serve_client(resources.recorded, resources.activity)
 
     asyncio.run(run())
 
@@ -170,9 +188,16 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
         recorded = "" if chosen else generated
         record = running_file(settings).held(url, __version__, choices_of(settings), recorded)
         async with open_following(settings) as resources:
-            mcp = McpRoutes(resources.gateway, resources.spec_named, resources.indexing.wait_for_model)
+            mcp = McpRoutes(
+                resources.recorded,
+                resources.spec_named,
+                resources.indexing.wait_for_model,
+                resources.activity,
+                arguments=keeps_arguments(settings),
+            )
             app = create_gateway_app(
-                resources.gateway,
+                resources.recorded,
+                activity=resources.activity,
                 limit=settings.search_limit,
                 threshold=settings.search_threshold,
                 token=chosen or generated,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.values import OnProgress, silent
+from toolscript.gateway.callers import CLI, client_is
 from toolscript.gateway.discovery import T, find_running
 from toolscript.gateway.model import LocalQuery, Need
 from toolscript.gateway.settings import load_gateway_settings
@@ -24,13 +25,14 @@ def ask(
     """Run an action against a gateway. Flag beats environment beats default."""
     settings = load_gateway_settings(flags)
     running = find_running(settings, refresh=need.refresh, blocks=True)
-    if running is not None:
-        return _finished(action(running))
-    import asyncio
+    with client_is(CLI):
+        if running is not None:
+            return _finished(action(running))
+        import asyncio
 
-    from toolscript.gateway.runtime import run_alone
+        from toolscript.gateway.runtime import run_alone
 
-    return asyncio.run(run_alone(action, settings, need, on_progress))
+        return asyncio.run(run_alone(action, settings, need, on_progress))
 
 
 def _finished(action: "Coroutine[Any, Any, T]") -> T:

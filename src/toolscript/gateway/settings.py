@@ -17,6 +17,7 @@ DEFAULT_DATA_DIR = "~/.toolscript"
 NO_MODEL = "none"
 DEVICES = ("auto", "cpu", "gpu")
 SEARCH_TYPES = tuple(search_type.value for search_type in SearchType)
+NO_ACTIVITY, ACTIVITY_NAMES, ACTIVITY_ARGUMENTS = ACTIVITY = ("off", "names", "arguments")
 LEVELS = ("debug", "info", "warning", "error")
 # Prefixes of gateway-only settings. Other names may be the service's, which are not loaded here.
 _PREFIXES = ("TOOLSCRIPT_GATEWAY_", "TOOLSCRIPT_SEARCH_")
@@ -128,6 +129,23 @@ class GatewaySettings:
     )
     gateway_log_level: str = _setting(
         "warning", _one_of(*LEVELS), ", ".join(f"`{name}`" for name in LEVELS), "What the gateway logs, to stderr."
+    )
+
+    gateway_activity: str = _setting(
+        "names",
+        _one_of(*ACTIVITY),
+        ", ".join(f"`{name}`" for name in ACTIVITY),
+        "What the activity log keeps of searches and calls: `names` (with times, sizes and outcomes), also their "
+        "`arguments`, with secrets masked, or nothing.",
+    )
+    gateway_activity_rows: int = _setting(
+        100_000,
+        _whole(1_000, 10_000_000),
+        "whole number from 1,000 to 10,000,000",
+        "How many rows the activity log keeps; the oldest make room.",
+    )
+    gateway_activity_megabytes: int = _setting(
+        64, _whole(1, 10_000), "whole number from 1 to 10,000", "How large the activity log gets, in MB."
     )
 
     text_model: str = _setting(

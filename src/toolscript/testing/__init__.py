@@ -1,5 +1,6 @@
 """Deterministic in-memory doubles of every port. They pass the same contract suites as the real adapters."""
 
+from toolscript.testing.activity import MemoryActivity
 from toolscript.testing.auth import MemoryRequestBudget, MemoryTokenVerifier
 from toolscript.testing.catalog import (
     MemoryCatalog,
@@ -18,6 +19,7 @@ from toolscript.testing.tool_servers import MemoryToolServers
 
 __all__ = [
     "HashEmbedder",
+    "MemoryActivity",
     "MemoryAssignments",
     "MemoryCatalog",
     "MemoryCatalogContents",

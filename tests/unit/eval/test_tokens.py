@@ -10,15 +10,8 @@ from tests.unit.gateway.mcp.gateway_double import ITEMS, GatewayDouble
 from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult
-from toolscript.eval.tokens import (
-    Spread,
-    as_data,
-    as_text,
-    definitions_of,
-    listed_tokens,
-    measure_tokens,
-    o200k_tokens,
-)
+from toolscript.core.tokens import definitions_of, listed_tokens, o200k_tokens
+from toolscript.eval.tokens import Spread, as_data, as_text, measure_tokens
 from toolscript.gateway.mcp.definitions import DEFINITIONS
 from toolscript.gateway.mcp.tools import MetaTools
 

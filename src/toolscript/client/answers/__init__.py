@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         ToolSource,
     )
     from toolscript.client.answers.tools import (
+        ActivityEntry,
         Assigned,
         CallResult,
         Explanation,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         WhyNot,
     )
 _FILES = {
+    "ActivityEntry": "tools",
     "Assigned": "tools",
     "AuditEntry": "registry",
     "CallResult": "tools",
@@ -125,6 +127,7 @@ _FILES = {
     "WhyNot": "tools",
 }
 __all__ = [
+    "ActivityEntry",
     "Assigned",
     "AuditEntry",
     "CallResult",

@@ -1,9 +1,9 @@
-"""Tools of a service or gateway, and the MCP servers of a gateway."""
+"""Tools of a service or gateway; the MCP servers of a gateway, and what was searched and called there."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from toolscript.client.answers.tools import CallResult, ItemSkills, Server, Tool, ToolSearchAnswer
+from toolscript.client.answers.tools import ActivityEntry, CallResult, ItemSkills, Server, Tool, ToolSearchAnswer
 from toolscript.client.exchange import Request, Steps
 from toolscript.client.resource import (
     PREFIX,
@@ -17,7 +17,7 @@ from toolscript.client.resource import (
     values_of,
 )
 
-TOOLS, SERVERS = f"{PREFIX}/tools", f"{PREFIX}/servers"
+TOOLS, SERVERS, ACTIVITY = f"{PREFIX}/tools", f"{PREFIX}/servers", f"{PREFIX}/activity"
 # How long a tool may take.
 CALL_SECONDS = 600.0
 
@@ -25,6 +25,7 @@ Kind = Literal["tool", "prompt", "resource"]
 SearchType = Literal["semantic", "keyword", "hybrid"]
 Strategy = Literal["hierarchical", "direct", "hybrid"]
 Preset = Literal["precision", "balanced", "recall"]
+Outcome = Literal["running", "ok", "error", "unknown", "refused"]
 
 
 class Tools(Resource[M_co]):
@@ -140,3 +141,20 @@ class Servers(Resource[M_co]):
     def list(self, *, page_size: int | None = None, cursor: str = "") -> Listing[Server]:
         """List the MCP servers of a gateway, with their states."""
         return self._listing(SERVERS, Server, page_size, cursor)
+
+
+class Activity(Resource[M_co]):
+    @listing
+    def list(
+        self,
+        *,
+        server: str | None = None,
+        tool: str | None = None,
+        client: str | None = None,
+        outcome: Outcome | None = None,
+        page_size: int | None = None,
+        cursor: str = "",
+    ) -> Listing[ActivityEntry]:
+        """List searches and calls of a gateway, the newest first. `tool` is a name, or `server__tool`."""
+        filters = {"server": server, "tool": tool, "client": client, "outcome": outcome}
+        return self._listing(ACTIVITY, ActivityEntry, page_size, cursor, **filters)

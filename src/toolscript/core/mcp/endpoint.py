@@ -18,6 +18,7 @@ from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, Transpo
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, PaginatedRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -131,6 +132,15 @@ def create_tool_server(described: Described, lists: ListTools, calls: CallTool, 
     )
     server.add_request_handler("tools/call", CallToolRequestParams, calls)
     return server
+
+
+def client_of(context: Context) -> str:
+    """Return the name that a client states; of an older one without a session, its program, or an empty string."""
+    params = context.session.client_params
+    if params is not None:
+        return params.client_info.name
+    agent = context.request.headers.get("user-agent", "") if isinstance(context.request, Request) else ""
+    return agent.partition(" ")[0].partition("/")[0]
 
 
 async def wire_answer(call: Awaitable[CallResult], protocol: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import anyio
@@ -42,10 +43,17 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from toolscript.core.errors import ServerRejected, ServerUnavailable
+from toolscript.core.errors import CallUnanswered, ServerRejected, ServerUnavailable
 from toolscript.core.item_json import storable
 from toolscript.core.items import Item, JsonObject
-from toolscript.core.mcp_client.failures import SDK_PLACEHOLDERS, Failure, describe_failure, translate_errors
+from toolscript.core.mcp_client.failures import (
+    CALL,
+    SDK_PLACEHOLDERS,
+    Failure,
+    describe_failure,
+    translate_errors,
+    unanswered,
+)
 from toolscript.core.mcp_client.http import HttpWatch, http_streams, sse_streams
 from toolscript.core.mcp_client.listing import (
     PROMPTS,
@@ -261,16 +269,16 @@ class Connection:
         return listed
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        """Call a tool. Raise ServerUnavailable if it takes too long; it may still be running then."""
+        """Call a tool. Raise CallUnanswered if no answer comes in time, or at all: it may still be running."""
         headers = mcp_param_headers(self._header_maps.get(tool, {}), arguments)
         params = {"name": self._wire_names.get(tool, readable(tool)), "arguments": storable(arguments)}
         try:
             with anyio.fail_after(self._spec.call_seconds):
-                return call_result(tool, await self._request("tools/call", params, headers))
+                return call_result(tool, await self._request(CALL, params, headers))
         except TimeoutError:
             if self._spec.transport is not Transport.STDIO:
                 self._trace.signals.request_ping()
-            raise ServerUnavailable(
+            raise CallUnanswered(
                 f"{tool}: no answer within {self._spec.call_seconds:g} seconds",
                 hint=f"it may still be running; raise callTimeout of {self._spec.name}, or request less at once",
             ) from None
@@ -302,7 +310,9 @@ class Connection:
             if not self._is_http_rejection(error):
                 raise
             self._trace.signals.request_ping()
-            raise ServerUnavailable(f"{method}: {watch.refusal}") from error
+            # From 500 on, what stands before a server may answer while the server runs the call.
+            kind = unanswered(method) if watch.status >= HTTPStatus.INTERNAL_SERVER_ERROR else ServerUnavailable
+            raise kind(f"{method}: {watch.refusal}") from error
 
     def _is_http_rejection(self, error: ServerRejected) -> bool:
         """Return whether HTTP rejected the request, not the MCP server: an expired session or credentials."""

@@ -10,11 +10,12 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
-from toolscript.core.errors import ServerRejected, ServerUnavailable, ToolscriptError
+from toolscript.core.errors import CallUnanswered, ServerRejected, ServerUnavailable, ToolscriptError
 from toolscript.core.mcp_client.model import STDERR_PREFIX, STDOUT_PREFIX
 from toolscript.core.mcp_client.stdio import Child
 
 MAX_MESSAGE = 2_000
+CALL = "tools/call"
 # Placeholder messages of the SDK for HTTP errors without a JSON-RPC error.
 SDK_PLACEHOLDERS = ("Server returned an error response", "Not Found", "Session terminated")
 
@@ -50,9 +51,14 @@ def translate_errors(method: str) -> Iterator[None]:
         yield
     except MCPError as error:
         if error.code == CONNECTION_CLOSED:
-            raise ServerUnavailable(f"{method}: the connection was closed") from error
+            raise unanswered(method)(f"{method}: the connection was closed") from error
         details = {"code": error.code}
         raise ServerRejected(f"{method}: {error.message[:MAX_MESSAGE]}", details=details) from error
+
+
+def unanswered(method: str) -> type[ServerUnavailable]:
+    """Return the error for a request that was sent and has no answer: only a call may have had an effect."""
+    return CallUnanswered if method == CALL else ServerUnavailable
 
 
 def root_cause(fault: BaseException) -> BaseException:

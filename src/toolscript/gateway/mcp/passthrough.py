@@ -29,6 +29,8 @@ from toolscript.core.errors import (
 )
 from toolscript.core.mcp.endpoint import LOOPBACK_ONLY
 from toolscript.core.mcp_client.model import ServerSpec, Transport
+from toolscript.gateway.activity import NoActivity, Outcome
+from toolscript.gateway.mcp.passthrough_calls import PassingCalls, PassthroughLog
 
 MAX_BYTES = 4 * 1024 * 1024
 CONNECT_SECONDS = 10.0
@@ -41,14 +43,25 @@ FindServer = Callable[[str], ServerSpec | None]
 
 
 def passthrough_asgi(
-    find: FindServer, client: httpx2.AsyncClient, security: TransportSecuritySettings = LOOPBACK_ONLY
+    find: FindServer,
+    client: httpx2.AsyncClient,
+    security: TransportSecuritySettings = LOOPBACK_ONLY,
+    log: PassthroughLog | None = None,
 ) -> ASGIApp:
     """Return the app for `/mcp/{server}`. `find` returns the current spec of a server."""
-    return RequestBodyLimitMiddleware(_Passthrough(find, client, security), MAX_BYTES)
+    passthrough = _Passthrough(find, client, security, log or PassthroughLog(NoActivity()))
+    return RequestBodyLimitMiddleware(passthrough, MAX_BYTES)
 
 
 class _Passthrough:
-    def __init__(self, find: FindServer, client: httpx2.AsyncClient, security: TransportSecuritySettings) -> None:
+    def __init__(
+        self,
+        find: FindServer,
+        client: httpx2.AsyncClient,
+        security: TransportSecuritySettings,
+        log: PassthroughLog,
+    ) -> None:
+        self._log = log
         self._find = find
         self._client = client
         self._security = TransportSecurityMiddleware(security)
@@ -65,12 +78,19 @@ class _Passthrough:
         except ToolscriptError as error:
             await _error_response(error)(scope, receive, send)
             return
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
-            await self._forward(spec, request, body, send)
-            tasks.cancel_scope.cancel()
+        calls = self._log.begin(spec, request.headers, body)
+        try:
+            await calls.sent()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
+                await self._forward(spec, request, body, send, calls)
+                tasks.cancel_scope.cancel()
+        finally:
+            calls.end()
 
-    async def _forward(self, spec: ServerSpec, request: Request, body: bytes, send: Send) -> None:
+    async def _forward(
+        self, spec: ServerSpec, request: Request, body: bytes, send: Send, calls: PassingCalls
+    ) -> None:
         upstream = self._client.build_request(
             request.method,
             spec.url,
@@ -84,7 +104,7 @@ class _Passthrough:
             try:
                 _require_usable(spec, answer)
                 started = True
-                await _send_answer(answer, send)
+                await _send_answer(answer, send, calls)
             finally:
                 await answer.aclose()
         except (httpx2.HTTPError, ToolscriptError) as error:
@@ -92,6 +112,8 @@ class _Passthrough:
             if started:
                 logger.warning("stream ended early", extra={"part": spec.name, "reason": type(error).__name__})
                 raise
+            if isinstance(error, ToolscriptError | httpx2.ConnectError | httpx2.ConnectTimeout):
+                calls.end(Outcome.REFUSED, "UNAVAILABLE")
             ours = error if isinstance(error, ToolscriptError) else _unreachable(spec, error)
             await _error_response(ours)(request.scope, request.receive, send)
 
@@ -125,14 +147,14 @@ def _require_usable(spec: ServerSpec, answer: httpx2.Response) -> None:
         raise ServerRejected(f"{spec.name} has moved", hint="put its new `url` in .toolscript.json")
 
 
-async def _send_answer(answer: httpx2.Response, send: Send) -> None:
+async def _send_answer(answer: httpx2.Response, send: Send, calls: PassingCalls) -> None:
     headers = [
         (name.lower().encode("latin-1"), value.encode("latin-1"))
         for name, value in answer.headers.multi_items()
         if name.lower() in RESPONSE_HEADERS or name.lower().startswith("mcp-")
     ]
     await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
-    async for chunk in answer.aiter_raw():
+    async for chunk in calls.watched(answer.headers, answer.status_code, answer.aiter_raw()):
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -16,9 +16,10 @@ from toolscript.core.errors import NotFound, ToolscriptError
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp.answers import MAX_WORDS, answered, compact_json, failed_with, one_line, result
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, texts, whole, wrong
-from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, create_tool_server, wire_answer
+from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, client_of, create_tool_server, wire_answer
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
+from toolscript.gateway.callers import ITSELF, client_is
 from toolscript.gateway.json import answer_to_json, item_to_json
 from toolscript.gateway.mcp.definitions import (
     CALL,
@@ -34,6 +35,7 @@ from toolscript.gateway.mcp.definitions import (
     SHOWN_ITEM,
 )
 from toolscript.gateway.mcp.large_results import READ, LargeResults
+from toolscript.gateway.mcp.session_use import SessionUsage
 from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalQuery, LocalStep
 
 NEAREST = 3
@@ -272,14 +274,15 @@ class MetaTools:
     async def _unknown(self, name: str) -> Unknown:
         try:
             words = " ".join(split_tool_id(name))
-            answer = await self._gateway.search(LocalQuery(words[:200], NEAREST, 0.0))
+            with client_is(ITSELF):
+                answer = await self._gateway.search(LocalQuery(words[:200], NEAREST, 0.0))
         except ToolscriptError:
             return Unknown(name)
         hits = (answer.hits or answer.near_misses)[:NEAREST]
         return Unknown(name, tuple(tool_id(hit.item.server, hit.item.name) for hit in hits))
 
 
-def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
+def create_mcp_server(gateway: Gateway, version: str, usage: SessionUsage | None = None) -> Server[Any]:
     tools = MetaTools(gateway)
     listing = ListToolsResult.model_validate({"tools": DEFINITIONS})
 
@@ -292,7 +295,16 @@ def create_mcp_server(gateway: Gateway, version: str) -> Server[Any]:
                 f"Unknown tool: {params.name[:200]}. Tools that {DEFINITIONS[0]['name']} finds go through {CALL}."
             )
             raise MCPError(INVALID_PARAMS, message)
-        return await wire_answer(tools.call(params.name, params.arguments or {}), context.protocol_version)
+        arguments = params.arguments or {}
+
+        async def answer() -> CallResult:
+            result = await tools.call(params.name, arguments)
+            if usage is not None:
+                usage.note(params.name, arguments, result)
+            return result
+
+        with client_is(client_of(context)):
+            return await wire_answer(answer(), context.protocol_version)
 
     described = Described(
         version, "Finds and calls the right tool among all that your MCP servers have.", INSTRUCTIONS

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from starlette.applications import Starlette
@@ -11,6 +12,8 @@ from tests.unit.gateway.runtime.serving import open_app
 from toolscript.core.errors import ServerRejected, ServerUnavailable
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult
+from toolscript.gateway.activity import Action, Ending, Entry, Outcome
+from toolscript.testing import MemoryActivity
 
 
 def answered(_server: str, name: str, arguments: JsonObject) -> CallResult:
@@ -35,7 +38,18 @@ async def furnished_world() -> AsyncIterator[World]:
 @pytest.fixture(scope="module")
 async def app() -> AsyncIterator[Starlette]:
     async with furnished_world() as world:
-        yield open_app(world.gateway, limit=2)
+        yield open_app(world.gateway, limit=2, activity=some_activity())
+
+
+def some_activity() -> MemoryActivity:
+    """A log with one entry of each kind."""
+    log = MemoryActivity()
+    call = Entry(Action.CALL, 1_700_000_000.125, "cursor", "files", "read_file", 20)
+    log.add(Entry(Action.SEARCH, 1_700_000_000.0, "cli", argument_bytes=11), Ending(Outcome.OK, 2.5))
+    log.add(replace(call, arguments='{"path": "a"}'), Ending(Outcome.OK, 41.5, measure=lambda: 124))
+    log.add(call, Ending(Outcome.UNKNOWN, 3.0, "CANCELLED"))
+    log.begin(replace(call, client="claude"))
+    return log
 
 
 @pytest.fixture(scope="module")

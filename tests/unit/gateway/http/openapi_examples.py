@@ -9,9 +9,11 @@ import asyncio
 import sys
 
 from schemathesis import Response
+from starlette.applications import Starlette
 
 from tests.support.random_requests import Api, Asked, main
-from tests.unit.gateway.http.conftest import furnished_world
+from tests.unit.gateway.http.conftest import furnished_world, some_activity
+from tests.unit.gateway.runtime.builders import World
 from tests.unit.gateway.runtime.serving import open_app, serving
 
 TOKEN = "of-the-owner"
@@ -28,9 +30,13 @@ USES = {
 
 
 async def ask_gateway(examples: int, seed: int, *, edges: bool, only: str = "") -> dict[str, Asked]:
-    async with furnished_world() as world, serving(open_app(world.gateway, token=TOKEN)) as url:
+    async with furnished_world() as world, serving(app_of(world)) as url:
         api = Api(url, {"token": {"bearer": TOKEN}}, KNOWN, USES, _is_misfit, only)
         return await asyncio.to_thread(api.ask, examples, seed, edges=edges)
+
+
+def app_of(world: World) -> Starlette:
+    return open_app(world.gateway, token=TOKEN, activity=some_activity())
 
 
 def _is_misfit(response: Response) -> bool:

@@ -9,15 +9,29 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from toolscript.gateway.activity import ActivityLog
 from toolscript.gateway.client import GatewayClient
 from toolscript.gateway.http import create_gateway_app
 from toolscript.gateway.model import Gateway
 
 
-def open_app(gateway: Gateway, *, limit: int = 3, threshold: float = 0.0, token: str = "") -> Starlette:
+def open_app(
+    gateway: Gateway,
+    *,
+    limit: int = 3,
+    threshold: float = 0.0,
+    token: str = "",
+    activity: ActivityLog | None = None,
+) -> Starlette:
     """Without a token every client counts as the gateway's user."""
-    same_person = None if token else lambda *_: True
-    return create_gateway_app(gateway, limit=limit, threshold=threshold, token=token, is_same_person=same_person)
+    return create_gateway_app(
+        gateway,
+        limit=limit,
+        threshold=threshold,
+        token=token,
+        activity=activity,
+        is_same_person=None if token else lambda *_: True,
+    )
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from toolscript.core.errors import SetupError
+from toolscript.core.file_locks import take
 from toolscript.gateway import discovery
 from toolscript.gateway.discovery import RunningFile
 
@@ -95,8 +96,8 @@ def test_a_second_gateway_is_refused(tmp_path: Path) -> None:
 
 def test_a_reader_of_the_record_does_not_prevent_a_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader holds the lock for a moment."""
-    take, tries = discovery._take, iter([False, False])
-    monkeypatch.setattr(discovery, "_take", lambda lock, **how: next(tries, True) and take(lock, **how))
+    tries = iter([False, False])
+    monkeypatch.setattr(discovery, "take", lambda lock, **how: next(tries, True) and take(lock, **how))
     with file_in(tmp_path).held(URL, VERSION, CHOICES):
         assert file_in(tmp_path).read() is not None
 

@@ -1,0 +1,31 @@
+"""The client whose request is being answered, for the activity log. Apart from it: every command loads this."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from toolscript.core.text import readable
+
+# Clients that are no MCP clients, which have the names that they state.
+CLI, HTTP, PYTHON, MCP = "cli", "http", "python", "mcp"
+# Searches of the gateway itself, such as for the nearest names of an unknown tool. Only searches can be its own.
+ITSELF = "-"
+CLIENT_HEADER = "x-toolscript-client"
+MAX_NAME = 200
+
+_client: ContextVar[str] = ContextVar("client", default=PYTHON)
+
+
+def current_client() -> str:
+    """Return the name of the client whose request is being answered."""
+    return _client.get()
+
+
+@contextmanager
+def client_is(name: str) -> Iterator[None]:
+    """Attribute what is done in the context to a client."""
+    token = _client.set(readable(name)[:MAX_NAME] or MCP)
+    try:
+        yield
+    finally:
+        _client.reset(token)

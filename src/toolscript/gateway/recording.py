@@ -1,0 +1,172 @@
+"""A gateway whose searches and calls are logged. It answers as the gateway inside does, with or without a log."""
+
+import re
+import time
+from asyncio import CancelledError
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from toolscript.core.errors import CallUnanswered, InvalidRequest, Rejected, ToolscriptError
+from toolscript.core.items import Item, JsonObject, split_tool_id
+from toolscript.core.mcp_client.model import CallResult, ServerSpec, ServerState, masked
+from toolscript.core.text import readable
+from toolscript.core.tokens import as_json, size_of
+from toolscript.gateway.activity import Action, ActivityLog, Ending, Entry, Outcome
+from toolscript.gateway.callers import ITSELF, MCP, current_client
+from toolscript.gateway.config.secrets import MASK, looks_secret, secret_words
+from toolscript.gateway.json import answer_to_json, call_to_json
+from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery
+
+# Of arguments that are logged: the letters of one text, and of all of them as JSON.
+MAX_TEXT, MAX_ARGUMENTS = 500, 4_000
+MAX_DEPTH = 20
+TOOL_ERROR = "TOOL_ERROR"
+
+_WORD = re.compile(r"[^\s\"'`,;(){}\[\]<>]+")
+_CREDENTIALS = re.compile(r"\b(bearer|basic|token)\s+[^\s\"',;]+", re.IGNORECASE)
+
+FindServer = Callable[[str], ServerSpec | None]
+
+
+class RecordedGateway:
+    """Implements the port `Gateway`. With `arguments`, they are logged, too, without what looks like a secret."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        log: ActivityLog,
+        *,
+        arguments: bool = False,
+        find_server: FindServer = lambda _name: None,
+    ) -> None:
+        self._gateway = gateway
+        self._log = log
+        self._keeps_arguments = arguments
+        self._find_server = find_server
+
+    async def search(self, query: LocalQuery) -> LocalAnswer:
+        """Search. The entry is written after the answer is given: a search can be repeated."""
+        client = current_client()
+        if client == ITSELF:
+            return await self._gateway.search(query)
+        began, clock = time.time(), time.perf_counter()
+        size = len(query.text.encode("utf-8", "replace"))
+        entry = Entry(Action.SEARCH, began, client, "", "", size, self._arguments({"query": query.text}))
+        try:
+            answer = await self._gateway.search(query)
+        except ToolscriptError as error:
+            self._log.add(entry, Ending(_outcome_of(error, Outcome.ERROR), _since(clock), error.code))
+            raise
+        ending = Ending(Outcome.OK, _since(clock), measure=lambda: size_of(answer_to_json(answer)))
+        self._log.add(entry, ending)
+        return answer
+
+    async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+        """Call a tool: its entry is written before it is sent, and completed before the result is returned."""
+        server, name = _names(tool)
+        client = current_client()
+        entry = Entry(
+            Action.CALL,
+            time.time(),
+            MCP if client == ITSELF else client,
+            server,
+            name,
+            size_of(arguments),
+            self._arguments(arguments, server),
+        )
+        clock = time.perf_counter()
+        ticket = self._log.begin(entry)
+        # What is cancelled or breaks from here on has perhaps been sent.
+        ending = Ending(Outcome.UNKNOWN, 0.0)
+        try:
+            await self._log.written()
+            result = await self._gateway.call(tool, arguments)
+            ending = ending_of(result, _since(clock))
+        except ToolscriptError as error:
+            ending = Ending(_outcome_of(error, Outcome.REFUSED), _since(clock), error.code)
+            raise
+        except CancelledError:
+            ending = Ending(Outcome.UNKNOWN, _since(clock), "CANCELLED")
+            raise
+        finally:
+            self._log.finish(ticket, ending)
+        await self._log.written()
+        return result
+
+    async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
+        return await self._gateway.items(wanted)
+
+    async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
+        return await self._gateway.typescript(wanted, compact=compact)
+
+    async def servers(self) -> Sequence[ServerState]:
+        return await self._gateway.servers()
+
+    async def health(self) -> GatewayHealth:
+        return replace(await self._gateway.health(), activity=self._log.problem)
+
+    def _arguments(self, arguments: JsonObject, server: str = "") -> str | None:
+        return arguments_shown(arguments, self._find_server(server)) if self._keeps_arguments else None
+
+
+def ending_of(result: CallResult, took_ms: float) -> Ending:
+    outcome, error = (Outcome.ERROR, TOOL_ERROR) if result.is_error else (Outcome.OK, "")
+    return Ending(outcome, took_ms, error, lambda: size_of(call_to_json(result)))
+
+
+def arguments_shown(arguments: JsonObject, spec: ServerSpec | None = None) -> str:
+    """Return arguments as JSON, shortened, without what looks like a secret or is one of the server."""
+    text = readable(as_json(_shown("", arguments, spec, 0)))
+    return text if len(text) <= MAX_ARGUMENTS else as_json({"left_out": f"{size_of(arguments):,} bytes"})
+
+
+def _shown(name: str, value: object, spec: ServerSpec | None, depth: int) -> object:
+    if depth > MAX_DEPTH:
+        return "..."
+    if isinstance(value, Mapping):
+        return {
+            _without_secrets("", str(key), spec): _shown(str(key), inner, spec, depth + 1)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_shown(name, inner, spec, depth + 1) for inner in value]
+    if value is None or isinstance(value, bool):
+        return value
+    return _without_secrets(name, value, spec) if isinstance(value, str) else _number(name, value)
+
+
+def _number(name: str, value: object) -> object:
+    return MASK if looks_secret(name, str(value)) else value
+
+
+def _without_secrets(name: str, text: str, spec: ServerSpec | None) -> str:
+    """Mask a text that its name makes a secret, and words in it that look like one."""
+    if looks_secret(name, text):
+        return MASK
+    if spec is not None:
+        text = masked(text, spec)
+    text = _CREDENTIALS.sub(lambda match: f"{match[1]} {MASK}", text)
+    words = _WORD.findall(text)
+    secret = iter(secret_words(words))
+    text = _WORD.sub(lambda match: MASK if next(secret) else match[0], text)
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
+
+
+def _outcome_of(error: ToolscriptError, otherwise: Outcome) -> Outcome:
+    """Return what an error says of a call: `otherwise` for one that says no more than that it failed."""
+    if isinstance(error, CallUnanswered):
+        return Outcome.UNKNOWN
+    if isinstance(error, Rejected):
+        return Outcome.ERROR
+    return Outcome.REFUSED if isinstance(error, InvalidRequest) else otherwise
+
+
+def _names(tool: str) -> tuple[str, str]:
+    try:
+        return split_tool_id(tool)
+    except InvalidRequest:
+        return "", tool
+
+
+def _since(clock: float) -> float:
+    return round((time.perf_counter() - clock) * 1000, 3)
