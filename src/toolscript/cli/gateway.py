@@ -308,14 +308,16 @@ def _status_line(health: "GatewayHealth") -> str:
         status: [server.name for server in health.servers if server.status is status] for status in ServerStatus
     }
     ready = [server for server in health.servers if server.status is ServerStatus.READY]
-    cached = health.items - sum(server.tools + server.prompts + server.resources for server in ready)
+    asleep = [server for server in health.servers if server.status is ServerStatus.ASLEEP]
+    listed = sum(server.tools + server.prompts + server.resources for server in [*ready, *asleep])
+    cached = health.items - listed
     items = f"{health.items} items" + (f" ({cached} cached)" if cached > 0 else "")
     state = "running" if health.ready else "starting"
     retrieval = f"hybrid search ({health.model})" if health.semantic else "keyword search only"
     why = f": {health.note}" if health.note and (health.is_fallback or not health.semantic) else ""
     others = [
         f", {len(names[status])} {status} ({_first_names(names[status])})"
-        for status in (ServerStatus.STARTING, ServerStatus.FAILED)
+        for status in (ServerStatus.STARTING, ServerStatus.ASLEEP, ServerStatus.FAILED)
         if names[status]
     ]
     servers = f"{len(ready)} of {len(health.servers)} servers ready{''.join(others)}"

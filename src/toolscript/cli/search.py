@@ -166,7 +166,7 @@ def _show_types(answer: LocalAnswer, module: str) -> None:
 def _lists(app: typer.Typer) -> None:
     @app.command("list-servers")
     def list_servers(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-        """Show every server, its state, and its error. Exit code 1: none is ready."""
+        """Show every server, its state, and its error. Exit code 1: none is ready or asleep."""
         from toolscript.gateway.model import Need
 
         async def ask(gateway: "Gateway") -> Any:
@@ -175,7 +175,7 @@ def _lists(app: typer.Typer) -> None:
         need = Need(model=False, uses_cache=False)
         states = _ask(ask, flags(config=config, data_dir=data_dir), need)
         _print_json({"servers": states_to_json(states)}) if as_json else show_servers(states)
-        if not any(state.status is ServerStatus.READY for state in states):
+        if not any(state.status in (ServerStatus.READY, ServerStatus.ASLEEP) for state in states):
             raise typer.Exit(NOTHING_FOUND)
 
     @app.command("list-tools")

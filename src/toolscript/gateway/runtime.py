@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rapidfuzz import process
 
@@ -39,6 +40,9 @@ from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
 from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile, ToolChange
 from toolscript.gateway.typescript.module import typescript_module
 
+if TYPE_CHECKING:
+    from toolscript.core.mcp_client.supervision import Timing
+
 MAX_SUGGESTED = 3
 MAX_REASON = 160
 MAX_REFUSAL = 200
@@ -52,6 +56,8 @@ PATIENCE_SECONDS = 10.0
 FIRST_ANSWER_SECONDS = 10.0
 # Listed here because the library that lists all models takes two seconds to import.
 DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", "multilingual", BUILTIN, NO_MODEL)
+# A server that is asleep is woken by a call.
+ANSWERING = frozenset({ServerStatus.READY, ServerStatus.ASLEEP})
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
@@ -110,7 +116,7 @@ class LocalGateway:
 
     async def _not_searched_note(self) -> str:
         """Name the servers that are down: their tools must not look as if they did not exist."""
-        not_ready = [state for state in await self.servers() if state.status is not ServerStatus.READY]
+        not_ready = [state for state in await self.servers() if state.status not in ANSWERING]
         if not not_ready:
             return ""
         indexed_servers = {item.server for item in self._search.index.items}
@@ -206,7 +212,7 @@ class LocalGateway:
 
     def _not_found(self, server: str, name: str) -> NotFound | ServerUnavailable:
         for state in (*self._servers.states(), *self.left_out):
-            if state.name == server and state.status is not ServerStatus.READY:
+            if state.name == server and state.status not in ANSWERING:
                 what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
                 return ServerUnavailable(
                     f"the server {server} {what}: {state.error or 'unknown reason'}",
@@ -326,16 +332,22 @@ class Resources:
 
 @asynccontextmanager
 async def open_resources(
-    settings: GatewaySettings, on_progress: OnProgress, *, model: bool = True, at_once: bool = False
+    settings: GatewaySettings,
+    on_progress: OnProgress,
+    *,
+    model: bool = True,
+    at_once: bool = False,
 ) -> AsyncIterator[Resources]:
-    """Open a running gateway without servers. `at_once`: the built-in model answers until its own is ready."""
+    """Open a running gateway without servers. `at_once`: the built-in model answers until its own is ready, and
+    servers sleep while they are not needed.
+    """
     if model:
         require_model(settings)
     from toolscript.core.mcp_client.servers import McpServers
 
     weights = RankingWeights(meaning=settings.search_alpha)
     search = LocalSearch(_capabilities(settings), weights, SearchType(settings.search_type))
-    servers = McpServers()
+    servers = McpServers(timing_of(settings) if at_once else None)
     indexing = make_indexing(settings, servers, search, on_progress, model=model, at_once=at_once)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(servers.close)
@@ -343,6 +355,12 @@ async def open_resources(
         stack.push_async_callback(_cancel, working)
         gateway = LocalGateway(servers, search, indexing, settings.search_model, patience=FIRST_ANSWER_SECONDS)
         yield Resources(servers, indexing, gateway, working)
+
+
+def timing_of(settings: GatewaySettings) -> "Timing":
+    from toolscript.core.mcp_client.supervision import Timing
+
+    return Timing(idle=settings.gateway_idle_seconds or math.inf)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

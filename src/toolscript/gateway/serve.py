@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from toolscript.core.errors import ConfigInvalid, SetupError
 from toolscript.core.mcp.lazy_mount import LazyMount
-from toolscript.core.mcp_client.model import ServerSpec
+from toolscript.core.mcp_client.model import Offer, ServerSpec
 from toolscript.core.values import silent
 from toolscript.core.version import __version__
 from toolscript.gateway.config.read import Config, left_out
@@ -38,6 +38,10 @@ MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
 OWN, OF_SERVER = "own", "of_server"
 LOOPBACK = "127.0.0.1"
 MODEL_FIRST_SECONDS = 2.0
+# Searched until its servers have been listed again.
+SEARCHED_SECONDS = 30 * 24 * 3600.0
+# A config, and the cached offers of its servers that need not be listed again.
+_Used = tuple[Config, Sequence[Offer]]
 LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total", "query_id")
 
 logger = logging.getLogger(__name__)
@@ -111,34 +115,34 @@ async def open_following(settings: GatewaySettings) -> AsyncIterator[Resources]:
         named: list[Path] = []
         # Watching starts before reading, so that no change is missed.
         changes = config_changes(place_of(settings).watched(), stop_watching, named=lambda: [*named])
-        config = _use_config(settings, resources, named)
+        config, offers = _use_config(settings, resources, named)
         if not resources.indexing.uses_cache:
             # Mark the servers as starting, so that a search waits instead of using an empty index.
-            resources.servers.use(config.servers)
+            resources.servers.use(config.servers, offers)
         await resources.indexing.has_begun()
-        following = asyncio.create_task(_follow(settings, resources, config, changes, named))
+        following = asyncio.create_task(_follow(settings, resources, (config, offers), changes, named))
         stack.callback(following.cancel)
         yield resources
 
 
-def _use_config(settings: GatewaySettings, resources: Resources, named: list[Path]) -> Config:
+def _use_config(settings: GatewaySettings, resources: Resources, named: list[Path]) -> _Used:
     """Use the config of now. `named` gets the files that it names, to be watched, too."""
     config = read_settings(settings)
     named[:] = config.named
     resources.gateway.curate(read_curation(config))
-    max_seconds = 0.0 if settings.search_no_cache else REMEMBERED_SECONDS
+    max_seconds = 0.0 if settings.search_no_cache else SEARCHED_SECONDS
     cached = OfferFile(cache_folder(settings) / "tools", config.servers).recall(max_seconds)
     resources.gateway.left_out = left_out(config)
     for state in resources.gateway.left_out:
         logger.error("a server cannot be started", extra={"server": state.name, "reason": state.error})
     resources.indexing.use(config.servers, cached.offers)
-    return config
+    return config, [offer for offer in cached.offers if cached.ages[offer.server] < REMEMBERED_SECONDS]
 
 
 async def _follow(
     settings: GatewaySettings,
     resources: Resources,
-    config: Config,
+    used: _Used,
     changes: AsyncIterator[None],
     named: list[Path],
 ) -> None:
@@ -146,10 +150,12 @@ async def _follow(
     if resources.indexing.ready:
         with suppress(TimeoutError):
             await asyncio.wait_for(resources.indexing.wait_for_model(), MODEL_FIRST_SECONDS)
-    resources.servers.use(config.servers)
+    config, offers = used
+    resources.servers.use(config.servers, offers)
     async for _ in changes:
         try:
-            resources.servers.use(_use_config(settings, resources, named).servers)
+            config, offers = _use_config(settings, resources, named)
+            resources.servers.use(config.servers, offers)
         except (ConfigInvalid, OSError) as error:
             # OSError: the gateway's working folder was removed.
             logger.error("the config file cannot be used; the servers stay as they were: %s", error)

@@ -1,7 +1,7 @@
 """Turns of servers that start: as many at once as the machine has cores, so that none starves the others.
 
-A turn is held for a few seconds at most: a server that hangs uses no core. Servers that failed before start one after
-the other, and take no turn from the others.
+A turn is held for a few seconds at most: a server that hangs uses no core. Servers that failed before start one by
+one, and take no turn from the others.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Turns:
         self._usual, self._of_failed = _Lane(at_once or max(MIN_AT_ONCE, _cores())), _Lane(1)
 
     async def take(self, *, urgent: bool, failed_before: bool) -> Turn:
-        """Wait for a turn. `urgent`: a call waits for this server, which goes before those that are only listed."""
+        """Wait for a turn. `urgent`: a call waits for this server, which goes before those only listed."""
         lane = self._of_failed if failed_before else self._usual
         await lane.acquire(first=urgent)
         return Turn(lane, self._seconds)
