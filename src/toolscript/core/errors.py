@@ -23,6 +23,7 @@ ToolscriptError
 │   ├── CatalogUnavailable
 │   ├── LibraryUnavailable
 │   ├── ServerUnavailable   an MCP server is not connected, or did not answer
+│   ├── OutcomeUnknown      a call was under way when the gateway ended: it may have had its effect
 │   ├── Overloaded          ... because this service is at its limit
 │   └── NotReady            the gateway has no tools yet
 └── Rejected                a dependency answered, and refused the request or sent nonsense
@@ -136,6 +137,9 @@ class LibraryUnavailable(Unavailable): ...
 class ServerUnavailable(Unavailable): ...
 
 
+class OutcomeUnknown(Unavailable): ...
+
+
 class Overloaded(Unavailable): ...
 
 
@@ -197,6 +201,7 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     CatalogUnavailable: _UNAVAILABLE,
     LibraryUnavailable: _UNAVAILABLE,
     ServerUnavailable: _UNAVAILABLE,
+    OutcomeUnknown: _UNAVAILABLE,
     Overloaded: _UNAVAILABLE,
     NotReady: _UNAVAILABLE,
     Rejected: _INTERNAL,

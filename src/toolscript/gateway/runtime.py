@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -41,6 +42,7 @@ from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile, Too
 from toolscript.gateway.typescript.module import typescript_module
 
 if TYPE_CHECKING:
+    from toolscript.core.mcp_client.servers import SharedServers
     from toolscript.core.mcp_client.supervision import Timing
 
 MAX_SUGGESTED = 3
@@ -273,7 +275,7 @@ async def open_alone(
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
     cached = _recall(settings, config, need)
     not_started = {offer.server for offer in cached.offers}
-    failed = _failed_before(specs, cached.failed)
+    failed = failed_before(specs, cached.failed)
     # With nothing to search there is nothing to load a model for.
     async with open_resources(settings, on_progress, model=need.model and bool(config.servers)) as resources:
         resources.gateway.curate(read_curation(config))
@@ -297,7 +299,7 @@ def _recall(settings: GatewaySettings, config: Config, need: Need) -> CachedOffe
     return offer_file.recall(REMEMBERED_SECONDS if need.uses_cache else 0.0, FAILED_SECONDS)
 
 
-def _failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) -> list[ServerState]:
+def failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) -> list[ServerState]:
     """Return servers that failed recently and are not retried yet: a hanging one would delay every command."""
     return [
         ServerState(
@@ -337,9 +339,10 @@ async def open_resources(
     *,
     model: bool = True,
     at_once: bool = False,
+    shared: "Shared | None" = None,
 ) -> AsyncIterator[Resources]:
     """Open a running gateway without servers. `at_once`: the built-in model answers until its own is ready, and
-    servers sleep while they are not needed.
+    servers sleep while they are not needed. Servers and models that are `shared` stay open after it.
     """
     if model:
         require_model(settings)
@@ -347,14 +350,58 @@ async def open_resources(
 
     weights = RankingWeights(meaning=settings.search_alpha)
     search = LocalSearch(_capabilities(settings), weights, SearchType(settings.search_type))
-    servers = McpServers(timing_of(settings) if at_once else None)
-    indexing = make_indexing(settings, servers, search, on_progress, model=model, at_once=at_once)
+    timing = timing_of(settings) if at_once else None
+    servers = McpServers(timing, shared=shared.servers if shared else None)
+    models = shared.models if shared else None
+    indexing = make_indexing(settings, servers, search, on_progress, model=model, at_once=at_once, models=models)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(servers.close)
         working = asyncio.create_task(indexing.run())
         stack.push_async_callback(_cancel, working)
         gateway = LocalGateway(servers, search, indexing, settings.search_model, patience=FIRST_ANSWER_SECONDS)
         yield Resources(servers, indexing, gateway, working)
+
+
+class Models:
+    """The embedding models of a gateway, each loaded once. A failure is not kept: the next load tries again."""
+
+    def __init__(self, settings: GatewaySettings, on_progress: OnProgress) -> None:
+        self._settings = settings
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+        self._model: Embedder | None = None
+        self._fallback: Embedder | None = None
+
+    def load(self) -> Embedder:
+        with self._lock:
+            if self._model is None:
+                self._model = load_embedder(self._settings, self._on_progress)
+            return self._model
+
+    def load_fallback(self) -> Embedder:
+        with self._lock:
+            if self._fallback is None:
+                self._fallback = StaticEmbedder()
+            return self._fallback
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the workspaces of one gateway share: servers with the same entry, and models."""
+
+    servers: "SharedServers"
+    models: Models
+
+
+@asynccontextmanager
+async def open_shared(settings: GatewaySettings) -> AsyncIterator[Shared]:
+    from toolscript.core.mcp_client.servers import SharedServers
+
+    servers = SharedServers(timing_of(settings))
+    try:
+        yield Shared(servers, Models(settings, silent))
+    finally:
+        await servers.close()
 
 
 def timing_of(settings: GatewaySettings) -> "Timing":
@@ -376,14 +423,16 @@ def make_indexing(
     *,
     model: bool = True,
     at_once: bool = False,
+    models: "Models | None" = None,
 ) -> Indexing:
+    models = models or Models(settings, on_progress)
     embeds = model and settings.search_model != NO_MODEL
     has_fallback = embeds and settings.search_model != BUILTIN
     return Indexing(
         servers,
         search,
-        load_embedder=(lambda: load_embedder(settings, on_progress)) if embeds else None,
-        load_fallback=StaticEmbedder if has_fallback else None,
+        load_embedder=models.load if embeds else None,
+        load_fallback=models.load_fallback if has_fallback else None,
         fallback_first=has_fallback and at_once,
         cache=None if settings.search_no_cache else cache_folder(settings),
         on_progress=on_progress,
