@@ -22,13 +22,13 @@ from toolscript.gateway.json import (
     states_from_json,
 )
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalQuery
-from toolscript.gateway.openapi import TOOLS_PATH
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
 
 T = TypeVar("T")
 
 GATEWAY = Peer("gateway", "http://127.0.0.1:7355", "`toolscript gateway status` shows its state", NotReady)
 CONNECT_SECONDS = 5.0
+HANDOVER_PATH = "/handover"
 PAGE = 1_000
 MAX_PAGES = 1_000
 # How many gateways one request is sent to, where each ends before it answers.
@@ -78,6 +78,15 @@ class GatewayClient:
         self._look_again = look_again
         self._note = note
         self._search_type = search_type
+        # Whether the gateway did not know this client's workspace before.
+        self.opened_workspace = False
+
+    def hand_over(self, address: str) -> None:
+        """Ask the gateway to pass its place on, to the process that listens at this Unix socket. Blocks."""
+        body = json.dumps({"socket": address}).encode()
+        request = Request("POST", HANDOVER_PATH, body, idempotent=False, timeout=self._seconds)
+        line = self._line
+        line.sender.run(line.conversation.ask(request, bytes))
 
     @property
     def url(self) -> str:
@@ -97,6 +106,8 @@ class GatewayClient:
 
     async def search_shown(self, body: JsonObject) -> dict[str, Any]:
         """Search with the body, and return the answer, of the route under `/api/v1`."""
+        from toolscript.gateway.openapi import TOOLS_PATH
+
         note = self._note()
         search_type = {"search_type": self._search_type.value} if self._search_type else {}
         sent = json.dumps({**search_type, **body}).encode()
@@ -167,6 +178,7 @@ class GatewayClient:
         body = json.dumps(workspace.to_json()).encode()
         root = self._connect(replace(line.place, workspace=None))
         await self._run(root, bytes, Request("POST", WORKSPACES_PATH, body, timeout=self._seconds))
+        self.opened_workspace = True
         return await self._run(line, read, request)
 
     async def _run(self, line: "_Line", read: Callable[[bytes], T], request: Request) -> T:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from toolscript.core.errors import NotFound, SetupError, Unavailable
-from toolscript.gateway.discovery import RunningGateway, listens, running_file, running_here
+from toolscript.gateway.discovery import RunningGateway, is_replaced, listens, running_file, running_here
 from toolscript.gateway.joining import connect, join
 from toolscript.gateway.launch import start_in_background
 from toolscript.gateway.model import GatewayHealth
@@ -91,7 +91,7 @@ def stop(*, flags: Mapping[str, object]) -> RunningGateway:
 
 def _refuse_a_second(settings: GatewaySettings) -> None:
     running = running_file(settings).read()
-    if running is not None:
+    if running is not None and not is_replaced(running):
         raise SetupError(
             f"a gateway is already running at {running.url} (process {running.pid})",
             hint="`toolscript gateway stop` stops it",

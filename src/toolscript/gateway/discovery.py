@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import socket
 import sys
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 from toolscript.core.errors import SetupError
 from toolscript.core.own_files import is_own, open_regular
+from toolscript.core.version import __version__
 from toolscript.gateway.config.read import ConfigPlace
 from toolscript.gateway.settings import ENVIRONMENT, GatewaySettings
 
@@ -25,6 +27,8 @@ FIND_SECONDS = 1.0
 # Settings that a gateway fixes at its start: a command with other values runs its own.
 CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
 RECORD = "gateway.json"
+# Raised when a client of before cannot use a gateway of now, or the other way round.
+API = 1
 # In the details of an error: another process was faster.
 ALREADY_RUNNING = "already_running"
 
@@ -44,6 +48,7 @@ class RunningGateway:
     token: str = field(default="", repr=False)
     workspace: str = ""
     ready: bool = True
+    api: int = API
 
 
 class RunningFile:
@@ -98,6 +103,15 @@ class Record:
 
     def write(self, running: RunningGateway) -> None:
         write_private(self._path, json.dumps(asdict(running)))
+
+    @property
+    def descriptor(self) -> int:
+        """The lock's file descriptor. Whoever has a copy of it holds the lock, too."""
+        return self._lock.fileno()
+
+    def hand_over(self) -> None:
+        """Leave lock and record to a process that has a copy of the descriptor."""
+        self._lock.close()
 
     def release(self) -> None:
         """Give the place to another gateway, which may start from now on."""
@@ -187,6 +201,7 @@ def _read(path: Path) -> RunningGateway | None:
         str(data.get("token", "")),
         str(data.get("workspace", "")),
         data.get("ready") is True,
+        int(data.get("api", 0)),
     )
     # 0 and negative pids are process groups, ours among them, and `stop` sends a signal to this pid.
     return running if running.pid > 0 else None
@@ -226,6 +241,19 @@ else:
         except BlockingIOError:
             return False
         return True
+
+
+def is_older(version: str, than: str) -> bool:
+    return _parts(version) < _parts(than)
+
+
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)[:4]]
+
+
+def is_replaced(running: RunningGateway) -> bool:
+    """Return whether a gateway of this version takes the place of the one that runs: never of a newer one."""
+    return hasattr(socket, "send_fds") and is_older(running.version, __version__)
 
 
 def choices_of(settings: GatewaySettings) -> dict[str, object]:

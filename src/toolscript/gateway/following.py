@@ -51,8 +51,8 @@ async def open_following(
         # Watching starts before reading, so that no change is missed.
         changes = config_changes(place.watched(), stop_watching, named=lambda: [*named])
         config, offers = _use_config(settings, place, resources, named)
-        if not resources.indexing.uses_cache:
-            # Mark the servers as starting, so that a search waits instead of using an empty index.
+        if not resources.indexing.uses_cache or len(offers) == len(config.servers):
+            # Mark the servers as starting, so that a search waits instead of using an empty index; or as asleep.
             resources.servers.use(config.servers, offers)
         await resources.indexing.has_begun()
         following = asyncio.create_task(_follow(settings, place, resources, (config, offers), changes, named))

@@ -11,10 +11,11 @@ from toolscript.client.answers.tools import CallResult, Server, Tool, ToolSearch
 from toolscript.client.resource import given, values_of
 from toolscript.client.resources.tools import Kind, SearchType
 from toolscript.core.items import ItemKind
+from toolscript.core.values import silent
 from toolscript.gateway.api import find_item, items_of_kind, position_of, search_with
 from toolscript.gateway.client import GatewayClient
 from toolscript.gateway.following import open_following
-from toolscript.gateway.joining import join
+from toolscript.gateway.joining import LOOK_SECONDS, join, until_listed
 from toolscript.gateway.json import call_shown, server_shown, tool_shown
 from toolscript.gateway.model import Gateway as GatewayPort
 from toolscript.gateway.openapi import ANY_KIND
@@ -56,7 +57,7 @@ class Gateway:
         settings = load_gateway_settings({**flags, "search_model": model, "gateway_alone": alone})
         joined = await asyncio.to_thread(join, settings)
         if joined is not None:
-            await joined.client.health()
+            await until_listed(joined.client, silent, lambda: asyncio.sleep(LOOK_SECONDS))
             yield cls(joined.client, settings)
             return
         async with open_following(settings) as resources:

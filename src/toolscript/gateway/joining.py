@@ -3,25 +3,31 @@
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from toolscript.core.errors import SetupError
+from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.core.retrieval.query import SearchType
+from toolscript.core.values import OnProgress, Progress
 from toolscript.gateway.client import GatewayClient, Place
 from toolscript.gateway.discovery import (
+    API,
     CHOICES,
     RunningGateway,
+    is_replaced,
     listens,
     place_of,
     running_here,
     token_at,
 )
-from toolscript.gateway.launch import launch
+from toolscript.gateway.model import Gateway
 from toolscript.gateway.settings import FLAG, GatewaySettings, environment, usual_data_dir
 from toolscript.gateway.workspace import Survey
 
 REFRESHES = "--refresh queries the servers again, for this command alone"
+# How long a client waits for slow servers once others have answered.
+PATIENCE_SECONDS = 10.0
 END_SECONDS, LOOK_SECONDS = 20.0, 0.02
 STARTED = "started the gateway in the background; `toolscript gateway stop` ends it, --alone works without"
 
@@ -55,16 +61,17 @@ def join(
         return Joined(GatewayClient(place, search_type=_explicit_type(settings), blocks=blocks))
     if settings.gateway_alone:
         return None
-    running = running_here(settings)
     may_start = starts and settings.gateway_on_demand
+    running = running_here(settings)
     is_new = running is None and may_start and not refresh
     if is_new:
-        running = _launched(settings)
-        if running is not None:
-            on_start(STARTED)
+        running = _launched(settings, on_start=on_start)
+    elif running is None:
+        _warn_of_another_folder(settings)
+    elif may_start and is_replaced(running):
+        is_new = (replaced := _launched(settings, replacing=running)) is not None
+        running = replaced or running
     if running is None:
-        if not is_new:
-            _warn_of_another_folder(settings)
         return None
     if why := REFRESHES if refresh else _why_unusable(running, settings):
         logger.warning("the gateway at %s is not used: %s", running.url, why)
@@ -76,6 +83,23 @@ def find_running(settings: GatewaySettings) -> GatewayClient | None:
     """Return a client of the running gateway if this process would use it."""
     joined = join(settings, starts=False)
     return joined.client if joined is not None else None
+
+
+async def until_listed(client: Gateway, on_progress: OnProgress, pause: Callable[[], Awaitable[None]]) -> None:
+    """Wait until no server is starting; once one has answered, a while longer.
+
+    Those that failed a short while ago, or whose tools are cached, are not waited for.
+    """
+    ends_at = None
+    while True:
+        states = await client.servers()
+        waiting = [state for state in states if state.status is ServerStatus.STARTING]
+        on_progress(Progress("starting servers", len(states) - len(waiting), len(states)))
+        if len(waiting) < len(states) and ends_at is None:
+            ends_at = time.monotonic() + PATIENCE_SECONDS
+        if not waiting or (ends_at is not None and time.monotonic() > ends_at):
+            return
+        await pause()
 
 
 def connect(
@@ -118,14 +142,24 @@ def _after_the_end(settings: GatewaySettings) -> RunningGateway | None:
     return running
 
 
-def _launched(settings: GatewaySettings) -> RunningGateway | None:
+def _launched(
+    settings: GatewaySettings,
+    *,
+    replacing: RunningGateway | None = None,
+    on_start: Callable[[str], None] = lambda _: None,
+) -> RunningGateway | None:
     if not _is_writable(settings):
         return None
+    # Starting processes takes a while to import, and few commands do it.
+    from toolscript.gateway.launch import launch
+
     try:
-        return launch(settings)
+        running = launch(settings, replacing=replacing)
     except SetupError as error:
-        logger.warning("%s; this command works alone (%s)", error.message, error.hint)
+        logger.warning("%s (%s)", error.message, error.hint)
         return None
+    on_start(STARTED)
+    return running
 
 
 def _is_writable(settings: GatewaySettings) -> bool:
@@ -142,6 +176,8 @@ def _explicit_type(settings: GatewaySettings) -> SearchType | None:
 
 def _why_unusable(running: RunningGateway, settings: GatewaySettings) -> str:
     """Return why this gateway cannot be used, or an empty string. Only explicit settings count, not defaults."""
+    if running.api != API:
+        return f"it is version {running.version}, which this version cannot use"
     for name in CHOICES:
         actual, requested = running.choices.get(name), getattr(settings, name)
         if name in settings.sources and actual != requested:

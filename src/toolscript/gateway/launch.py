@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, Popen
+from threading import Thread
 
 from toolscript.core.errors import SetupError
 from toolscript.gateway.discovery import RunningGateway, running_file
@@ -24,8 +25,11 @@ _OF_CLIENT = ("TOOLSCRIPT_CONFIG", "TOOLSCRIPT_GATEWAY_URL", "TOOLSCRIPT_GATEWAY
 _OPTIONS = {"data_dir": "--data-dir", "search_model": "--model"}
 
 
-def launch(settings: GatewaySettings) -> RunningGateway:
-    """Start the gateway of this data folder; return it, or another one that was faster, once it listens."""
+def launch(settings: GatewaySettings, *, replacing: RunningGateway | None = None) -> RunningGateway:
+    """Start the gateway of this data folder; return it, or another one that was faster, once it listens.
+
+    `replacing`: the one that runs, whose place it takes.
+    """
     options = [
         word
         for name, option in _OPTIONS.items()
@@ -34,15 +38,21 @@ def launch(settings: GatewaySettings) -> RunningGateway:
     ]
     environment = {name: value for name, value in os.environ.items() if name not in _OF_CLIENT}
     arguments = ["gateway", "start", ON_DEMAND, *options]
-    return start_in_background(settings, arguments, environment, until_ready=False)
+    old = None if replacing is None else replacing.pid
+    return start_in_background(settings, arguments, environment, until_ready=False, not_pid=old)
 
 
 def start_in_background(
-    settings: GatewaySettings, arguments: Sequence[str], environment: dict[str, str], *, until_ready: bool
+    settings: GatewaySettings,
+    arguments: Sequence[str],
+    environment: dict[str, str],
+    *,
+    until_ready: bool,
+    not_pid: int | None = None,
 ) -> RunningGateway:
     """Run `toolscript` with these arguments as a daemon, and return its record, or that of a faster one.
 
-    With `until_ready` only the own one counts, and it has to answer.
+    With `until_ready` only the own one counts, and it has to answer. That of `not_pid` counts never.
     """
     log = settings.data_folder / LOG_NAME
     # Not the folder of the command: its modules are none of ours, and it may be removed.
@@ -64,7 +74,9 @@ def start_in_background(
         raise SetupError(
             f"{log} cannot be written: {error.strerror}", hint="choose another folder with --data-dir"
         ) from error
-    running = _wait(settings, child, until_ready=until_ready)
+    # It is waited for as long as this process runs, or it would stay as a zombie when it ends.
+    Thread(target=child.wait, daemon=True).start()
+    running = _wait(settings, child, until_ready=until_ready, not_pid=not_pid)
     if running is not None:
         return running
     reason, hint = last_error(log)
@@ -73,12 +85,16 @@ def start_in_background(
     )
 
 
-def _wait(settings: GatewaySettings, child: "Popen[bytes]", *, until_ready: bool) -> RunningGateway | None:
+def _wait(
+    settings: GatewaySettings, child: "Popen[bytes]", *, until_ready: bool, not_pid: int | None
+) -> RunningGateway | None:
     file, deadline = running_file(settings), time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         # Looked at before the record: a child that has ended writes none any more.
         code = child.poll()
         running = file.read()
+        if running is not None and running.pid == not_pid:
+            running = None
         if running is not None and (not until_ready or (running.pid == child.pid and running.ready)):
             return running
         if code is not None and (code or until_ready):

@@ -80,12 +80,15 @@ class LocalGateway:
         model: str,
         *,
         patience: float = 0.0,
+        starts_all: bool = False,
     ) -> None:
         self._servers = servers
         self._search = search
         self._indexing = indexing
         self._model = model
         self._patience = patience
+        # A gateway for one command starts only the servers that it needs.
+        self._starts_all = starts_all
         self.left_out: Sequence[ServerState] = ()
         self.failed_before: Mapping[str, str] = {}
         self.note = ""
@@ -167,9 +170,20 @@ class LocalGateway:
             replace(server_state, error=server_state.error or _refused_note(refused[server_state.name]))
             if server_state.name in refused
             else server_state
-            for server_state in map(self._with_earlier_failure, self._servers.states())
+            for server_state in map(self._with_earlier_failure, self._states())
         ]
         return sorted([*states, *self.left_out], key=lambda state: state.name)
+
+    def _states(self) -> Sequence[ServerState]:
+        """Return the states of all configured servers, also of those that are about to be started."""
+        states = self._servers.states()
+        known = {state.name for state in states}
+        about_to_start = [
+            ServerState(spec.name, spec.transport, ServerStatus.STARTING)
+            for spec in self._indexing.specs
+            if spec.name not in known and self._starts_all
+        ]
+        return [*states, *about_to_start]
 
     def _with_earlier_failure(self, state: ServerState) -> ServerState:
         """Report a server that failed before and has not answered yet as failed."""
@@ -358,7 +372,14 @@ async def open_resources(
         stack.push_async_callback(servers.close)
         working = asyncio.create_task(indexing.run())
         stack.push_async_callback(_cancel, working)
-        gateway = LocalGateway(servers, search, indexing, settings.search_model, patience=FIRST_ANSWER_SECONDS)
+        gateway = LocalGateway(
+            servers,
+            search,
+            indexing,
+            settings.search_model,
+            patience=FIRST_ANSWER_SECONDS,
+            starts_all=at_once,
+        )
         yield Resources(servers, indexing, gateway, working)
 
 

@@ -7,8 +7,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 
 from starlette.middleware import Middleware
@@ -21,13 +21,16 @@ from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.version import __version__
 from toolscript.gateway.discovery import (
     ALREADY_RUNNING,
+    Record,
     RunningGateway,
     choices_of,
+    is_replaced,
     own_token,
     place_of,
     running_file,
 )
 from toolscript.gateway.following import open_following
+from toolscript.gateway.handover import Handover, taken_over
 from toolscript.gateway.joining import join
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.runtime import open_shared
@@ -111,10 +114,7 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, 
     generated = own_token(settings.data_folder / "run")
     chosen = settings.gateway_token if settings.gateway_token != generated else ""
     workspace = served_workspace(settings)
-    with (
-        running_file(settings).held() as record,
-        _listening(settings.gateway_port, or_any=on_demand) as listener,
-    ):
+    with _place(settings, or_any=on_demand) as (record, listener):
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
         recorded = "" if chosen else generated
         choices = choices_of(settings)
@@ -122,7 +122,9 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, 
         # Recorded before it answers: clients connect, and wait.
         record.write(running)
         async with AsyncExitStack() as stack:
-            app = await _open_app(settings, workspace, chosen or generated, is_open=bool(chosen), stack=stack)
+            handover = Handover(listener, record)
+            routes = (handover.route(),)
+            app = await _open_app(settings, workspace, (chosen, generated), routes, stack)
             # No proxy headers: authentication relies on the real address of the connection.
             config = uvicorn.Config(
                 app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False
@@ -132,7 +134,21 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, 
             signal.signal(signal.SIGTERM, lambda *_: None)
             record.write(replace(running, ready=True))
             on_ready(url)
-            await uvicorn.Server(config).serve(sockets=[listener])
+            handover.server = uvicorn.Server(config)
+            await handover.server.serve(sockets=[listener])
+
+
+@contextmanager
+def _place(settings: GatewaySettings, *, or_any: bool) -> Iterator[tuple[Record, socket.socket]]:
+    """Take the place of the gateway: a free one, or that of an older gateway."""
+    file = running_file(settings)
+    running = file.read()
+    if running is not None and is_replaced(running):
+        with taken_over(running, settings.gateway_token or running.token, file.path) as place:
+            yield place
+        return
+    with file.held() as record, _listening(settings.gateway_port, or_any=or_any) as listener:
+        yield record, listener
 
 
 def served_workspace(settings: GatewaySettings) -> Workspace:
@@ -144,11 +160,16 @@ def served_workspace(settings: GatewaySettings) -> Workspace:
 
 
 async def _open_app(
-    settings: GatewaySettings, workspace: Workspace, token: str, *, is_open: bool, stack: AsyncExitStack
+    settings: GatewaySettings,
+    workspace: Workspace,
+    tokens: tuple[str, str],
+    routes: tuple[BaseRoute, ...],
+    stack: AsyncExitStack,
 ) -> ASGIApp:
+    """Open the gateway. `tokens`: the one of the settings, which then is the only one, and the generated one."""
     from toolscript.gateway.http import create_gateway_app, create_view_app
 
-    limit, threshold = settings.search_limit, settings.search_threshold
+    limit, threshold, (chosen, generated) = settings.search_limit, settings.search_threshold, tokens
     shared = await stack.enter_async_context(open_shared(settings))
 
     @asynccontextmanager
@@ -168,9 +189,9 @@ async def _open_app(
         resources.gateway,
         limit=limit,
         threshold=threshold,
-        token=token,
-        is_same_person=None if is_open else _connection_owner_check(),
-        more_routes=(workspace_route(views), *mcp.routes),
+        token=chosen or generated,
+        is_same_person=None if chosen else _connection_owner_check(),
+        more_routes=(*routes, workspace_route(views), *mcp.routes),
         more_middleware=(Middleware(WorkspaceRouter, views=views),),
         lifespan=mcp.open,
     )

@@ -5,11 +5,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from toolscript.core.items import ItemKind
-from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.core.retrieval.query import SearchType
-from toolscript.core.values import OnProgress, Progress, silent
+from toolscript.core.values import OnProgress, silent
 from toolscript.gateway.discovery import CHOICES
-from toolscript.gateway.joining import join
+from toolscript.gateway.joining import Joined, join, until_listed
 from toolscript.gateway.model import LocalQuery, Need
 from toolscript.gateway.settings import FLAG, load_gateway_settings
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How long a command waits for slow servers once others have answered.
-PATIENCE_SECONDS, LOOK_SECONDS = 10.0, 0.1
+LOOK_SECONDS = 0.1
 
 
 def ask(
@@ -38,9 +36,7 @@ def ask(
     starts = not any(settings.sources.get(name) == FLAG for name in CHOICES)
     joined = join(settings, refresh=need.refresh, blocks=True, starts=starts, on_start=on_start)
     if joined is not None:
-        if joined.is_new:
-            _wait_for_servers(joined.client, need, on_progress)
-        return _finished(action(joined.client))
+        return _asked(action, joined, need, on_progress)
     import asyncio
 
     from toolscript.gateway.runtime import run_alone
@@ -48,24 +44,25 @@ def ask(
     return asyncio.run(run_alone(action, settings, need, on_progress))
 
 
-def _wait_for_servers(client: "Gateway", need: Need, on_progress: OnProgress) -> None:
-    """Wait until a gateway that has just started has listed its servers; once one has answered, a while longer.
+def _asked(
+    action: "Callable[[Gateway], Coroutine[Any, Any, T]]", joined: Joined, need: Need, on_progress: OnProgress
+) -> T:
+    """Ask the gateway. Where it, or this workspace in it, is new, ask once its servers have been listed.
 
-    Those that failed a short while ago, or whose tools are cached, are not waited for.
+    A call waits for its own server, and is made once.
     """
-    if need.only_server is not None:
-        # A call waits for its own server.
-        return
-    ends_at = None
-    while True:
-        states = _finished(client.servers())
-        waiting = [state for state in states if state.status is ServerStatus.STARTING]
-        on_progress(Progress("starting servers", len(states) - len(waiting), len(states)))
-        if len(waiting) < len(states) and ends_at is None:
-            ends_at = time.monotonic() + PATIENCE_SECONDS
-        if not waiting or (ends_at is not None and time.monotonic() > ends_at):
-            return
-        time.sleep(LOOK_SECONDS)
+    client, is_call = joined.client, need.only_server is not None
+    if joined.is_new and not is_call:
+        _finished(until_listed(client, on_progress, _pause))
+    result = _finished(action(client))
+    if not client.opened_workspace or is_call or joined.is_new:
+        return result
+    _finished(until_listed(client, on_progress, _pause))
+    return _finished(action(client))
+
+
+async def _pause() -> None:
+    time.sleep(LOOK_SECONDS)  # noqa: ASYNC251 - nothing else runs in a command that asks
 
 
 def _finished(action: "Coroutine[Any, Any, T]") -> T:
