@@ -31,8 +31,13 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "toolscript", *arguments]
 
 
+# Without a gateway that stays behind, and with servers that stay ready; tests of these say otherwise.
+USUAL = {"TOOLSCRIPT_GATEWAY_ON_DEMAND": "false", "TOOLSCRIPT_GATEWAY_IDLE_SECONDS": "0"}
+
+
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    return {**{key: value for key, value in os.environ.items() if not key.startswith("TOOLSCRIPT_")}, **extra}
+    own = {key: value for key, value in os.environ.items() if not key.startswith("TOOLSCRIPT_")}
+    return {**own, **USUAL, **extra}
 
 
 def run(

@@ -10,7 +10,7 @@ import typer
 
 from toolscript.cli.autostart import add_autostart
 from toolscript.cli.gateway_tables import show_servers
-from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, Port, flags
+from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, Model, Port, flags
 from toolscript.cli.output import NOTHING_FOUND, colour_wanted, printable, say, show, table
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.mcp_client.model import ServerStatus
@@ -243,11 +243,13 @@ def serve_commands(app: typer.Typer) -> None:
     app.add_typer(_gateway(), name="gateway")
 
     @app.command()
-    def mcp(config: ConfigFile = None, data_dir: DataDir = None, model: Model = None) -> None:
+    def mcp(
+        config: ConfigFile = None, data_dir: DataDir = None, model: Model = None, alone: Alone = False
+    ) -> None:
         """Serve search_tools, describe_tool and call_tool to one MCP client over stdin and stdout."""
         from toolscript.gateway.serve import serve_stdio
 
-        serve_stdio(flags=flags(config=config, data_dir=data_dir, model=model))
+        serve_stdio(flags=flags(config=config, data_dir=data_dir, model=model, alone=alone))
 
 
 def _gateway() -> typer.Typer:
@@ -262,6 +264,9 @@ def _gateway() -> typer.Typer:
         config: ConfigFile = None,
         data_dir: DataDir = None,
         model: Model = None,
+        on_demand: Annotated[
+            bool, typer.Option("--on-demand", hidden=True, help="For a client that found none running.")
+        ] = False,
         as_json: AsJson = False,
     ) -> None:
         """Start the gateway, on loopback only. Ctrl-C or `toolscript gateway stop` stops it."""
@@ -274,17 +279,16 @@ def _gateway() -> typer.Typer:
         from toolscript.gateway import daemon
 
         options = flags(config=config, data_dir=data_dir, model=model, port=port)
-        offer_trust(options)
-        daemon.start(flags=options, on_ready=on_ready, background=background)
+        daemon.start(flags=options, on_ready=on_ready, background=background, on_demand=on_demand)
 
     @group.command()
     def status(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-        """Show the state of the gateway for these config files. Exit code 1: none runs."""
+        """Show the state of the gateway, and of the servers of these config files. Exit code 1: none runs."""
         from toolscript.gateway import daemon
 
         running, health = daemon.status(flags=flags(config=config, data_dir=data_dir))
         if health is None:
-            show({"running": False}, "no gateway is running for these config files", as_json=as_json)
+            show({"running": False}, "no gateway is running for this data folder", as_json=as_json)
             raise typer.Exit(NOT_RUNNING)
         data = {"running": True, "url": running and running.url, **health_to_json(health)}
         show(data, _status_line(health), as_json=as_json)
@@ -295,7 +299,7 @@ def _gateway() -> typer.Typer:
 
     @group.command()
     def stop(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-        """Stop the gateway of these config files, and the servers it started."""
+        """Stop the gateway, and the servers it started. The next command starts it again."""
         from toolscript.gateway import daemon
 
         stopped = daemon.stop(flags=flags(config=config, data_dir=data_dir))
@@ -312,14 +316,16 @@ def _status_line(health: "GatewayHealth") -> str:
         status: [server.name for server in health.servers if server.status is status] for status in ServerStatus
     }
     ready = [server for server in health.servers if server.status is ServerStatus.READY]
-    cached = health.items - sum(server.tools + server.prompts + server.resources for server in ready)
+    asleep = [server for server in health.servers if server.status is ServerStatus.ASLEEP]
+    listed = sum(server.tools + server.prompts + server.resources for server in [*ready, *asleep])
+    cached = health.items - listed
     items = f"{health.items} items" + (f" ({cached} cached)" if cached > 0 else "")
     state = "running" if health.ready else "starting"
     retrieval = f"hybrid search ({health.model})" if health.semantic else "keyword search only"
     why = f": {health.note}" if health.note and (health.is_fallback or not health.semantic) else ""
     others = [
         f", {len(names[status])} {status} ({_first_names(names[status])})"
-        for status in (ServerStatus.STARTING, ServerStatus.FAILED)
+        for status in (ServerStatus.STARTING, ServerStatus.ASLEEP, ServerStatus.FAILED)
         if names[status]
     ]
     servers = f"{len(ready)} of {len(health.servers)} servers ready{''.join(others)}"
@@ -333,12 +339,15 @@ def _first_names(names: Sequence[str]) -> str:
 def _env(group: typer.Typer) -> None:
     @group.command()
     def env(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-        """Print address and token of the running gateway, for a shell to read. Exit code 1: none runs."""
-        from toolscript.gateway.daemon import find
+        """Print address and token of the running gateway, for a shell to read. Exit code 1: none runs.
 
-        running = find(flags=flags(config=config, data_dir=data_dir))
+        In a folder whose config file names servers, the address is that of the folder's servers.
+        """
+        from toolscript.gateway.daemon import find_workspace
+
+        running = find_workspace(flags=flags(config=config, data_dir=data_dir))
         if running is None:
-            say("no gateway is running for these config files\nhint: `toolscript gateway start` starts one")
+            say("no gateway is running for this data folder\nhint: `toolscript gateway start` starts one")
             raise typer.Exit(NOT_RUNNING)
         lines = [
             f"export TOOLSCRIPT_GATEWAY_URL={running.url}",

@@ -32,6 +32,12 @@ Model = Annotated[
     typer.Option(help="Embedding model: a name, a folder, `builtin` or `none` (TOOLSCRIPT_SEARCH_MODEL)."),
 ]
 Refresh = Annotated[bool, typer.Option("--refresh", help="Query the servers again instead of using the cache.")]
+Alone = Annotated[
+    bool,
+    typer.Option(
+        "--alone", help="Neither join nor start the gateway: work in this process (TOOLSCRIPT_GATEWAY_ALONE)."
+    ),
+]
 Port = Annotated[
     int | None,
     typer.Option(help="Port to listen on, 0 for a free one (TOOLSCRIPT_GATEWAY_PORT).", min=0, max=65535),
@@ -109,7 +115,12 @@ Domain = Annotated[str | None, typer.Option(help="Id of its group of skills; '' 
 
 
 def flags(
-    *, config: Path | None = None, data_dir: Path | None = None, model: str | None = None, port: int | None = None
+    *,
+    config: Path | None = None,
+    data_dir: Path | None = None,
+    model: str | None = None,
+    port: int | None = None,
+    alone: bool = False,
 ) -> dict[str, object]:
     """Return the options under the names of their settings; None if not given."""
     return {
@@ -117,6 +128,7 @@ def flags(
         "data_dir": None if data_dir is None else str(data_dir),
         "search_model": model,
         "gateway_port": port,
+        "gateway_alone": alone or None,
     }
 
 

@@ -12,7 +12,7 @@ import typer
 
 from toolscript.cli.gateway import offer_trust, say_untrusted
 from toolscript.cli.gateway_tables import say_if_a_guess, show_answer, show_call, show_items, show_servers
-from toolscript.cli.options import AsJson, ConfigFile, DataDir, Model, Refresh, flags
+from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, Model, Refresh, flags
 from toolscript.cli.output import NOTHING_FOUND, json_text, progress, say
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import ItemKind, split_tool_id, tool_id
@@ -99,13 +99,14 @@ def _search(app: typer.Typer) -> None:
             bool, typer.Option("--explain", help="Show the components of each confidence and score.")
         ] = False,
         refresh: Refresh = False,
+        alone: Alone = False,
         as_json: AsJson = False,
     ) -> None:
         """Find the right tool for a request in plain words. Exit code 1: nothing found."""
         from toolscript.gateway.model import Need
         from toolscript.gateway.session import default_query
 
-        options = flags(config=config, data_dir=data_dir, model=model)
+        options = flags(config=config, data_dir=data_dir, model=model, alone=alone)
         default = default_query(limit=limit, threshold=threshold, kind=_kind(kind), search_type=search_type)
         queries = _queries(query, default)
         output_format = Output.JSON if as_json else output
@@ -125,7 +126,7 @@ def _ask(action: "Callable[[Gateway], Coroutine[Any, Any, T]]", data: Mapping[st
 
     offer_trust(data)
     with progress() as on_progress:
-        return ask(action, flags=data, need=need, on_progress=on_progress)
+        return ask(action, flags=data, need=need, on_progress=on_progress, on_start=say)
 
 
 def _queries(query: str | None, default: Callable[[str], LocalQuery]) -> Sequence[LocalQuery]:
@@ -165,17 +166,19 @@ def _show_types(answer: LocalAnswer, module: str) -> None:
 
 def _lists(app: typer.Typer) -> None:
     @app.command("list-servers")
-    def list_servers(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-        """Show every server, its state, and its error. Exit code 1: none is ready."""
+    def list_servers(
+        config: ConfigFile = None, data_dir: DataDir = None, alone: Alone = False, as_json: AsJson = False
+    ) -> None:
+        """Show every server, its state, and its error. Exit code 1: none is ready or asleep."""
         from toolscript.gateway.model import Need
 
         async def ask(gateway: "Gateway") -> Any:
             return await gateway.servers()
 
         need = Need(model=False, uses_cache=False)
-        states = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        states = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
         _print_json({"servers": states_to_json(states)}) if as_json else show_servers(states)
-        if not any(state.status is ServerStatus.READY for state in states):
+        if not any(state.status in (ServerStatus.READY, ServerStatus.ASLEEP) for state in states):
             raise typer.Exit(NOTHING_FOUND)
 
     @app.command("list-tools")
@@ -184,6 +187,7 @@ def _lists(app: typer.Typer) -> None:
         config: ConfigFile = None,
         data_dir: DataDir = None,
         refresh: Refresh = False,
+        alone: Alone = False,
         as_json: AsJson = False,
     ) -> None:
         """List the tools, prompts and resources of the servers. Exit code 1: nothing."""
@@ -193,7 +197,7 @@ def _lists(app: typer.Typer) -> None:
             return await gateway.items((server,) if server else ())
 
         need = Need(model=False, refresh=refresh)
-        items = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        items = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
         say_untrusted(flags(config=config, data_dir=data_dir))
         _print_json({"tools": [item_to_json(item, schemas=True) for item in items]}) if as_json else show_items(
             items
@@ -214,6 +218,7 @@ def _types(app: typer.Typer) -> None:
         config: ConfigFile = None,
         data_dir: DataDir = None,
         refresh: Refresh = False,
+        alone: Alone = False,
         as_json: AsJson = False,
     ) -> None:
         """Print a TypeScript module that calls these tools through the gateway."""
@@ -225,7 +230,7 @@ def _types(app: typer.Typer) -> None:
             return await gateway.typescript(selected, compact=compact)
 
         need = Need(model=False, refresh=refresh)
-        module = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        module = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
         say_untrusted(flags(config=config, data_dir=data_dir))
         _print_json({"module": module}) if as_json else sys.stdout.write(module)
 
@@ -240,6 +245,7 @@ def _call(app: typer.Typer) -> None:
         ] = "{}",
         config: ConfigFile = None,
         data_dir: DataDir = None,
+        alone: Alone = False,
         as_json: AsJson = False,
     ) -> None:
         """Call a tool and print its result. Exit code 1: the tool reports an error."""
@@ -252,7 +258,7 @@ def _call(app: typer.Typer) -> None:
             return await gateway.call(tool, call_arguments)
 
         need = Need(model=False, only_server=server)
-        result = _ask(ask, flags(config=config, data_dir=data_dir), need)
+        result = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
         _print_json(call_to_json(result)) if as_json else show_call(result)
         if result.is_error:
             say("the tool reports an error")

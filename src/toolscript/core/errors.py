@@ -24,6 +24,7 @@ ToolscriptError
 │   ├── LibraryUnavailable
 │   ├── ServerUnavailable   an MCP server is not connected, or did not answer
 │   │   └── CallUnanswered  ... a call that was sent to it, which may have had its effect
+│   ├── OutcomeUnknown      a call was under way when the gateway ended: it may have had its effect
 │   ├── Overloaded          ... because this service is at its limit
 │   └── NotReady            the gateway has no tools yet
 └── Rejected                a dependency answered, and refused the request or sent nonsense
@@ -141,6 +142,9 @@ class CallUnanswered(ServerUnavailable):
     """A call was sent and no answer came: it may have had its effect. The others of its kind were never sent."""
 
 
+class OutcomeUnknown(Unavailable): ...
+
+
 class Overloaded(Unavailable): ...
 
 
@@ -203,6 +207,7 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     LibraryUnavailable: _UNAVAILABLE,
     ServerUnavailable: _UNAVAILABLE,
     CallUnanswered: _UNAVAILABLE,
+    OutcomeUnknown: _UNAVAILABLE,
     Overloaded: _UNAVAILABLE,
     NotReady: _UNAVAILABLE,
     Rejected: _INTERNAL,

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from http.client import HTTPException
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from toolscript.client.exchange import Conversation, Peer, Request, Retries, address_of
 from toolscript.client.http import Sender
 from toolscript.client.resource import query_of, step_of
-from toolscript.core.errors import NotReady, Unavailable
+from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, Unavailable
 from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import SearchType
@@ -23,42 +24,76 @@ from toolscript.gateway.json import (
     states_from_json,
 )
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalQuery
+from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
 
 T = TypeVar("T")
 
 GATEWAY = Peer("gateway", "http://127.0.0.1:7355", "`toolscript gateway status` shows its state", NotReady)
 CONNECT_SECONDS = 5.0
+HANDOVER_PATH = "/handover"
 PAGE = 1_000
 MAX_PAGES = 1_000
+# How many gateways one request is sent to, where each ends before it answers.
+MAX_GATEWAYS = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where requests go: an address with its token, and the workspace that the gateway there may not know yet."""
+
+    url: str
+    token: str = field(default="", repr=False)
+    workspace: Workspace | None = None
+
+    @property
+    def whole_url(self) -> str:
+        return self.url if self.workspace is None else f"{self.url.rstrip('/')}{PREFIX}{self.workspace.id}"
 
 
 class GatewayClient:
     """Implements the port `Gateway`. `seconds` bounds every request but a call, which has `call_seconds`.
 
-    `find_again` returns address and token of a restarted gateway, for clients that outlive the first. `note` is
+    `find_again` returns the place of a gateway that was started after this one has ended, or starts one, for
+    clients that outlive the first; `look_again` the place in the same gateway, as workspaces change. `note` is
     added to every answer; `search_type` to every query that has none. With `blocks`, nothing is ever waited for: a
     request blocks its thread, as a command that asks once may, which then needs no event loop.
     """
 
     def __init__(
         self,
-        url: str,
+        place: Place | str,
         *,
         token: str = "",
         seconds: float = 30.0,
         call_seconds: float = 600.0,
-        find_again: Callable[[], tuple[str, str] | None] = lambda: None,
+        find_again: Callable[[], Place | None] = lambda: None,
+        look_again: Callable[[], Place] | None = None,
         note: Callable[[], str] = lambda: "",
         search_type: SearchType | None = None,
         blocks: bool = False,
     ) -> None:
         self._blocks = blocks
         self._seconds = seconds
-        self._sender = self._connect(url, token)
+        self._line = self._connect(Place(place, token) if isinstance(place, str) else place)
         self._call_seconds = call_seconds
         self._find_again = find_again
+        self._look_again = look_again
         self._note = note
         self._search_type = search_type
+        # Whether the gateway did not know this client's workspace before.
+        self.opened_workspace = False
+
+    def hand_over(self, address: str) -> None:
+        """Ask the gateway to pass its place on, to the process that listens at this Unix socket. Blocks."""
+        body = json.dumps({"socket": address}).encode()
+        request = Request("POST", HANDOVER_PATH, body, idempotent=False, timeout=self._seconds)
+        line = self._line
+        line.sender.run(line.conversation.ask(request, bytes))
+
+    @property
+    def url(self) -> str:
+        """The address of this client's workspace."""
+        return self._line.place.whole_url
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         parameters = {"q": query.text, "limit": query.limit, "threshold": query.threshold}
@@ -70,6 +105,20 @@ class GatewayClient:
         answer = await self._read(answer_from_json, "GET", path)
         note = self._note()
         return replace(answer, hint="; ".join(filter(None, (answer.hint, note)))) if note else answer
+
+    async def search_shown(self, body: JsonObject) -> dict[str, Any]:
+        """Search with the body, and return the answer, of the route under `/api/v1`."""
+        from toolscript.gateway.openapi import TOOLS_PATH
+
+        note = self._note()
+        search_type = {"search_type": self._search_type.value} if self._search_type else {}
+        sent = json.dumps({**search_type, **body}).encode()
+        request = Request("POST", f"{TOOLS_PATH}/search", sent, timeout=self._seconds)
+        answer: dict[str, Any] = await self._ask(json.loads, request)
+        if note:
+            about = answer["metadata"]
+            about["hint"] = "; ".join(filter(None, (about.get("hint"), note)))
+        return answer
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         items: list[Item] = []
@@ -102,35 +151,88 @@ class GatewayClient:
         )
 
     async def _ask(self, read: Callable[[bytes], T], request: Request) -> T:
-        try:
-            return await self._run(read, request)
-        except Unavailable as error:
-            # Connection refused: no gateway received the request, so it is safe to repeat.
-            if not isinstance(error.__cause__, ConnectionRefusedError) or not (restarted := self._find_again()):
-                raise
-        self._sender = self._connect(*restarted)
-        return await self._run(read, request)
+        """Ask. Where a gateway has ended, ask the next, but repeat only what has no effect or was not received."""
+        if self._look_again is not None and (place := self._look_again()) != self._line.place:
+            self._line = self._connect(place)
+        for _ in range(MAX_GATEWAYS):
+            try:
+                return await self._ask_there(read, request)
+            except Unavailable as error:
+                if not is_lost(error):
+                    raise
+                if not (request.idempotent or was_not_received(error)):
+                    raise _unknown_outcome(error) from error
+                found = await self._off_loop(self._find_again)
+                if found is None:
+                    raise
+            self._line = self._connect(found)
+        return await self._ask_there(read, request)
 
-    async def _run(self, read: Callable[[bytes], T], request: Request) -> T:
+    async def _ask_there(self, read: Callable[[bytes], T], request: Request) -> T:
+        """Ask. Tell a gateway that does not know the workspace what it is, and ask again: nothing has happened."""
+        line = self._line
+        try:
+            return await self._run(line, read, request)
+        except NotFound as error:
+            workspace = line.place.workspace
+            if workspace is None or error.details.get(UNKNOWN_WORKSPACE) != workspace.id:
+                raise
+        body = json.dumps(workspace.to_json()).encode()
+        root = self._connect(replace(line.place, workspace=None))
+        await self._run(root, bytes, Request("POST", WORKSPACES_PATH, body, timeout=self._seconds))
+        self.opened_workspace = True
+        return await self._run(line, read, request)
+
+    async def _run(self, line: "_Line", read: Callable[[bytes], T], request: Request) -> T:
         request = replace(request, more={CLIENT_HEADER: quote(current_client())})
-        sender, conversation = self._sender, self._conversation
+        return await self._off_loop(lambda: line.sender.run(line.conversation.ask(request, read)))
+
+    async def _off_loop(self, action: Callable[[], T]) -> T:
         if self._blocks:
-            return sender.run(conversation.ask(request, read))
+            return action()
         from toolscript.core.retrieval.deadline import run_on_daemon_thread
 
         # A daemon thread: a cancelled request need not wait for a running tool.
-        return await run_on_daemon_thread(lambda: sender.run(conversation.ask(request, read)))
+        return await run_on_daemon_thread(action)
 
-    def _connect(self, url: str, token: str) -> Sender:
-        """Return a sender that never repeats a request: a person waits, and a gateway is near."""
-        self._conversation = Conversation(GATEWAY, address_of(url, GATEWAY), Retries(0))
-        return Sender(
-            self._conversation,
-            token=token,
-            timeout=self._seconds,
-            connect_timeout=CONNECT_SECONDS,
-            max_idle=0,
+    def _connect(self, place: Place) -> "_Line":
+        """Return a line that never repeats a request: a person waits, and a gateway is near."""
+        conversation = Conversation(GATEWAY, address_of(place.whole_url, GATEWAY), Retries(0))
+        return _Line(
+            place,
+            conversation,
+            Sender(
+                conversation,
+                token=place.token,
+                timeout=self._seconds,
+                connect_timeout=CONNECT_SECONDS,
+                max_idle=0,
+            ),
         )
+
+
+@dataclass(frozen=True)
+class _Line:
+    place: Place
+    conversation: Conversation
+    sender: Sender
+
+
+def is_lost(error: Unavailable) -> bool:
+    """Return whether the gateway has ended: it refuses the connection, or closed it without an answer."""
+    return isinstance(error.__cause__, ConnectionError | HTTPException)
+
+
+def was_not_received(error: Unavailable) -> bool:
+    return isinstance(error.__cause__, ConnectionRefusedError)
+
+
+def _unknown_outcome(error: Unavailable) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        "the gateway ended during this call: its outcome is unknown",
+        hint="it may have had its effect: check before you repeat it",
+        details={"outcome": "unknown", "retryable": False, "reason": error.message},
+    )
 
 
 def _filter(wanted: Sequence[str]) -> str:

@@ -1,27 +1,24 @@
-"""Discovery of the gateway that runs for a set of config files, and of its address and token."""
+"""The record of the running gateway of a data folder: its address, its token, and the lock that it holds."""
 
-import hashlib
 import json
-import logging
 import os
+import re
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 from urllib.parse import urlsplit
 
-from toolscript.core.errors import ConfigInvalid, SetupError
+from toolscript.core.errors import SetupError
 from toolscript.core.file_locks import take
 from toolscript.core.own_files import is_own, open_regular
-from toolscript.core.retrieval.query import SearchType
-from toolscript.gateway.client import GatewayClient
+from toolscript.core.version import __version__
 from toolscript.gateway.config.read import ConfigPlace
-from toolscript.gateway.config.trust import how_to_trust
-from toolscript.gateway.settings import ENVIRONMENT, FLAG, GatewaySettings, environment, usual_data_dir
+from toolscript.gateway.settings import ENVIRONMENT, GatewaySettings
 
 LOOK_SECONDS = 0.5
 PRIVATE_FOLDER = 0o700
@@ -29,18 +26,19 @@ PRIVATE_FOLDER = 0o700
 FIND_SECONDS = 1.0
 # Settings that a gateway fixes at its start: a command with other values runs its own.
 CHOICES = ("search_model", "search_alpha", "search_device", "search_no_cache")
-REFRESHES = "--refresh queries the servers again, for this command alone"
-
-T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
+RECORD = "gateway.json"
+# Raised when a client of before cannot use a gateway of now, or the other way round.
+API = 1
+# In the details of an error: another process was faster.
+ALREADY_RUNNING = "already_running"
 
 
 @dataclass(frozen=True)
 class RunningGateway:
     """`choices`: settings that a command may have set differently, such as the model.
 
-    `token`: the bearer token it requires. Every process that can read this file may use it.
+    `token`: the bearer token it requires. Every process that can read this file may use it. `workspace`: the id of
+    the one that it serves without being told another. It listens from its record on, and answers once `ready`.
     """
 
     pid: int
@@ -48,14 +46,16 @@ class RunningGateway:
     version: str
     choices: Mapping[str, object] = field(default_factory=dict)
     token: str = field(default="", repr=False)
+    workspace: str = ""
+    ready: bool = True
+    api: int = API
 
 
 class RunningFile:
-    """Record of a running gateway. Its process holds a lock, because a pid in a file may be reused."""
+    """Record of the running gateway. Its process holds a lock, because a pid in a file may be reused."""
 
-    def __init__(self, folder: Path, config_files: Sequence[Path]) -> None:
-        key = hashlib.sha256(json.dumps([str(path) for path in config_files]).encode()).hexdigest()[:16]
-        self._path = folder / f"gateway-{key}.json"
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / RECORD
         self._lock = _lock_of(self._path)
 
     @property
@@ -67,17 +67,22 @@ class RunningFile:
         return _read_living(self._path)
 
     @contextmanager
-    def held(self, url: str, version: str, choices: Mapping[str, object], token: str = "") -> Iterator[None]:
-        """Keep the record for the duration of the context. A killed process loses its lock, too."""
+    def held(self) -> Iterator["Record"]:
+        """Hold the lock for the duration of the context. A killed process loses its lock, too."""
         with self._open() as lock:
             if not _take_with_retries(lock):
-                raise SetupError("a gateway is already running", hint="`toolscript gateway stop` stops it")
-            running = RunningGateway(os.getpid(), url, version, choices, token)
-            write_private(self._path, json.dumps(asdict(running)))
+                raise SetupError(
+                    "a gateway is already running",
+                    hint="`toolscript gateway stop` stops it",
+                    details={ALREADY_RUNNING: True},
+                )
+            # The record of a killed process must not be taken for ours.
+            self._path.unlink(missing_ok=True)
+            record = Record(self._path, lock)
             try:
-                yield
+                yield record
             finally:
-                self._path.unlink(missing_ok=True)
+                record.release()
 
     def _open(self) -> IO[bytes]:
         try:
@@ -89,13 +94,43 @@ class RunningFile:
             raise _cannot_write(self._lock.parent, error) from error
 
 
+class Record:
+    """The record of this process, which holds the lock."""
+
+    def __init__(self, path: Path, lock: IO[bytes]) -> None:
+        self._path = path
+        self._lock = lock
+
+    def write(self, running: RunningGateway) -> None:
+        write_private(self._path, json.dumps(asdict(running)))
+
+    @property
+    def descriptor(self) -> int:
+        """The lock's file descriptor. Whoever has a copy of it holds the lock, too."""
+        return self._lock.fileno()
+
+    def hand_over(self) -> None:
+        """Leave lock and record to a process that has a copy of the descriptor."""
+        self._lock.close()
+
+    def release(self) -> None:
+        """Give the place to another gateway, which may start from now on."""
+        if not self._lock.closed:
+            self._path.unlink(missing_ok=True)
+            self._lock.close()
+
+
 def token_at(folder: Path, url: str) -> str:
     """Return the token of this user's gateway at this address; empty if none runs there."""
-    for path in folder.glob("gateway-*.json"):
-        running = _read_living(path)
-        if running is not None and running.url == url.rstrip("/"):
-            return running.token
-    return ""
+    running = _read_living(folder / RECORD)
+    is_ours = running is not None and _origin(url) == running.url
+    return running.token if running is not None and is_ours else ""
+
+
+def _origin(url: str) -> str:
+    """Return the address without the path of a workspace."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def own_token(folder: Path) -> str:
@@ -164,6 +199,9 @@ def _read(path: Path) -> RunningGateway | None:
         str(data["version"]),
         dict(data["choices"]),
         str(data.get("token", "")),
+        str(data.get("workspace", "")),
+        data.get("ready") is True,
+        int(data.get("api", 0)),
     )
     # 0 and negative pids are process groups, ours among them, and `stop` sends a signal to this pid.
     return running if running.pid > 0 else None
@@ -179,85 +217,17 @@ def _take_with_retries(lock: IO[bytes]) -> bool:
     return True
 
 
-def find_running(
-    settings: GatewaySettings, *, refresh: bool = False, blocks: bool = False
-) -> GatewayClient | None:
-    """Return a client of the configured address, else of these config files' gateway if its settings match.
-
-    `refresh`: the command queries the servers itself. `blocks`: requests of the client block their thread.
-    Whatever keeps a running gateway from use is logged.
-    """
-    if settings.gateway_url:
-        token = settings.gateway_token or token_at(settings.data_folder / "run", settings.gateway_url)
-        return GatewayClient(
-            settings.gateway_url, token=token, search_type=_explicit_type(settings), blocks=blocks
-        )
-    running = running_here(settings)
-    if running is None:
-        _warn_of_another_gateway(settings)
-        return None
-    if why := REFRESHES if refresh else _why_unusable(running, settings):
-        logger.warning("the gateway at %s is not used: %s", running.url, why)
-        return None
-    return GatewayClient(
-        running.url,
-        token=settings.gateway_token or running.token,
-        find_again=lambda: _find_restarted(settings),
-        note=lambda: _untrusted_note(settings, running),
-        search_type=_explicit_type(settings),
-        blocks=blocks,
-    )
+def is_older(version: str, than: str) -> bool:
+    return _parts(version) < _parts(than)
 
 
-def _explicit_type(settings: GatewaySettings) -> SearchType | None:
-    """Return the search type if it was set explicitly; otherwise the gateway's default applies."""
-    return SearchType(settings.search_type) if "search_type" in settings.sources else None
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)[:4]]
 
 
-def _untrusted_note(settings: GatewaySettings, running: RunningGateway) -> str:
-    """Name untrusted servers of this folder: a gateway of another folder does not know its file."""
-    if running_file(settings).read() == running:
-        return ""
-    try:
-        config = place_of(settings).read(environment())
-    except ConfigInvalid:
-        return ""
-    waiting = [f"not searched: the servers of {path}; {how_to_trust(path)}" for path in sorted(config.untrusted)]
-    projects = config.used.intersection(place_of(settings).paths()[1:])
-    late = [f"{path} is trusted now: start this again to have its servers" for path in sorted(projects)]
-    return "; ".join([*waiting, *late])
-
-
-def _why_unusable(running: RunningGateway, settings: GatewaySettings) -> str:
-    """Return why this gateway cannot be used, or an empty string. Only explicit settings count, not defaults."""
-    for name in CHOICES:
-        actual, requested = running.choices.get(name), getattr(settings, name)
-        if name in settings.sources and actual != requested:
-            return f"it has {name} {actual}, and this command has {requested}"
-    return "" if listens(running.url) else "it does not listen"
-
-
-def _warn_of_another_gateway(settings: GatewaySettings) -> None:
-    if settings.sources.get("data_dir") == FLAG:
-        usual = running_here(replace(settings, data_dir=usual_data_dir()))
-        if usual is not None:
-            reason = f"it has another --data-dir than {settings.data_dir}"
-            logger.warning("the gateway at %s is not used: %s", usual.url, reason)
-            return
-    own, *projects = place_of(settings).paths()
-    other = RunningFile(settings.data_folder / "run", [own]).read() if projects else None
-    if other is not None:
-        logger.warning(
-            "the gateway at %s is not used: %s has servers of its own, which are started for this command alone "
-            "(`toolscript gateway start --port 0` in this folder keeps them running)",
-            other.url,
-            projects[0],
-        )
-
-
-def _find_restarted(settings: GatewaySettings) -> tuple[str, str] | None:
-    running = running_here(settings)
-    return None if running is None else (running.url, settings.gateway_token or running.token)
+def is_replaced(running: RunningGateway) -> bool:
+    """Return whether a gateway of this version takes the place of the one that runs: never of a newer one."""
+    return hasattr(socket, "send_fds") and is_older(running.version, __version__)
 
 
 def choices_of(settings: GatewaySettings) -> dict[str, object]:
@@ -265,29 +235,12 @@ def choices_of(settings: GatewaySettings) -> dict[str, object]:
 
 
 def running_here(settings: GatewaySettings) -> RunningGateway | None:
-    return next(filter(None, (file.read() for file in running_files(settings))), None)
+    return running_file(settings).read()
 
 
 def running_file(settings: GatewaySettings) -> RunningFile:
-    """Return the file that a gateway of this folder writes."""
-    return running_files(settings)[0]
-
-
-def running_files(settings: GatewaySettings) -> list[RunningFile]:
-    """Return the files to check. The user's config file is always in the key, a project's if it names servers.
-
-    An untrusted project file has no servers, so the gateway of the user's own file serves, too.
-    """
-    place, folder = place_of(settings), settings.data_folder / "run"
-    own, *projects = place.paths()
-    try:
-        config = place.read(environment())
-    except ConfigInvalid:
-        # A running gateway keeps the config it read last.
-        return [RunningFile(folder, [own, *(path for path in projects if path.exists())])]
-    naming = [path for path in projects if path in config.used | config.untrusted]
-    first = RunningFile(folder, [own, *naming])
-    return [first] if config.used.issuperset(naming) else [first, RunningFile(folder, [own])]
+    """Return the record of this user and data folder, which have one gateway."""
+    return RunningFile(settings.data_folder / "run")
 
 
 def place_of(settings: GatewaySettings) -> ConfigPlace:

@@ -16,8 +16,9 @@ from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transpor
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.problems import Problem, Severity
-from toolscript.gateway.discovery import find_running, place_of, running_here
+from toolscript.gateway.discovery import place_of, running_here
 from toolscript.gateway.history import History, activity_file
+from toolscript.gateway.joining import find_running
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, Need
 from toolscript.gateway.runtime import load_embedder, open_alone
 from toolscript.gateway.settings import NO_ACTIVITY, NO_MODEL, GatewaySettings, environment, load_gateway_settings
@@ -122,7 +123,7 @@ def _model(settings: GatewaySettings) -> Iterator[Finding]:
 def _running(settings: GatewaySettings) -> Iterator[Finding]:
     running = running_here(settings)
     if running is None:
-        yield Finding("GATEWAY", True, "not running; each command starts its own servers")
+        yield Finding("GATEWAY", True, "not running; the next command starts it")
     elif find_running(settings) is None:
         yield Finding(
             "GATEWAY",

@@ -218,6 +218,7 @@ def create_gateway_app(
     activity: ActivityLog | None = None,
     is_same_person: Callable[[Address, Address], bool] | None = None,
     more_routes: tuple[BaseRoute, ...] = (),
+    more_middleware: tuple[Middleware, ...] = (),
     lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None,
 ) -> Starlette:
     @asynccontextmanager
@@ -240,9 +241,30 @@ def create_gateway_app(
             Middleware(RequestContext, max_bytes=MAX_BYTES),
             Middleware(Guard, token=token, is_same_person=is_same_person),
             Middleware(NamedClient),
+            *more_middleware,
         ],
         exception_handlers={ToolscriptError: _handle_own_error, HTTPException: _handle_http_exception},
         lifespan=living,
+    )
+
+
+def create_view_app(
+    gateway: Gateway,
+    *,
+    limit: int,
+    threshold: float,
+    activity: ActivityLog | None = None,
+    more_routes: tuple[BaseRoute, ...] = (),
+) -> Starlette:
+    """Return the routes of one workspace, which the app of the gateway passes requests to."""
+    return Starlette(
+        routes=[
+            *gateway_routes(gateway, limit=limit, threshold=threshold),
+            *api_routes(gateway, limit=limit, threshold=threshold),
+            *activity_routes(activity or NoActivity()),
+            *more_routes,
+        ],
+        exception_handlers={ToolscriptError: _handle_own_error, HTTPException: _handle_http_exception},
     )
 
 

@@ -1,5 +1,6 @@
-"""The gateway as a library: `Gateway.open()` runs one in this process, with the answers of the API."""
+"""The gateway as a library: `Gateway.open()` joins the running one or opens one here, with the API's answers."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -10,12 +11,15 @@ from toolscript.client.answers.tools import CallResult, Server, Tool, ToolSearch
 from toolscript.client.resource import given, values_of
 from toolscript.client.resources.tools import Kind, SearchType
 from toolscript.core.items import ItemKind
+from toolscript.core.values import silent
 from toolscript.gateway.api import find_item, items_of_kind, position_of, search_with
+from toolscript.gateway.client import GatewayClient
+from toolscript.gateway.following import open_following
+from toolscript.gateway.joining import LOOK_SECONDS, join, until_listed
 from toolscript.gateway.json import call_shown, server_shown, tool_shown
 from toolscript.gateway.model import Gateway as GatewayPort
 from toolscript.gateway.openapi import ANY_KIND
 from toolscript.gateway.runtime import PATIENCE_SECONDS
-from toolscript.gateway.serve import open_following
 from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
 
 
@@ -37,9 +41,12 @@ class Gateway:
         config: str | Path | None = None,
         data_dir: str | Path | None = None,
         model: str | None = None,
+        alone: bool | None = None,
     ) -> AsyncIterator[Self]:
-        """Open a gateway in this process; its servers stop when the context ends.
+        """Join the gateway of this user, which is started if none runs, or open one in this process.
 
+        `alone` opens one in this process, whose servers stop when the context ends; so does a `model` that the
+        running gateway does not have.
         It reads the config files that the commands read, `~/.toolscript.json` and the project's, or `config`
         alone, and their changes. What they exclude and what you do not trust stays out: an answer's
         `metadata.hint` names it, with the command that decides about trust. `data_dir` holds models and caches;
@@ -47,7 +54,12 @@ class Gateway:
         """
         paths = {"config": config, "data_dir": data_dir}
         flags = {name: None if path is None else str(path) for name, path in paths.items()}
-        settings = load_gateway_settings({**flags, "search_model": model})
+        settings = load_gateway_settings({**flags, "search_model": model, "gateway_alone": alone})
+        joined = await asyncio.to_thread(join, settings)
+        if joined is not None:
+            await until_listed(joined.client, silent, lambda: asyncio.sleep(LOOK_SECONDS))
+            yield cls(joined.client, settings)
+            return
         async with open_following(settings) as resources:
             await resources.settled(PATIENCE_SECONDS)
             yield cls(resources.recorded, settings)
@@ -75,6 +87,8 @@ class Gateway:
                 "explain": explain,
             }
         )
+        if isinstance(self._gateway, GatewayClient):
+            return ToolSearchAnswer.from_json(await self._gateway.search_shown(body))
         usual = self._settings
         found = await search_with(
             self._gateway,

@@ -67,6 +67,22 @@ class _Model:
     scale: CosineScale | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class _Complete:
+    """What the index was built from when it was complete."""
+
+    items: list[Item]
+    model: _Model | None
+    fallback: _Model | None
+    files: IndexFiles | None
+
+    def still_holds(
+        self, items: list[Item], model: _Model | None, fallback: _Model | None, files: IndexFiles | None
+    ) -> bool:
+        same_parts = self.model is model and self.fallback is fallback and self.files is files
+        return same_parts and self.items == items
+
+
 class Indexing:
     """Updates the index when servers change and when the model is loaded.
 
@@ -94,6 +110,8 @@ class Indexing:
         self._cache = cache
         self._on_progress = on_progress
         self._cached: dict[str, Offer] = {}
+        self._given: Mapping[str, Offer] = {}
+        self._complete: _Complete | None = None
         self._analysed: dict[str, Analysed] = {}
         self._model: _Model | None = None
         self._fallback: _Model | None = None
@@ -117,6 +135,7 @@ class Indexing:
         """Use these servers from now on; until a server has answered, use its cached offer."""
         self.specs = specs
         self._cached = {offer.server: offer for offer in cached}
+        self._given = dict(self._cached)
         self._files = IndexFiles.of(self._cache, specs) if self._cache else None
         self._changes = self._files.offers.changes() if self._files else []
         self._open_vectors()
@@ -282,18 +301,31 @@ class Indexing:
         items = [item for offer in offers for item in offer.items]
         # The model and the config may change while the index is built: the next round follows.
         model, fallback, files = self._model, self._fallback, self._files
-        index, hashes = await asyncio.to_thread(self._build, items, files)
-        await self._show(index, hashes, model, fallback)
+        is_known = self._complete is not None and self._complete.still_holds(items, model, fallback, files)
+        if not is_known:
+            # A server that falls asleep or wakes up changes its state and none of its items.
+            self._complete = None
+            index, hashes = await asyncio.to_thread(self._build, items, files)
+            await self._show(index, hashes, model, fallback)
         if all_answered or items:
             self._ready.set()
-        # Write the cache even when the wait was given up: one hanging server must not cost the others their cache.
-        if (all_answered or ends) and files is not None:
-            to_cache = self._servers.offers(), failures, dict(self._analysed)
-            is_new = await asyncio.to_thread(files.remember, *to_cache)
-            self._changes = await asyncio.to_thread(files.offers.changes) if is_new else self._changes
+        # Write the cache as soon as no other server answers: one that hangs must not cost the others their cache.
+        if (all_answered or ends or not self._due.is_set()) and files is not None:
+            await self._write_cache(files, failures)
+        if is_known:
+            return
+        is_embedded = True
         if model is not None:
             absent = {spec.name for spec in self.specs} - {offer.server for offer in self._servers.offers()}
-            await self._embed(model, index, hashes, absent)
+            is_embedded = await self._embed(model, index, hashes, absent)
+        if is_embedded:
+            self._complete = _Complete(items, model, fallback, files)
+
+    async def _write_cache(self, files: IndexFiles, failures: Mapping[str, str]) -> None:
+        """Cache what servers offered. What came from the cache is not written again, as if it were new."""
+        offers = [offer for offer in self._servers.offers() if offer is not self._given.get(offer.server)]
+        is_new = await asyncio.to_thread(files.remember, offers, failures, dict(self._analysed))
+        self._changes = await asyncio.to_thread(files.offers.changes) if is_new else self._changes
 
     async def _show(
         self, index: LocalIndex, hashes: list[str], model: _Model | None, fallback: _Model | None
@@ -350,8 +382,8 @@ class Indexing:
         index = LocalIndex(items, [self._analysed[item.fingerprint] for item in items]).warm()
         return index, [vector_hash(item) for item in items] if self._load_embedder else []
 
-    async def _embed(self, model: _Model, index: LocalIndex, hashes: list[str], absent: Collection[str]) -> None:
-        """Embed batch by batch; stop when a change is due, as the next round continues."""
+    async def _embed(self, model: _Model, index: LocalIndex, hashes: list[str], absent: Collection[str]) -> bool:
+        """Embed batch by batch; stop when a change is due, as the next round continues. Return whether all is."""
         vectors = model.vectors
         missing = vectors.missing(index.items, hashes)
         left = iter(missing.items())
@@ -360,7 +392,7 @@ class Indexing:
             self._search.model_note = f"{EMBEDDING} ({done} of {len(missing)} done)"
             failure = await self._embed_batch(vectors, batch) or failure
             if self._due.is_set():
-                return
+                return False
             done += len(batch)
             self._on_progress(Progress("embedding tools", done, len(missing)))
             if self._is_shown(done, len(missing)) and vectors.known:
@@ -370,6 +402,7 @@ class Indexing:
         if model.scale is None and not failure:
             model.scale = await scale_of(model.embedder, self._scales)
             await self._search_with(model, index, hashes)
+        return not failure
 
     def _is_shown(self, done: int, total: int) -> bool:
         """Whether to search what is embedded so far: not while the fallback knows every item."""

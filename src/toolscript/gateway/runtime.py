@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import math
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rapidfuzz import process
 
@@ -43,6 +45,10 @@ from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
 from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile, ToolChange
 from toolscript.gateway.typescript.module import typescript_module
 
+if TYPE_CHECKING:
+    from toolscript.core.mcp_client.servers import SharedServers
+    from toolscript.core.mcp_client.supervision import Timing
+
 MAX_SUGGESTED = 3
 MAX_REASON = 160
 MAX_REFUSAL = 200
@@ -56,6 +62,8 @@ PATIENCE_SECONDS = 10.0
 FIRST_ANSWER_SECONDS = 10.0
 # Listed here because the library that lists all models takes two seconds to import.
 DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", "multilingual", BUILTIN, NO_MODEL)
+# A server that is asleep is woken by a call.
+ANSWERING = frozenset({ServerStatus.READY, ServerStatus.ASLEEP})
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
@@ -76,12 +84,15 @@ class LocalGateway:
         model: str,
         *,
         patience: float = 0.0,
+        starts_all: bool = False,
     ) -> None:
         self._servers = servers
         self._search = search
         self._indexing = indexing
         self._model = model
         self._patience = patience
+        # A gateway for one command starts only the servers that it needs.
+        self._starts_all = starts_all
         self.left_out: Sequence[ServerState] = ()
         self.failed_before: Mapping[str, str] = {}
         self.note = ""
@@ -114,7 +125,7 @@ class LocalGateway:
 
     async def _not_searched_note(self) -> str:
         """Name the servers that are down: their tools must not look as if they did not exist."""
-        not_ready = [state for state in await self.servers() if state.status is not ServerStatus.READY]
+        not_ready = [state for state in await self.servers() if state.status not in ANSWERING]
         if not not_ready:
             return ""
         indexed_servers = {item.server for item in self._search.index.items}
@@ -163,9 +174,20 @@ class LocalGateway:
             replace(server_state, error=server_state.error or _refused_note(refused[server_state.name]))
             if server_state.name in refused
             else server_state
-            for server_state in map(self._with_earlier_failure, self._servers.states())
+            for server_state in map(self._with_earlier_failure, self._states())
         ]
         return sorted([*states, *self.left_out], key=lambda state: state.name)
+
+    def _states(self) -> Sequence[ServerState]:
+        """Return the states of all configured servers, also of those that are about to be started."""
+        states = self._servers.states()
+        known = {state.name for state in states}
+        about_to_start = [
+            ServerState(spec.name, spec.transport, ServerStatus.STARTING)
+            for spec in self._indexing.specs
+            if spec.name not in known and self._starts_all
+        ]
+        return [*states, *about_to_start]
 
     def _with_earlier_failure(self, state: ServerState) -> ServerState:
         """Report a server that failed before and has not answered yet as failed."""
@@ -210,7 +232,7 @@ class LocalGateway:
 
     def _not_found(self, server: str, name: str) -> NotFound | ServerUnavailable:
         for state in (*self._servers.states(), *self.left_out):
-            if state.name == server and state.status is not ServerStatus.READY:
+            if state.name == server and state.status not in ANSWERING:
                 what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
                 return ServerUnavailable(
                     f"the server {server} {what}: {state.error or 'unknown reason'}",
@@ -279,7 +301,7 @@ async def _open_alone(
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
     cached = _recall(settings, config, need)
     not_started = {offer.server for offer in cached.offers}
-    failed = _failed_before(specs, cached.failed)
+    failed = failed_before(specs, cached.failed)
     # With nothing to search there is nothing to load a model for.
     async with open_resources(settings, on_progress, model=need.model and bool(config.servers)) as resources:
         resources.gateway.curate(read_curation(config))
@@ -303,7 +325,7 @@ def _recall(settings: GatewaySettings, config: Config, need: Need) -> CachedOffe
     return offer_file.recall(REMEMBERED_SECONDS if need.uses_cache else 0.0, FAILED_SECONDS)
 
 
-def _failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) -> list[ServerState]:
+def failed_before(specs: Sequence[ServerSpec], failed: Mapping[str, Failed]) -> list[ServerState]:
     """Return servers that failed recently and are not retried yet: a hanging one would delay every command."""
     return [
         ServerState(
@@ -342,27 +364,93 @@ class Resources:
 
 @asynccontextmanager
 async def open_resources(
-    settings: GatewaySettings, on_progress: OnProgress, *, model: bool = True, at_once: bool = False
+    settings: GatewaySettings,
+    on_progress: OnProgress,
+    *,
+    model: bool = True,
+    at_once: bool = False,
+    shared: "Shared | None" = None,
 ) -> AsyncIterator[Resources]:
-    """Open a running gateway without servers. `at_once`: the built-in model answers until its own is ready."""
+    """Open a running gateway without servers. `at_once`: the built-in model answers until its own is ready, and
+    servers sleep while they are not needed. Servers and models that are `shared` stay open after it.
+    """
     if model:
         require_model(settings)
     from toolscript.core.mcp_client.servers import McpServers
 
     weights = RankingWeights(meaning=settings.search_alpha)
     search = LocalSearch(_capabilities(settings), weights, SearchType(settings.search_type))
-    servers = McpServers()
-    indexing = make_indexing(settings, servers, search, on_progress, model=model, at_once=at_once)
+    timing = timing_of(settings) if at_once else None
+    servers = McpServers(timing, shared=shared.servers if shared else None)
+    models = shared.models if shared else None
+    indexing = make_indexing(settings, servers, search, on_progress, model=model, at_once=at_once, models=models)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(servers.close)
         working = asyncio.create_task(indexing.run())
         stack.push_async_callback(_cancel, working)
-        gateway = LocalGateway(servers, search, indexing, settings.search_model, patience=FIRST_ANSWER_SECONDS)
-        activity = await stack.enter_async_context(open_activity(settings))
+        gateway = LocalGateway(
+            servers,
+            search,
+            indexing,
+            settings.search_model,
+            patience=FIRST_ANSWER_SECONDS,
+            starts_all=at_once,
+        )
+        activity = shared.activity if shared else await stack.enter_async_context(open_activity(settings))
         recorded = RecordedGateway(
             gateway, activity, arguments=keeps_arguments(settings), find_server=indexing.spec_named
         )
         yield Resources(servers, indexing, gateway, working, activity, recorded)
+
+
+class Models:
+    """The embedding models of a gateway, each loaded once. A failure is not kept: the next load tries again."""
+
+    def __init__(self, settings: GatewaySettings, on_progress: OnProgress) -> None:
+        self._settings = settings
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+        self._model: Embedder | None = None
+        self._fallback: Embedder | None = None
+
+    def load(self) -> Embedder:
+        with self._lock:
+            if self._model is None:
+                self._model = load_embedder(self._settings, self._on_progress)
+            return self._model
+
+    def load_fallback(self) -> Embedder:
+        with self._lock:
+            if self._fallback is None:
+                self._fallback = StaticEmbedder()
+            return self._fallback
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the workspaces of one gateway share: servers with the same entry, models, and the log."""
+
+    servers: "SharedServers"
+    models: Models
+    activity: ActivityLog
+
+
+@asynccontextmanager
+async def open_shared(settings: GatewaySettings) -> AsyncIterator[Shared]:
+    from toolscript.core.mcp_client.servers import SharedServers
+
+    servers = SharedServers(timing_of(settings))
+    async with open_activity(settings) as activity:
+        try:
+            yield Shared(servers, Models(settings, silent), activity)
+        finally:
+            await servers.close()
+
+
+def timing_of(settings: GatewaySettings) -> "Timing":
+    from toolscript.core.mcp_client.supervision import Timing
+
+    return Timing(idle=settings.gateway_idle_seconds or math.inf)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:
@@ -378,7 +466,9 @@ def make_indexing(
     *,
     model: bool = True,
     at_once: bool = False,
+    models: "Models | None" = None,
 ) -> Indexing:
+    models = models or Models(settings, on_progress)
     embeds = model and settings.search_model != NO_MODEL
     has_fallback = embeds and settings.search_model != BUILTIN
     if has_fallback and at_once:
@@ -386,8 +476,8 @@ def make_indexing(
     return Indexing(
         servers,
         search,
-        load_embedder=(lambda: load_embedder(settings, on_progress)) if embeds else None,
-        load_fallback=StaticEmbedder if has_fallback else None,
+        load_embedder=models.load if embeds else None,
+        load_fallback=models.load_fallback if has_fallback else None,
         fallback_first=has_fallback and at_once,
         cache=None if settings.search_no_cache else cache_folder(settings),
         on_progress=on_progress,

@@ -2,47 +2,49 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 
+from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from toolscript.core.errors import ConfigInvalid, SetupError
+from toolscript.core.errors import SetupError
 from toolscript.core.mcp.lazy_mount import LazyMount
 from toolscript.core.mcp_client.model import ServerSpec
-from toolscript.core.values import silent
 from toolscript.core.version import __version__
 from toolscript.gateway.activity import ActivityLog
-from toolscript.gateway.config.read import Config, left_out
-from toolscript.gateway.config.watch import config_changes
-from toolscript.gateway.discovery import choices_of, find_running, own_token, place_of, running_file
-from toolscript.gateway.history import keeps_arguments, open_activity
-from toolscript.gateway.model import Gateway
-from toolscript.gateway.runtime import (
-    REMEMBERED_SECONDS,
-    Resources,
-    cache_folder,
-    open_resources,
-    read_curation,
-    read_settings,
+from toolscript.gateway.discovery import (
+    ALREADY_RUNNING,
+    Record,
+    RunningGateway,
+    choices_of,
+    is_replaced,
+    own_token,
+    place_of,
+    running_file,
 )
-from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.gateway.following import open_following
+from toolscript.gateway.handover import Handover, taken_over
+from toolscript.gateway.history import keeps_arguments, open_activity
+from toolscript.gateway.joining import join
+from toolscript.gateway.model import Gateway
+from toolscript.gateway.runtime import Resources, open_shared
+from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_exposes_owners
-from toolscript.gateway.store.offers import OfferFile
+from toolscript.gateway.views import Views, WorkspaceRouter, workspace_route
+from toolscript.gateway.workspace import Workspace, workspace_of
 
 MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
 OWN, OF_SERVER = "own", "of_server"
 LOOPBACK = "127.0.0.1"
-MODEL_FIRST_SECONDS = 2.0
 LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total", "query_id")
-
-logger = logging.getLogger(__name__)
 
 
 class McpRoutes:
@@ -87,10 +89,14 @@ class McpRoutes:
             yield {OWN: app, OF_SERVER: passthrough_asgi(self._find_server, client, log=log)}
 
 
-def serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:
-    """Serve over HTTP until stopped."""
+def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool = False) -> None:
+    """Serve over HTTP until stopped. `on_demand`: end without an error if another process was faster."""
     _configure_logs(settings.gateway_log_level)
-    asyncio.run(_serve(settings, on_ready))
+    try:
+        asyncio.run(_serve(settings, on_ready, on_demand=on_demand))
+    except SetupError as error:
+        if not (on_demand and error.details.get(ALREADY_RUNNING)):
+            raise
 
 
 def serve_stdio(*, flags: Mapping[str, object]) -> None:
@@ -101,17 +107,17 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
 
     settings = load_gateway_settings(flags)
     _configure_logs(settings.gateway_log_level)
-    running = find_running(settings)
+    joined = join(settings)
 
     async def serve_client(gateway: Gateway, activity: ActivityLog) -> None:
         usage = SessionUsage(gateway, activity, is_one=True)
         await run_stdio(create_mcp_server(gateway, __version__, usage))
 
     async def run() -> None:
-        if running is not None:
+        if joined is not None:
             # The gateway logs the calls, this process what its client's session uses.
             async with open_activity(settings) as activity:
-                await serve_client(running, activity)
+                await serve_client(joined.client, activity)
             return
         async with open_following(settings) as resources:
             await serve_client(resources.recorded, resources.activity)
@@ -119,92 +125,24 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
     asyncio.run(run())
 
 
-@asynccontextmanager
-async def open_following(settings: GatewaySettings) -> AsyncIterator[Resources]:
-    """Open a gateway that follows its config files and answers from the cache until its servers have started."""
-    async with AsyncExitStack() as stack:
-        resources = await stack.enter_async_context(open_resources(settings, silent, at_once=True))
-        stop_watching = asyncio.Event()
-        stack.callback(stop_watching.set)
-        named: list[Path] = []
-        # Watching starts before reading, so that no change is missed.
-        changes = config_changes(place_of(settings).watched(), stop_watching, named=lambda: [*named])
-        config = _use_config(settings, resources, named)
-        if not resources.indexing.uses_cache:
-            # Mark the servers as starting, so that a search waits instead of using an empty index.
-            resources.servers.use(config.servers)
-        await resources.indexing.has_begun()
-        following = asyncio.create_task(_follow(settings, resources, config, changes, named))
-        stack.callback(following.cancel)
-        yield resources
-
-
-def _use_config(settings: GatewaySettings, resources: Resources, named: list[Path]) -> Config:
-    """Use the config of now. `named` gets the files that it names, to be watched, too."""
-    config = read_settings(settings)
-    named[:] = config.named
-    resources.gateway.curate(read_curation(config))
-    max_seconds = 0.0 if settings.search_no_cache else REMEMBERED_SECONDS
-    cached = OfferFile(cache_folder(settings) / "tools", config.servers).recall(max_seconds)
-    resources.gateway.left_out = left_out(config)
-    for state in resources.gateway.left_out:
-        logger.error("a server cannot be started", extra={"server": state.name, "reason": state.error})
-    resources.indexing.use(config.servers, cached.offers)
-    return config
-
-
-async def _follow(
-    settings: GatewaySettings,
-    resources: Resources,
-    config: Config,
-    changes: AsyncIterator[None],
-    named: list[Path],
-) -> None:
-    """With cached tools, load the model before the servers: it improves answers and loads faster."""
-    if resources.indexing.ready:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(resources.indexing.wait_for_model(), MODEL_FIRST_SECONDS)
-    resources.servers.use(config.servers)
-    async for _ in changes:
-        try:
-            resources.servers.use(_use_config(settings, resources, named).servers)
-        except (ConfigInvalid, OSError) as error:
-            # OSError: the gateway's working folder was removed.
-            logger.error("the config file cannot be used; the servers stay as they were: %s", error)
-        else:
-            logger.warning("the config file changed and was read again")
-
-
-async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> None:
+async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool) -> None:
     import uvicorn
 
-    from toolscript.gateway.http import create_gateway_app
-
-    with _listening(settings.gateway_port) as listener:
+    # A token from the settings is the user's to hand out; it is not written to a file.
+    generated = own_token(settings.data_folder / "run")
+    chosen = settings.gateway_token if settings.gateway_token != generated else ""
+    workspace = served_workspace(settings)
+    with _place(settings, or_any=on_demand) as (record, listener):
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
-        # A token from the settings is the user's to hand out; it is not written to a file.
-        generated = own_token(settings.data_folder / "run")
-        chosen = settings.gateway_token if settings.gateway_token != generated else ""
         recorded = "" if chosen else generated
-        record = running_file(settings).held(url, __version__, choices_of(settings), recorded)
-        async with open_following(settings) as resources:
-            mcp = McpRoutes(
-                resources.recorded,
-                resources.spec_named,
-                resources.indexing.wait_for_model,
-                resources.activity,
-                arguments=keeps_arguments(settings),
-            )
-            app = create_gateway_app(
-                resources.recorded,
-                activity=resources.activity,
-                limit=settings.search_limit,
-                threshold=settings.search_threshold,
-                token=chosen or generated,
-                is_same_person=None if chosen else _connection_owner_check(),
-                more_routes=mcp.routes,
-                lifespan=mcp.open,
-            )
+        choices = choices_of(settings)
+        running = RunningGateway(os.getpid(), url, __version__, choices, recorded, workspace.id, ready=False)
+        # Recorded before it answers: clients connect, and wait.
+        record.write(running)
+        async with AsyncExitStack() as stack:
+            handover = Handover(listener, record)
+            routes = (handover.route(),)
+            app = await _open_app(settings, workspace, (chosen, generated), routes, stack)
             # No proxy headers: authentication relies on the real address of the connection.
             config = uvicorn.Config(
                 app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False
@@ -212,9 +150,86 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None]) -> 
             # uvicorn re-raises the signal that stopped it, which would end this process before it stops its
             # servers and removes its file.
             signal.signal(signal.SIGTERM, lambda *_: None)
-            with record:
-                on_ready(url)
-                await uvicorn.Server(config).serve(sockets=[listener])
+            record.write(replace(running, ready=True))
+            on_ready(url)
+            handover.server = uvicorn.Server(config)
+            await handover.server.serve(sockets=[listener])
+
+
+@contextmanager
+def _place(settings: GatewaySettings, *, or_any: bool) -> Iterator[tuple[Record, socket.socket]]:
+    """Take the place of the gateway: a free one, or that of an older gateway."""
+    file = running_file(settings)
+    running = file.read()
+    if running is not None and is_replaced(running):
+        with taken_over(running, settings.gateway_token or running.token, file.path) as place:
+            yield place
+        return
+    with file.held() as record, _listening(settings.gateway_port, or_any=or_any) as listener:
+        yield record, listener
+
+
+def served_workspace(settings: GatewaySettings) -> Workspace:
+    """Return the workspace of requests that name none: the user's own servers, or those of an explicit file."""
+    place = place_of(settings)
+    if place.named:
+        return workspace_of(place, environment())
+    return Workspace((str(place.paths()[0]),))
+
+
+async def _open_app(
+    settings: GatewaySettings,
+    workspace: Workspace,
+    tokens: tuple[str, str],
+    routes: tuple[BaseRoute, ...],
+    stack: AsyncExitStack,
+) -> ASGIApp:
+    """Open the gateway. `tokens`: the one of the settings, which then is the only one, and the generated one."""
+    from toolscript.gateway.http import create_gateway_app, create_view_app
+
+    limit, threshold, (chosen, generated) = settings.search_limit, settings.search_threshold, tokens
+    shared = await stack.enter_async_context(open_shared(settings))
+
+    @asynccontextmanager
+    async def open_view(workspace: Workspace) -> AsyncIterator[ASGIApp]:
+        async with open_following(settings, workspace.place, shared) as resources:
+            mcp = _mcp_routes(settings, resources)
+            async with mcp.open():
+                yield create_view_app(
+                    resources.recorded,
+                    activity=resources.activity,
+                    limit=limit,
+                    threshold=threshold,
+                    more_routes=mcp.routes,
+                )
+
+    resources = await stack.enter_async_context(open_following(settings, workspace.place, shared))
+    views = Views(open_view)
+    stack.push_async_callback(views.close)
+    sweeping = asyncio.create_task(views.sweep())
+    stack.callback(sweeping.cancel)
+    mcp = _mcp_routes(settings, resources)
+    return create_gateway_app(
+        resources.recorded,
+        activity=resources.activity,
+        limit=limit,
+        threshold=threshold,
+        token=chosen or generated,
+        is_same_person=None if chosen else _connection_owner_check(),
+        more_routes=(*routes, workspace_route(views), *mcp.routes),
+        more_middleware=(Middleware(WorkspaceRouter, views=views),),
+        lifespan=mcp.open,
+    )
+
+
+def _mcp_routes(settings: GatewaySettings, resources: Resources) -> McpRoutes:
+    return McpRoutes(
+        resources.recorded,
+        resources.spec_named,
+        resources.indexing.wait_for_model,
+        resources.activity,
+        arguments=keeps_arguments(settings),
+    )
 
 
 def _connection_owner_check() -> Callable[[Address, Address], bool] | None:
@@ -222,7 +237,8 @@ def _connection_owner_check() -> Callable[[Address, Address], bool] | None:
     return comes_from_this_user if system_exposes_owners() else None
 
 
-def _listening(port: int) -> socket.socket:
+def _listening(port: int, *, or_any: bool = False) -> socket.socket:
+    """Listen on this port; `or_any`: on a free one if another program has it."""
     # With the protocol named, asyncio sets TCP_NODELAY and sends small answers at once.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if sys.platform != "win32":
@@ -232,6 +248,8 @@ def _listening(port: int) -> socket.socket:
         listener.bind((LOOPBACK, port))
     except OSError as error:
         listener.close()
+        if or_any and port:
+            return _listening(0)
         raise SetupError(
             f"port {port} of this machine cannot be used: {error.strerror}",
             hint="`toolscript gateway start --port 0` takes a free one",

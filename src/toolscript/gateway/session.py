@@ -1,18 +1,24 @@
 """Runs a command against the running gateway, or against a gateway for the duration of the command."""
 
+import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.values import OnProgress, silent
 from toolscript.gateway.callers import CLI, client_is
-from toolscript.gateway.discovery import T, find_running
+from toolscript.gateway.discovery import CHOICES
+from toolscript.gateway.joining import Joined, join, until_listed
 from toolscript.gateway.model import LocalQuery, Need
-from toolscript.gateway.settings import load_gateway_settings
+from toolscript.gateway.settings import FLAG, load_gateway_settings
 
 if TYPE_CHECKING:
     from toolscript.gateway.model import Gateway
+
+T = TypeVar("T")
+
+LOOK_SECONDS = 0.1
 
 
 def ask(
@@ -21,18 +27,44 @@ def ask(
     flags: Mapping[str, object],
     need: Need,
     on_progress: OnProgress = silent,
+    on_start: Callable[[str], None] = lambda _: None,
 ) -> T:
-    """Run an action against a gateway. Flag beats environment beats default."""
+    """Run an action against the running gateway, which is started if none runs, else against one of its own.
+
+    Flag beats environment beats default. A model that only this command wants is no reason to start a gateway.
+    """
     settings = load_gateway_settings(flags)
-    running = find_running(settings, refresh=need.refresh, blocks=True)
+    starts = not any(settings.sources.get(name) == FLAG for name in CHOICES)
     with client_is(CLI):
-        if running is not None:
-            return _finished(action(running))
+        joined = join(settings, refresh=need.refresh, blocks=True, starts=starts, on_start=on_start)
+        if joined is not None:
+            return _asked(action, joined, need, on_progress)
         import asyncio
 
         from toolscript.gateway.runtime import run_alone
 
         return asyncio.run(run_alone(action, settings, need, on_progress))
+
+
+def _asked(
+    action: "Callable[[Gateway], Coroutine[Any, Any, T]]", joined: Joined, need: Need, on_progress: OnProgress
+) -> T:
+    """Ask the gateway. Where it, or this workspace in it, is new, ask once its servers have been listed.
+
+    A call waits for its own server, and is made once.
+    """
+    client, is_call = joined.client, need.only_server is not None
+    if joined.is_new and not is_call:
+        _finished(until_listed(client, on_progress, _pause))
+    result = _finished(action(client))
+    if not client.opened_workspace or is_call or joined.is_new:
+        return result
+    _finished(until_listed(client, on_progress, _pause))
+    return _finished(action(client))
+
+
+async def _pause() -> None:
+    time.sleep(LOOK_SECONDS)  # noqa: ASYNC251 - nothing else runs in a command that asks
 
 
 def _finished(action: "Coroutine[Any, Any, T]") -> T:

@@ -118,6 +118,22 @@ class GatewaySettings:
     gateway_port: int = _setting(
         7355, _whole(0, 65535), "whole number from 0 to 65535", "Port of the gateway; 0 takes a free one."
     )
+    gateway_alone: bool = _setting(
+        False, _yes_or_no, "true or false", "Commands neither join a running gateway nor start one (`--alone`)."
+    )
+    gateway_on_demand: bool = _setting(
+        True,
+        _yes_or_no,
+        "true or false",
+        "Commands start the gateway in the background if none runs; else they join a running one, or work alone.",
+    )
+    gateway_idle_seconds: float = _setting(
+        600.0,
+        _between(0, 7 * 24 * 3600),
+        "number from 0 to 604800",
+        "How long after its last call the process of an MCP server is ended; a call starts it again. 0: never, "
+        "and all servers are started at once.",
+    )
     gateway_token: str = field(
         default="",
         repr=False,

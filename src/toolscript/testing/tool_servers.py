@@ -39,7 +39,9 @@ class MemoryToolServers:
         self._fallen[server] = error
         self._bump()
 
-    def use(self, specs: Sequence[ServerSpec]) -> None:
+    def use(self, specs: Sequence[ServerSpec], cached: Sequence[Offer] = ()) -> None:
+        """Use these servers. None sleeps: they are in memory anyway."""
+        del cached
         by_name = {spec.name: spec for spec in specs}
         if by_name != self._specs or self._closed:
             self._specs, self._closed = by_name, False

@@ -68,13 +68,17 @@ class ServerSpec:
 class ServerStatus(StrEnum):
     STARTING = "starting"
     READY = "ready"
+    ASLEEP = "asleep"
     FAILED = "failed"
     STOPPED = "stopped"
 
 
 @dataclass(frozen=True)
 class ServerState:
-    """State of a server. A failed server is retried automatically; `error` is the reason of the failure."""
+    """State of a server. A failed server is retried automatically; `error` is the reason of the failure.
+
+    One that is asleep has no process, and is woken by a call; its counts are those of its last listing.
+    """
 
     name: str
     transport: Transport
@@ -108,12 +112,15 @@ class CallResult:
 class ToolServers(Protocol):
     """MCP servers. Each has its own supervised connection; no server waits for another."""
 
-    def use(self, specs: Sequence[ServerSpec]) -> None:
-        """Start new servers, stop removed ones and restart changed ones; the others keep running. Never waits."""
+    def use(self, specs: Sequence[ServerSpec], cached: Sequence[Offer] = ()) -> None:
+        """Start new servers, stop removed ones and restart changed ones; the others keep running. Never waits.
+
+        A new server with a cached offer may sleep until it is called.
+        """
 
     def states(self) -> Sequence[ServerState]: ...
     def offers(self) -> Sequence[Offer]:
-        """Return the offers of the ready servers, ordered by name."""
+        """Return the offers of the servers that are ready or asleep, ordered by name."""
 
     async def changed(self, after: int) -> int:
         """Wait until states or offers are newer than revision `after`; return the current revision."""

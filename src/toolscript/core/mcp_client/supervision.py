@@ -1,6 +1,7 @@
 """Timing of a supervised connection, and its events between two requests."""
 
 import asyncio
+import math
 import random
 from dataclasses import dataclass
 
@@ -43,7 +44,12 @@ class Signals:
 
 @dataclass(frozen=True)
 class Timing:
-    """Durations in seconds. The defaults suit interactive use; tests use shorter ones."""
+    """Durations in seconds. The defaults suit interactive use; tests use shorter ones.
+
+    `idle`: how long after its last call a server is put to sleep; infinite: it never sleeps. One that was only
+    listed sleeps after `linger`, in which it may still report a change. A sleeping one is listed again after
+    `list_after`.
+    """
 
     first_retry: float = 0.5
     max_retry: float = 60.0
@@ -56,6 +62,9 @@ class Timing:
     # A server of the older protocol may never answer an unknown request. A handshake with a slow server of the
     # newer protocol is harmless: the server rejects it, and discovery runs again.
     probe: float = 5.0
+    idle: float = math.inf
+    linger: float = 2.0
+    list_after: float = 24 * 3600.0
 
     def retry_after(self, failures: int) -> float:
         """Return the delay: exponential backoff with jitter, so that servers do not all restart together."""

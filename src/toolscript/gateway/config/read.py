@@ -10,7 +10,7 @@ A file of another user is never read. Of an untrusted file only the server names
 import logging
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,15 +68,23 @@ def config_paths(home: Path, start: Path, explicit: Path | None = None) -> list[
     return [user, next(_project_files(home, start), start / FILE_NAME)]
 
 
-def read_config(paths: Sequence[Path], environment: Mapping[str, str], trust: Trust = trusts_all) -> Config:
-    """Return the merged config. Missing files are skipped; an invalid server does not affect the others."""
+def read_config(
+    paths: Sequence[Path],
+    environment: Mapping[str, str],
+    trust: Trust = trusts_all,
+    variables_of: Callable[[Path], Mapping[str, str]] = lambda _: {},
+) -> Config:
+    """Return the merged config. Missing files are skipped; an invalid server does not affect the others.
+
+    `variables_of` a file beat those of the environment.
+    """
     written = _Written()
     for path in dict.fromkeys(path.absolute() for path in paths):
         written.add(path, trust)
     servers: list[ServerSpec] = []
     problems = [*written.problems, *written.waiting()]
     for name, (raw, path) in sorted(written.entries.items()):
-        spec, entry_problems = read_entry(name, raw, path, environment)
+        spec, entry_problems = read_entry(name, raw, path, {**environment, **variables_of(path)})
         servers += [spec] if spec else []
         problems += entry_problems
     return Config(
@@ -224,10 +232,16 @@ def _is_ours(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class ConfigPlace:
-    """`named`: an explicit config file. `by_person`: the user named it on the command line."""
+    """`named`: an explicit config file. `by_person`: the user named it on the command line.
+
+    A gateway reads the files of its clients: `files`, which a client found in its folder, and `variables` of the
+    client's environment, for all files but the user's own.
+    """
 
     named: str = ""
     by_person: bool = True
+    files: tuple[Path, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def store(self) -> TrustStore:
@@ -235,6 +249,8 @@ class ConfigPlace:
 
     def paths(self) -> list[Path]:
         """Return the user's and the project's file, or the explicit one."""
+        if self.files:
+            return [*self.files]
         return config_paths(Path.home(), Path.cwd(), Path(self.named).expanduser() if self.named else None)
 
     def watched(self) -> list[Path]:
@@ -257,7 +273,10 @@ class ConfigPlace:
         return TrustState.TRUSTED if self.is_own(path) else self.store.state_of(path, text)
 
     def read(self, environment: Mapping[str, str]) -> Config:
-        return read_config(self.paths(), environment, self.trust)
+        return read_config(self.paths(), environment, self.trust, self._variables_of)
+
+    def _variables_of(self, path: Path) -> Mapping[str, str]:
+        return {} if path == Path.home().absolute() / FILE_NAME else self.variables
 
     def read_and_warn(self, environment: Mapping[str, str]) -> Config:
         """Read the config and log its warnings; `left_out` returns the errors."""

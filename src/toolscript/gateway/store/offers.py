@@ -129,10 +129,11 @@ class Failed:
 
 @dataclass(frozen=True)
 class CachedOffers:
-    """`age` in seconds, of the oldest offer."""
+    """`age` in seconds, of the oldest offer; `ages` of each."""
 
     offers: tuple[Offer, ...] = ()
     age: float = 0.0
+    ages: Mapping[str, float] = field(default_factory=dict)
     failed: Mapping[str, Failed] = field(default_factory=dict)
 
 
@@ -174,6 +175,7 @@ class OfferFile:
         return CachedOffers(
             tuple(offer for offer, _ in fresh),
             max((age for _, age in fresh), default=0.0),
+            {offer.server: age for offer, age in fresh},
             {name: failure for name, failure in failed.items() if 0 <= failure.age < failed_seconds},
         )
 

@@ -18,7 +18,7 @@ from toolscript.core.errors import (
     Unauthorized,
     Unavailable,
 )
-from toolscript.gateway.client import GatewayClient
+from toolscript.gateway.client import GatewayClient, Place
 from toolscript.gateway.model import Gateway, LocalQuery
 
 pytestmark = [pytest.mark.requirement("TS-008"), pytest.mark.slow]
@@ -117,19 +117,19 @@ async def test_the_token_opens_and_another_does_not() -> None:
         assert (await client.health()).ready
         for wrong in ("", "wrong"):
             with pytest.raises(Unauthorized):
-                await GatewayClient(f"http://{client._conversation.address.place}", token=wrong).health()
+                await GatewayClient(client.url, token=wrong).health()
 
 
 async def test_a_gateway_may_be_served_below_a_path() -> None:
     async with client_of(GatewayDouble()) as client:
         with pytest.raises(ToolscriptError, match="/below/health"):
-            await GatewayClient(f"http://{client._conversation.address.place}/below/").health()
+            await GatewayClient(f"{client.url}/below/").health()
 
 
 async def test_a_gateway_restarted_at_another_address_is_found() -> None:
     addresses: list[str] = []
     async with serving(other_server(b"{}")) as gone:
-        client = GatewayClient(gone, find_again=lambda: (addresses[0], "") if addresses else None)
+        client = GatewayClient(gone, find_again=lambda: Place(addresses[0]) if addresses else None)
     with pytest.raises(Unavailable):
         await client.typescript()
     async with serving(other_server(b"// types")) as restarted:

@@ -1,0 +1,285 @@
+"""The supervisor of one MCP server: it keeps the server connected, and lets it sleep while it is not needed."""
+
+import asyncio
+import logging
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from toolscript.core.errors import NotFound, ServerRejected, ServerUnavailable
+from toolscript.core.items import Item, ItemKind, JsonObject
+from toolscript.core.mcp_client.model import (
+    CallResult,
+    Offer,
+    ServerSpec,
+    ServerState,
+    ServerStatus,
+    Transport,
+    masked,
+)
+from toolscript.core.mcp_client.process_groups import ProcessGroups
+from toolscript.core.mcp_client.supervision import Signals, Timing
+from toolscript.core.mcp_client.turns import Turn, Turns
+
+if TYPE_CHECKING:
+    from toolscript.core.mcp_client.connection import Connection, ProtocolHints
+    from toolscript.core.mcp_client.failures import Failure
+    from toolscript.core.mcp_client.listing import ListedItems
+
+
+log = logging.getLogger(__name__)
+
+_CONNECTION = "toolscript.core.mcp_client.connection"
+
+
+class Supervisor:
+    """Keeps one server connected. One task owns the connection, as the SDK requires; any task may call.
+
+    A server with a process sleeps, where `timing.idle` lets it: until its first call if its offer is cached, and
+    again when it was idle for a while. Its offer stays, and a call wakes it. Others keep their connection, which
+    costs nothing here and tells of changes.
+    """
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        groups: ProcessGroups,
+        timing: Timing,
+        turns: Turns,
+        on_change: Callable[[], None],
+        cached: Offer | None = None,
+    ) -> None:
+        self.spec = spec
+        self.state = ServerState(spec.name, spec.transport, ServerStatus.STARTING)
+        self.offer: Offer | None = None
+        self._groups = groups
+        self._timing = timing
+        self._turns = turns
+        self._on_change = on_change
+        self._connection: Connection | None = None
+        self._stopping = asyncio.Event()
+        self._signals = Signals()
+        self._scope: anyio.CancelScope | None = None
+        self._failures = 0
+        self._ready_since = math.inf
+        self._logged = ""
+        self._debounce = timing.debounce
+        self._wake = asyncio.Event()
+        self._news = asyncio.Event()
+        self._calls = 0
+        self._called_at = -math.inf
+        if cached is not None and self._may_sleep:
+            self.offer = cached
+            self.state = replace(self.state, status=ServerStatus.ASLEEP, **_counts(cached.items))
+
+    @property
+    def _may_sleep(self) -> bool:
+        return self.spec.transport is Transport.STDIO and not math.isinf(self._timing.idle)
+
+    def start(self, predecessors: "Collection[asyncio.Task[None]]") -> "asyncio.Task[None]":
+        return asyncio.create_task(self._run(predecessors), name=f"mcp server {self.spec.name}")
+
+    def stop(self) -> None:
+        """Stop a ready server gracefully, within a short limit; cancel one that is not ready."""
+        self._stopping.set()
+        self._wake.set()
+        self._signals.wakeup.set()
+        if self._scope is not None and self._connection is None:
+            self._scope.cancel()
+        elif self._scope is not None:
+            self._scope.deadline = anyio.current_time() + self._timing.shutdown
+        self._publish(ServerState(self.spec.name, self.spec.transport, ServerStatus.STOPPED), None)
+
+    async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+        """Call a tool; a sleeping server is woken first, within its start timeout."""
+        if not self.spec.offers(tool):
+            raise NotFound(f"the config file leaves {tool} of {self.spec.name} out")
+        self._calls += 1
+        try:
+            return await self._call_on(await self._awake(), tool, arguments)
+        finally:
+            self._calls -= 1
+            self._called_at = anyio.current_time()
+            # It may sleep later now.
+            self._signals.wakeup.set()
+
+    async def _call_on(self, connection: "Connection", tool: str, arguments: JsonObject) -> CallResult:
+        try:
+            return await connection.call(tool, arguments)
+        except (ServerRejected, ServerUnavailable) as error:
+            text = masked(f"{self.spec.name}: {error.message}", self.spec)
+            raise type(error)(text, hint=error.hint, details=error.details) from error
+
+    async def _awake(self) -> "Connection":
+        if self.state.status is ServerStatus.ASLEEP:
+            self._wake.set()
+            while self._connection is None and self.state.status in (ServerStatus.ASLEEP, ServerStatus.STARTING):
+                await self._news.wait()
+        if self._connection is not None:
+            return self._connection
+        why = f": {self.state.error}" if self.state.error else ""
+        failed = self.state.status is ServerStatus.FAILED
+        raise ServerUnavailable(
+            f"{self.spec.name} {'has failed' if failed else f'is {self.state.status}'}{why}",
+            hint="it is retried automatically" if failed else "",
+        )
+
+    async def _run(self, predecessors: "Collection[asyncio.Task[None]]") -> None:
+        if predecessors:
+            await asyncio.wait(predecessors)
+        hints: ProtocolHints | None = None
+        while not self._stopping.is_set():
+            if self.state.status is ServerStatus.ASLEEP and not await self._woken():
+                return
+            hints = hints or await _load_hints()
+            failure = await self._attempt(hints)
+            if self._stopping.is_set():
+                return
+            if failure is None:
+                continue
+            settled = anyio.current_time() - self._ready_since > self._timing.settled_after
+            self._failures = 1 if settled else self._failures + 1
+            self._ready_since = math.inf
+            self._fail(failure)
+            with anyio.move_on_after(self._timing.retry_after(self._failures)):
+                await self._stopping.wait()
+
+    async def _woken(self) -> bool:
+        """Sleep until a call, or until the offer is old; return whether to start, and not to stop."""
+        with anyio.move_on_after(self._timing.list_after):
+            await self._wake.wait()
+        self._wake.clear()
+        if not self._stopping.is_set():
+            self._publish(replace(self.state, status=ServerStatus.STARTING, error=""), self.offer)
+        return not self._stopping.is_set()
+
+    async def _attempt(self, hints: "ProtocolHints") -> "Failure | None":
+        """Run one connection until it ends; return why it failed, or None if the server is asleep or stopped."""
+        from toolscript.core.mcp_client.connection import Trace, open_connection
+
+        self._signals = Signals()
+        trace = Trace(self._signals)
+        self._scope = scope = anyio.CancelScope()
+        fault: Exception = ServerUnavailable(f"it was not ready within {self.spec.start_seconds:g} seconds")
+        turn: Turn | None = None
+        with scope:
+            try:
+                turn = await self._turns.take(urgent=self._calls > 0, failed_before=self._failures > 0)
+                scope.deadline = anyio.current_time() + self.spec.start_seconds
+                async with open_connection(self.spec, trace, hints, self._groups, self._timing) as opened:
+                    await self._serve(opened, scope, turn)
+                    return None
+            except Exception as error:  # noqa: BLE001 - any failure of a server leads to a retry
+                fault = fault if scope.cancel_called else error
+            finally:
+                if turn is not None:
+                    turn.release()
+        return None if self.state.status is ServerStatus.ASLEEP else trace.why(fault)
+
+    async def _serve(self, connection: "Connection", scope: anyio.CancelScope, turn: Turn) -> None:
+        listed = await connection.list_items()
+        turn.release()
+        scope.deadline = math.inf
+        self._connection, self._ready_since = connection, anyio.current_time()
+        self._publish_ready(connection, listed)
+        self._logged = ""
+        log.info("MCP server is ready", extra={"part": self.spec.name, "total": len(listed.items)})
+        try:
+            await self._watch(connection)
+            if not self._stopping.is_set():
+                self._connection, self._failures = None, 0
+                self._publish(replace(self.state, status=ServerStatus.ASLEEP), self.offer)
+        finally:
+            if self._connection is not None:
+                # Published before the connection closes, which may take a while.
+                self._connection = None
+                self._publish_failure("the connection was lost")
+
+    async def _watch(self, connection: "Connection") -> None:
+        """Return when the server is to sleep, or to stop."""
+        signals, remote = self._signals, self.spec.transport is not Transport.STDIO
+        while not self._stopping.is_set():
+            sleeps_in = self._sleeps_in()
+            if sleeps_in <= 0:
+                return
+            with anyio.move_on_after(self._timing.ping_after if remote else sleeps_in) as quiet:
+                await signals.wakeup.wait()
+            signals.wakeup.clear()
+            if signals.lost:
+                raise ServerUnavailable("the connection was lost")
+            if signals.take_ping_requested() or (remote and quiet.cancelled_caught):
+                await connection.ping(self._timing.ping_timeout)
+            if signals.take_changed():
+                await self._list_again(connection)
+
+    def _sleeps_in(self) -> float:
+        """Return the seconds until the server sleeps: soon if it was only listed, else when it was idle."""
+        if self._calls or not self._may_sleep:
+            return math.inf
+        sleeps_at = max(self._ready_since + self._timing.linger, self._called_at + self._timing.idle)
+        return sleeps_at - anyio.current_time()
+
+    async def _list_again(self, connection: "Connection") -> None:
+        """List again after a debounce: changes come in bursts, and the delay grows with the listing time."""
+        await anyio.sleep(self._debounce)
+        self._signals.take_changed()
+        began = anyio.current_time()
+        try:
+            with anyio.fail_after(self.spec.start_seconds):
+                self._publish_ready(connection, await connection.list_items())
+        except (ServerRejected, TimeoutError) as error:
+            reason = masked(str(error), self.spec)
+            log.warning("MCP server cannot be listed again", extra={"part": self.spec.name, "reason": reason})
+        self._debounce = max(self._timing.debounce, 2 * (anyio.current_time() - began))
+
+    def _publish_ready(self, connection: "Connection", listed: "ListedItems") -> None:
+        state = ServerState(
+            self.spec.name,
+            self.spec.transport,
+            ServerStatus.READY,
+            protocol=connection.protocol,
+            version=connection.version,
+            **_counts(listed.items),
+        )
+        self._publish(state, Offer(self.spec.name, tuple(listed.items), tuple(listed.refused)))
+
+    def _fail(self, failure: "Failure") -> None:
+        # The server's own output may contain anything: it is part of the server's state and is not logged.
+        reason = masked(failure.reason, self.spec)
+        level = logging.DEBUG if reason == self._logged else logging.WARNING
+        log.log(level, "MCP server is not ready", extra={"part": self.spec.name, "reason": reason})
+        self._logged = reason
+        self._publish_failure(masked(f"{failure.reason}{failure.details}", self.spec))
+
+    def _publish_failure(self, error: str) -> None:
+        self._publish(ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error), None)
+
+    def _publish(self, state: ServerState, offer: Offer | None) -> None:
+        """Publish a state and an offer; states of a server that is being stopped are ignored."""
+        is_late = self._stopping.is_set() and state.status is not ServerStatus.STOPPED
+        if not is_late and (state, offer) != (self.state, self.offer):
+            self.state, self.offer = state, offer
+            news, self._news = self._news, asyncio.Event()
+            news.set()
+            self._on_change()
+
+
+def _counts(items: Collection[Item]) -> dict[str, Any]:
+    kinds = Counter(item.kind for item in items)
+    names = {"tools": ItemKind.TOOL, "prompts": ItemKind.PROMPT, "resources": ItemKind.RESOURCE}
+    return {name: kinds[kind] for name, kind in names.items()}
+
+
+async def _load_hints() -> "ProtocolHints":
+    if _CONNECTION not in sys.modules:
+        # Importing the SDK takes two seconds, which would block the event loop.
+        await asyncio.to_thread(import_module, _CONNECTION)
+    from toolscript.core.mcp_client.connection import ProtocolHints
+
+    return ProtocolHints()

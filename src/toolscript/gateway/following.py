@@ -1,0 +1,102 @@
+"""A gateway that follows its config files: it uses them as they are, whenever they change."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+from toolscript.core.errors import ConfigInvalid
+from toolscript.core.mcp_client.model import Offer
+from toolscript.core.values import silent
+from toolscript.gateway.config.read import Config, ConfigPlace, left_out
+from toolscript.gateway.config.watch import config_changes
+from toolscript.gateway.discovery import place_of
+from toolscript.gateway.runtime import (
+    FAILED_SECONDS,
+    REMEMBERED_SECONDS,
+    Resources,
+    Shared,
+    cache_folder,
+    failed_before,
+    open_resources,
+    read_curation,
+)
+from toolscript.gateway.settings import GatewaySettings, environment
+from toolscript.gateway.store.offers import OfferFile
+
+MODEL_FIRST_SECONDS = 2.0
+# Searched until its servers have been listed again.
+SEARCHED_SECONDS = 30 * 24 * 3600.0
+# A config, and the cached offers of its servers that need not be listed again.
+_Used = tuple[Config, Sequence[Offer]]
+
+logger = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def open_following(
+    settings: GatewaySettings, place: ConfigPlace | None = None, shared: Shared | None = None
+) -> AsyncIterator[Resources]:
+    """Open a gateway that answers from the cache until its servers have started.
+
+    It follows the files of `place`, else those of this folder. What is `shared` stays open after it.
+    """
+    place = place or place_of(settings)
+    async with AsyncExitStack() as stack:
+        resources = await stack.enter_async_context(open_resources(settings, silent, at_once=True, shared=shared))
+        stop_watching = asyncio.Event()
+        stack.callback(stop_watching.set)
+        named: list[Path] = []
+        # Watching starts before reading, so that no change is missed.
+        changes = config_changes(place.watched(), stop_watching, named=lambda: [*named])
+        config, offers = _use_config(settings, place, resources, named)
+        if not resources.indexing.uses_cache or len(offers) == len(config.servers):
+            # Mark the servers as starting, so that a search waits instead of using an empty index; or as asleep.
+            resources.servers.use(config.servers, offers)
+        await resources.indexing.has_begun()
+        following = asyncio.create_task(_follow(settings, place, resources, (config, offers), changes, named))
+        stack.callback(following.cancel)
+        yield resources
+
+
+def _use_config(settings: GatewaySettings, place: ConfigPlace, resources: Resources, named: list[Path]) -> _Used:
+    """Use the config of now. `named` gets the files that it names, to be watched, too."""
+    config = place.read_and_warn(environment())
+    named[:] = config.named
+    resources.gateway.curate(read_curation(config))
+    max_seconds = 0.0 if settings.search_no_cache else SEARCHED_SECONDS
+    cached = OfferFile(cache_folder(settings) / "tools", config.servers).recall(max_seconds, FAILED_SECONDS)
+    resources.gateway.left_out = left_out(config)
+    for state in resources.gateway.left_out:
+        logger.error("a server cannot be started", extra={"server": state.name, "reason": state.error})
+    resources.gateway.failed_before = {
+        state.name: state.error for state in failed_before(config.servers, cached.failed)
+    }
+    resources.indexing.use(config.servers, cached.offers)
+    return config, [offer for offer in cached.offers if cached.ages[offer.server] < REMEMBERED_SECONDS]
+
+
+async def _follow(
+    settings: GatewaySettings,
+    place: ConfigPlace,
+    resources: Resources,
+    used: _Used,
+    changes: AsyncIterator[None],
+    named: list[Path],
+) -> None:
+    """With cached tools, load the model before the servers: it improves answers and loads faster."""
+    if resources.indexing.ready:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(resources.indexing.wait_for_model(), MODEL_FIRST_SECONDS)
+    config, offers = used
+    resources.servers.use(config.servers, offers)
+    async for _ in changes:
+        try:
+            config, offers = _use_config(settings, place, resources, named)
+            resources.servers.use(config.servers, offers)
+        except (ConfigInvalid, OSError) as error:
+            # OSError: the gateway's working folder was removed.
+            logger.error("the config file cannot be used; the servers stay as they were: %s", error)
+        else:
+            logger.warning("the config file changed and was read again")

@@ -1,0 +1,122 @@
+"""Starts the gateway in the background, and waits until it is there."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from threading import Thread
+
+from toolscript.core.errors import SetupError
+from toolscript.gateway.discovery import RunningGateway, running_file
+from toolscript.gateway.settings import FLAG, GatewaySettings
+
+START_SECONDS = 30.0
+LOOK_SECONDS = 0.02
+MAX_LOG = 4_096
+LOG_NAME = "gateway.log"
+# Ends without an error if another process was faster, and takes any port if the usual one is taken.
+ON_DEMAND = "--on-demand"
+# What the client was told about its own folder is nothing that the gateway of all clients goes by.
+_OF_CLIENT = ("TOOLSCRIPT_CONFIG", "TOOLSCRIPT_GATEWAY_URL", "TOOLSCRIPT_GATEWAY_ALONE")
+# The options by which a long-lived client says what the gateway should be like.
+_OPTIONS = {"data_dir": "--data-dir", "search_model": "--model"}
+
+
+def launch(settings: GatewaySettings, *, replacing: RunningGateway | None = None) -> RunningGateway:
+    """Start the gateway of this data folder; return it, or another one that was faster, once it listens.
+
+    `replacing`: the one that runs, whose place it takes.
+    """
+    options = [
+        word
+        for name, option in _OPTIONS.items()
+        if settings.sources.get(name) == FLAG
+        for word in (option, str(getattr(settings, name)))
+    ]
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_CLIENT}
+    arguments = ["gateway", "start", ON_DEMAND, *options]
+    old = None if replacing is None else replacing.pid
+    return start_in_background(settings, arguments, environment, until_ready=False, not_pid=old)
+
+
+def start_in_background(
+    settings: GatewaySettings,
+    arguments: Sequence[str],
+    environment: dict[str, str],
+    *,
+    until_ready: bool,
+    not_pid: int | None = None,
+) -> RunningGateway:
+    """Run `toolscript` with these arguments as a daemon, and return its record, or that of a faster one.
+
+    With `until_ready` only the own one counts, and it has to answer. That of `not_pid` counts never.
+    """
+    log = settings.data_folder / LOG_NAME
+    # Not the folder of the command: its modules are none of ours, and it may be removed.
+    command = [sys.executable, "-P", "-m", "toolscript", *arguments]
+    folder = None if until_ready else _home()
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            child = Popen(  # noqa: S603
+                command,
+                stdin=DEVNULL,
+                stdout=DEVNULL,
+                stderr=output,
+                env=environment,
+                cwd=folder,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise SetupError(
+            f"{log} cannot be written: {error.strerror}", hint="choose another folder with --data-dir"
+        ) from error
+    # It is waited for as long as this process runs, or it would stay as a zombie when it ends.
+    Thread(target=child.wait, daemon=True).start()
+    running = _wait(settings, child, until_ready=until_ready, not_pid=not_pid)
+    if running is not None:
+        return running
+    reason, hint = last_error(log)
+    raise SetupError(
+        f"the gateway did not start{reason and f': {reason}'}", hint="; ".join(filter(None, (hint, f"see {log}")))
+    )
+
+
+def _wait(
+    settings: GatewaySettings, child: "Popen[bytes]", *, until_ready: bool, not_pid: int | None
+) -> RunningGateway | None:
+    file, deadline = running_file(settings), time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        # Looked at before the record: a child that has ended writes none any more.
+        code = child.poll()
+        running = file.read()
+        if running is not None and running.pid == not_pid:
+            running = None
+        if running is not None and (not until_ready or (running.pid == child.pid and running.ready)):
+            return running
+        if code is not None and (code or until_ready):
+            return None
+        time.sleep(LOOK_SECONDS)
+    return None
+
+
+def _home() -> Path | None:
+    with suppress(RuntimeError, OSError):
+        return home if (home := Path.home()).is_dir() else None
+    return None
+
+
+def last_error(log: Path) -> tuple[str, str]:
+    """Return the last error of the log and its hint, else the last line."""
+    with suppress(OSError, UnicodeDecodeError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - MAX_LOG))
+        lines = [line for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        errors = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+        if not errors:
+            return (lines[-1] if lines else ""), ""
+        hints = [line.removeprefix("hint: ") for line in lines[errors[-1] :] if line.startswith("hint: ")]
+        return lines[errors[-1]].removeprefix("error: "), hints[0] if hints else ""
+    return "", ""
