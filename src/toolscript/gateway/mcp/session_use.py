@@ -5,6 +5,7 @@ import contextlib
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 
 from toolscript.core.errors import ToolscriptError
 from toolscript.core.items import JsonObject
@@ -25,7 +26,10 @@ MAX_SESSIONS = 1_000
 class SessionUsage:
     """Adds up the requests of sessions. `is_one`: all of them are of one session, that of a client over stdio."""
 
-    def __init__(self, gateway: Gateway, log: ActivityLog, *, is_one: bool) -> None:
+    def __init__(
+        self, gateway: Gateway, log: ActivityLog, *, is_one: bool, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._clock = clock
         self._gateway = gateway
         self._log = log
         self._is_one = is_one
@@ -35,7 +39,7 @@ class SessionUsage:
 
     def note(self, name: str, arguments: JsonObject, result: CallResult) -> None:
         """Add a request: what the model writes, and the text that it reads."""
-        client, now = current_client(), time.time()
+        client, now = current_client(), self._clock()
         session, measured = self._session(client, now)
 
         def use() -> SessionUse:
