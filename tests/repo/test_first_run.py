@@ -52,18 +52,21 @@ def test_the_first_run_takes_less_than_a_minute_and_its_parts_add_up() -> None:
     assert [f"{seconds} s" for seconds in (message[1], *parts) if f"{seconds} s" not in GUIDE] == []
 
 
-def test_the_first_run_installs_imports_and_finds() -> None:
+def test_the_first_run_installs_sets_up_finds_through_a_client_and_leaves_nothing() -> None:
     install, *rest = commands()
     assert "install" in install
     assert rest == [
-        "toolscript config import --yes",
-        'toolscript search "read file contents"',
+        "toolscript setup --yes",
+        'agent "read file contents"',
         'toolscript search "read_fil"',
+        "toolscript setup --undo --yes",
     ]
     printed = outputs()
     assert "3 servers written to ~/.toolscript.json" in printed[rest[0]]
-    assert "filesystem__read_text_file" in printed[rest[1]]
+    assert "3 of 3 servers answered" in printed[rest[0]]
+    assert printed[rest[1]].startswith("filesystem__read_")
     assert re.search(r"^Tool.*\nfilesystem__read_file ", printed[rest[2]], re.MULTILINE)
+    assert "~/.toolscript is removed" in printed[rest[3]]
     assert "keyword search only" not in TEXT
 
 

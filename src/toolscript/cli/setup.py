@@ -12,7 +12,7 @@ from toolscript.core.errors import InvalidRequest, ToolscriptError
 if TYPE_CHECKING:
     from toolscript.gateway.setup import SetupStep, StepName
 
-STEPS = "import, trust, model, connect, autostart"
+STEPS = "import, trust, check, model, connect, autostart"
 FIRST_SEARCH = 'toolscript search "what the tool should do"'
 
 
@@ -59,7 +59,8 @@ def _set_up(skip: list[str], clients: list[str], *, preview: bool, yes: bool, as
         if step.question and not preview:
             done, error = _take(step, yes=yes, asks=asks)
         if (done or error) and not as_json:
-            say(f"   {done or f'not done: {error}'}")
+            for line in (done or f"not done: {error}").splitlines():
+                say(f"   {printable(line)}")
         results.append(
             {"step": step.name, "title": step.title, "preview": list(step.preview), "done": done, "error": error}
         )

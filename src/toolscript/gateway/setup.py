@@ -14,23 +14,29 @@ from pathlib import Path
 from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, NotFound, SetupError, ToolscriptError
+from toolscript.core.mcp_client.model import ServerState, ServerStatus, short_error
 from toolscript.gateway import autostart, client_configs, daemon
 from toolscript.gateway.config.clients import TITLES, Client, find_clients
 from toolscript.gateway.config.connect import Change, ConnectPlan, apply_connect, connect_client, entry_of
 from toolscript.gateway.config.importing import Action, apply_import, backup_of
-from toolscript.gateway.discovery import running_here
+from toolscript.gateway.discovery import place_of, running_here
+from toolscript.gateway.model import Gateway, Need
 from toolscript.gateway.program import program_command
+from toolscript.gateway.runtime import cache_folder
+from toolscript.gateway.session import ask
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.trust import decide_trust, trust_question
 from toolscript.gateway.undo_journal import UndoJournal
 
 CONNECT = "connect "
+MAX_NAMED, MAX_ERROR = 10, 200
 OWN_TABLE = "capabilities.toml"
 
 
 class StepName(StrEnum):
     IMPORT = "import"
     TRUST = "trust"
+    CHECK = "check"
     MODEL = "model"
     CONNECT = "connect"
     AUTOSTART = "autostart"
@@ -70,6 +76,7 @@ class Setup:
         makers: dict[StepName, Callable[[], Iterator[SetupStep]]] = {
             StepName.IMPORT: self._import,
             StepName.TRUST: self._trust,
+            StepName.CHECK: self._check,
             StepName.MODEL: self._model,
             StepName.CONNECT: self._connect,
             StepName.AUTOSTART: self._autostart,
@@ -133,6 +140,27 @@ class Setup:
         from toolscript.gateway.config.read import ConfigPlace
 
         return ConfigPlace().store.file_of(path)
+
+    def _check(self) -> Iterator[SetupStep]:
+        """Start the servers once: a first search has their tools then, and a person sees what does not work."""
+        servers = place_of(self.settings).read(environment()).servers
+        if not servers:
+            return
+        names = ", ".join(server.name for server in servers[:MAX_NAMED])
+        more = f" and {len(servers) - MAX_NAMED} more" if len(servers) > MAX_NAMED else ""
+
+        def apply() -> str:
+            with self.journal.recorded_cache(StepName.CHECK, cache_folder(self.settings)):
+                states = ask(_servers_of, flags={}, need=Need(model=False, uses_cache=False))
+            return "\n".join(_described(states))
+
+        yield SetupStep(
+            StepName.CHECK,
+            "the servers can be started once, so that the first search knows their tools",
+            (f"{names}{more}",),
+            "start them?",
+            apply,
+        )
 
     def _model(self) -> Iterator[SetupStep]:
         if "search_model" in self.settings.sources:
@@ -216,6 +244,20 @@ class Setup:
             "start it at login?",
             apply,
         )
+
+
+async def _servers_of(gateway: Gateway) -> Sequence[ServerState]:
+    return await gateway.servers()
+
+
+def _described(states: Sequence[ServerState]) -> Iterator[str]:
+    ready = [state for state in states if state.status is ServerStatus.READY]
+    yield f"{len(ready)} of {len(states)} servers answered, with {sum(state.tools for state in ready)} tools"
+    failed = [state for state in states if state.status is not ServerStatus.READY]
+    for state in failed[:MAX_NAMED]:
+        yield f"{state.name}: {state.status}, {short_error(state.error)[:MAX_ERROR]}"
+    if failed:
+        yield "`toolscript doctor` says how to fix them"
 
 
 def _paths_of(plan: ConnectPlan) -> list[Path]:

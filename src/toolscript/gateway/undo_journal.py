@@ -37,7 +37,7 @@ class PathState:
 
 @dataclass(frozen=True)
 class Change:
-    """`after` is None until the step is finished."""
+    """`after` is None until the step is finished, and where it does not matter: the path is ours to take back."""
 
     path: str
     before: PathState
@@ -87,6 +87,20 @@ class UndoJournal:
                 replace(change, after=state_of(Path(change.path)).without_content()) for change in changes
             )
             self._write(Record((*record.steps, Step(name, done)), folders))
+
+    @contextmanager
+    def recorded_cache(self, name: str, folder: Path) -> Iterator[None]:
+        """Record the files that the block makes in a cache; taken back, they go, whatever they hold by then."""
+        missing, present = _missing_folders([folder / name, self._file]), {*folder.rglob("*")}
+        try:
+            yield
+        finally:
+            made = [path for path in sorted(folder.rglob("*")) if path not in present]
+            changes = tuple(Change(str(path.absolute()), PathState(ABSENT)) for path in made if path.is_file())
+            folders = [*missing, *(str(path.absolute()) for path in made if path.is_dir())]
+            record = self._read()
+            new = (folder for folder in folders if folder not in record.folders)
+            self._write(Record((*record.steps, Step(name, changes)), (*record.folders, *new)))
 
     def undo(self, name: str) -> list[str]:
         """Take back all steps of this name. Return the files that were changed since, which stay as they are."""

@@ -27,7 +27,7 @@ PROJECT = ".toolscript.json"
 def person(tmp_path: Path) -> Machine:
     """Return a machine with three clients, a server in two of them, and no model but that of the package."""
     machine = new_machine(tmp_path / "machine", Path("builtin")).without("TOOLSCRIPT_SEARCH_MODEL")
-    plain, paged = {**mcp_server("plain"), "env": {"API_KEY": "sk-secret-one"}}, mcp_server("paged")
+    plain, paged = {**mcp_server("plain"), "env": {"API_KEY": "sk-secret-one"}}, mcp_server("paged", "whole")
     _write(machine.home / CURSOR, json.dumps({"mcpServers": {"plain": plain}}, indent=4) + "\n\n")
     _write(machine.home / CODE, '{\n\t// servers\n\t"servers": {"paged": ' + json.dumps(paged) + "}}")
     _write(machine.home / CODEX, 'model = "x"  # kept\n')
@@ -119,24 +119,25 @@ def test_without_a_terminal_nothing_is_asked_and_nothing_is_written(person: Mach
 
 
 def test_a_person_is_asked_before_each_step_and_a_no_leaves_it_out(person: Machine) -> None:
-    seen = person.on_a_terminal("setup", "--client", "cursor", "--skip", "model", answer="y\nn\n")
+    seen = person.on_a_terminal("setup", "--client", "cursor", "--skip", "model", answer="y\ny\nn\n")
     assert "write them to" in seen
     assert "connect Cursor? [Y/n]" in seen
     assert person.config.exists()
     assert "toolscript" not in json.loads((person.home / CURSOR).read_text("utf-8"))["mcpServers"]
-    assert person.json("setup", "--undo", "--preview")["would_undo"] == ["import"]
+    assert "2 of 2 servers answered" in seen
+    assert person.json("setup", "--undo", "--preview")["would_undo"] == ["check", "import"]
 
 
 def test_steps_that_are_left_out_are_not_taken(person: Machine) -> None:
     machine = person.here()
-    machine.run("setup", "--yes", "--skip", "connect")
+    machine.run("setup", "--yes", "--skip", "connect", "--skip", "check")
     assert machine.json("setup", "--undo", "--preview")["would_undo"] == ["import"]
 
 
 def test_each_step_is_taken_back_alone(person: Machine) -> None:
     machine = person.here()
     before = folder_state(machine.home)
-    steps = ["import", "connect cursor", "connect vscode", "connect codex"]
+    steps = ["import", "check", "connect cursor", "connect vscode", "connect codex"]
     machine.run("setup", "--yes")
     for step in steps:
         recorded = machine.json("setup", "--undo", "--preview")["would_undo"]
@@ -149,10 +150,11 @@ def test_each_step_is_taken_back_alone(person: Machine) -> None:
 def test_a_second_setup_has_nothing_left_to_do_and_is_taken_back_as_one(person: Machine) -> None:
     machine = person.here()
     before = folder_state(machine.home)
-    machine.run("setup", "--yes")
+    machine.run("setup", "--yes", "--skip", "check")
     after = folder_state(machine.home)
-    machine.run("setup", "--yes")
+    machine.run("setup", "--yes", "--skip", "check")
     assert folder_state(machine.home) == after
+    machine.run("setup", "--yes")
     machine.run("setup", "--undo", "--yes")
     assert folder_state(machine.home) == before
 
@@ -184,7 +186,7 @@ def test_a_project_is_trusted_by_a_person_alone(person: Machine) -> None:
     assert "a person has to review it" in person.run("setup", "--yes").stderr
     assert person.json("trust", "--list")["files"] == []
     person.run("setup", "--undo", "--yes")
-    skips = [word for step in ("import", "model", "connect", "autostart") for word in ("--skip", step)]
+    skips = [word for step in ("import", "check", "model", "connect", "autostart") for word in ("--skip", step)]
     seen = person.on_a_terminal("setup", *skips, answer="y\n")
     assert "theirs: theirs now" in seen
     assert [file["trusted"] for file in person.json("trust", "--list")["files"]] == [True]
@@ -193,10 +195,31 @@ def test_a_project_is_trusted_by_a_person_alone(person: Machine) -> None:
 
 
 async def test_who_declines_the_model_has_clients_that_search_without_it(person: Machine) -> None:
-    skips = ("--skip", "import", "--client", "cursor")
+    skips = ("--skip", "import", "--skip", "check", "--client", "cursor")
     seen = person.on_a_terminal("setup", *skips, answer="n\ny\n")
     assert "download it in the background" in seen
     assert _entry(person)["env"] == {"TOOLSCRIPT_SEARCH_MODEL": "builtin"}
+
+
+def test_a_data_folder_that_was_there_keeps_what_it_had_and_nothing_else(person: Machine) -> None:
+    machine = person.here()
+    _write(machine.data / "cache" / "tools" / "kept.json", "{}")
+    before = folder_state(machine.home)
+    machine.run("setup", "--yes")
+    assert any((machine.data / "cache" / "words").iterdir())
+    machine.run("list-servers")
+    machine.run("setup", "--undo", "--yes", "--step", "check")
+    machine.run("setup", "--undo", "--yes")
+    assert folder_state(machine.home) == before
+
+
+def test_a_server_that_does_not_start_is_named_with_its_reason(person: Machine) -> None:
+    machine = person.here()
+    _write(machine.home / CURSOR, json.dumps({"mcpServers": {"broken": {"command": "no-such-program"}}}))
+    told = machine.run("setup", "--yes").stderr
+    assert "1 of 2 servers answered" in told
+    assert "broken: failed" in told
+    assert "no-such-program" in told
 
 
 def test_the_gateway_starts_at_login_and_all_of_it_is_taken_back(person: Machine) -> None:

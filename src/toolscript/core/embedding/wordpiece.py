@@ -34,7 +34,7 @@ class WordPiece:
     def __init__(self, file: Path) -> None:
         described: dict[str, Any] = json.loads(file.read_text("utf-8"))
         self._vocabulary: dict[str, int] = described["model"]["vocab"]
-        self._unknown = self._vocabulary[UNKNOWN]
+        self._unknown: int = self._vocabulary[UNKNOWN]
         special = [str(token["content"]) for token in described["added_tokens"]]
         self._special = re.compile("(" + "|".join(map(re.escape, special)) + ")")
         self._cached: dict[str, tuple[int, ...]] = {}
