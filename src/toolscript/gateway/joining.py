@@ -73,7 +73,7 @@ def join(
         running = replaced or running
     if running is None:
         return None
-    if why := REFRESHES if refresh else _why_unusable(running, settings):
+    if why := REFRESHES if refresh else why_unusable(running, settings):
         logger.warning("the gateway at %s is not used: %s", running.url, why)
         return None
     return Joined(connect(settings, running, blocks=blocks, may_start=may_start), is_new=is_new)
@@ -174,7 +174,7 @@ def _explicit_type(settings: GatewaySettings) -> SearchType | None:
     return SearchType(settings.search_type) if "search_type" in settings.sources else None
 
 
-def _why_unusable(running: RunningGateway, settings: GatewaySettings) -> str:
+def why_unusable(running: RunningGateway, settings: GatewaySettings) -> str:
     """Return why this gateway cannot be used, or an empty string. Only explicit settings count, not defaults."""
     if running.api != API:
         return f"it is version {running.version}, which this version cannot use"
