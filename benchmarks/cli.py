@@ -707,6 +707,21 @@ def _gateway_benches(app: typer.Typer) -> None:
         beyond = {"p95_beyond_ms": round(compared.ours.p95_ms - compared.bare.p95_ms, 3)}
         show({**asdict(compared), **beyond}, comparison_table(compared), as_json=as_json)
 
+    @app.command()
+    def daemon(
+        config: Annotated[Path, typer.Argument(help="A config file; its servers are started.")],
+        tool: Annotated[str, typer.Argument(help="A harmless tool to call, as server__tool.")],
+        arguments: Annotated[str, typer.Argument(help="Its arguments as a JSON object.")] = "{}",
+        repeats: Annotated[int, typer.Option(min=3, help="How often each command is timed.")] = 9,
+        as_json: AsJson = False,
+    ) -> None:
+        """Memory of real servers at rest, for one client and for several, and what broken servers cost."""
+        from benchmarks.daemon import daemon_json, daemon_text, measure_daemon
+
+        with progress() as on_progress:
+            figures = measure_daemon(config, tool, arguments, repeats, on_progress)
+        show(daemon_json(figures), daemon_text(figures), as_json=as_json)
+
     @app.command("tool-index")
     def tool_index_(
         tools: Tools,

@@ -143,7 +143,6 @@ ALL = (
     Requirement(
         "GW-001",
         "One daemon for all clients and commands; servers sleep until called",
-        deferred="each client that starts `toolscript mcp` has servers of its own",
     ),
     Requirement(
         "GW-002",

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from toolscript.core.errors import NotFound, SetupError, Unavailable
 from toolscript.gateway.discovery import RunningGateway, is_replaced, listens, running_file, running_here
-from toolscript.gateway.joining import connect, join
+from toolscript.gateway.joining import connect, join, why_unusable
 from toolscript.gateway.launch import start_in_background
 from toolscript.gateway.model import GatewayHealth
 from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
@@ -26,11 +26,16 @@ def start(
     background: bool,
     on_demand: bool = False,
 ) -> None:
-    """Serve until stopped; in the background, return as soon as the gateway accepts requests.
+    """Serve until stopped; in the background, return as soon as the gateway accepts requests, whoever started it.
 
     `on_demand`: for a client that found none; that another process is faster is no error.
     """
     settings = load_gateway_settings(flags)
+    running = running_file(settings).read()
+    if background and running is not None and not why_unusable(running, settings):
+        # A command may have started it in the meantime.
+        on_ready(running.url)
+        return
     if not on_demand:
         _refuse_a_second(settings)
     from toolscript.gateway.runtime import require_model

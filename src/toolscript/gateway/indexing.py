@@ -189,8 +189,8 @@ class Indexing:
     async def settled(self, patience: float = math.inf, not_for: Collection[str] = ()) -> None:
         """Wait until every server has answered or failed, the model is loaded or not, and all items are indexed.
 
-        Once one server has answered, the others have `patience` more seconds. Servers in `not_for`, which failed a
-        short while ago, have a few seconds in total: enough for a repaired one.
+        Each time a server has answered, the others have `patience` more seconds. Servers in `not_for`, which failed
+        a short while ago, have a few seconds in total: enough for a repaired one.
         """
         await self._servers_settled(patience, not_for)
         await self._model_decided.wait()
@@ -201,9 +201,11 @@ class Indexing:
     async def _servers_settled(self, patience: float, not_for: Collection[str]) -> None:
         loop = asyncio.get_running_loop()
         revision, ends_at, failed_until = -1, math.inf, loop.time() + FAILED_BEFORE_SECONDS
+        answered = -1
         while self._waits_for(not_for) or (loop.time() < failed_until and self._waits_for(())):
-            if self._cached or self._servers.offers():
-                ends_at = min(ends_at, loop.time() + patience)
+            # They start a few at a time: the others have a while longer each time one has answered.
+            if (self._cached or self._servers.offers()) and len(self._servers.offers()) > answered:
+                ends_at, answered = loop.time() + patience, len(self._servers.offers())
             until = ends_at if self._waits_for(not_for) else min(ends_at, failed_until)
             try:
                 async with asyncio.timeout_at(None if math.isinf(until) else until):

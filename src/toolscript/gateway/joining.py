@@ -1,6 +1,7 @@
 """How a client joins the gateway of its user and data folder, or starts it."""
 
 import logging
+import math
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -26,7 +27,7 @@ from toolscript.gateway.settings import FLAG, GatewaySettings, environment, usua
 from toolscript.gateway.workspace import Survey
 
 REFRESHES = "--refresh queries the servers again, for this command alone"
-# How long a client waits for slow servers once others have answered.
+# How long a client waits for further servers once one has answered. They start a few at a time.
 PATIENCE_SECONDS = 10.0
 END_SECONDS, LOOK_SECONDS = 20.0, 0.02
 STARTED = "started the gateway in the background; `toolscript gateway stop` ends it, --alone works without"
@@ -73,7 +74,7 @@ def join(
         running = replaced or running
     if running is None:
         return None
-    if why := REFRESHES if refresh else _why_unusable(running, settings):
+    if why := REFRESHES if refresh else why_unusable(running, settings):
         logger.warning("the gateway at %s is not used: %s", running.url, why)
         return None
     return Joined(connect(settings, running, blocks=blocks, may_start=may_start), is_new=is_new)
@@ -86,18 +87,18 @@ def find_running(settings: GatewaySettings) -> GatewayClient | None:
 
 
 async def until_listed(client: Gateway, on_progress: OnProgress, pause: Callable[[], Awaitable[None]]) -> None:
-    """Wait until no server is starting; once one has answered, a while longer.
+    """Wait until no server is starting; each time one has answered, a while longer for the others.
 
     Those that failed a short while ago, or whose tools are cached, are not waited for.
     """
-    ends_at = None
+    ends_at, answered = math.inf, 0
     while True:
         states = await client.servers()
         waiting = [state for state in states if state.status is ServerStatus.STARTING]
         on_progress(Progress("starting servers", len(states) - len(waiting), len(states)))
-        if len(waiting) < len(states) and ends_at is None:
-            ends_at = time.monotonic() + PATIENCE_SECONDS
-        if not waiting or (ends_at is not None and time.monotonic() > ends_at):
+        if len(states) - len(waiting) > answered:
+            ends_at, answered = time.monotonic() + PATIENCE_SECONDS, len(states) - len(waiting)
+        if not waiting or time.monotonic() > ends_at:
             return
         await pause()
 
@@ -174,7 +175,7 @@ def _explicit_type(settings: GatewaySettings) -> SearchType | None:
     return SearchType(settings.search_type) if "search_type" in settings.sources else None
 
 
-def _why_unusable(running: RunningGateway, settings: GatewaySettings) -> str:
+def why_unusable(running: RunningGateway, settings: GatewaySettings) -> str:
     """Return why this gateway cannot be used, or an empty string. Only explicit settings count, not defaults."""
     if running.api != API:
         return f"it is version {running.version}, which this version cannot use"

@@ -68,6 +68,12 @@ class Gateway:
     def call(self, tool: str, **arguments: object) -> httpx.Response:
         return self.ask(f"/tools/{tool}", "POST", json=arguments)
 
+    def with_files(self, *files: Path) -> "Gateway":
+        """Return the gateway as it serves a client with these config files."""
+        answer = self.ask("/workspaces", "POST", json={"files": list(map(str, files))})
+        assert answer.status_code == 200, answer.text
+        return replace(self, url=self.url + answer.json()["path"])
+
     def health(self) -> dict[str, Any]:
         return dict(self.ask("/health").json())
 

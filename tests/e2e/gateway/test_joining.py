@@ -1,5 +1,6 @@
 """Commands use a running gateway unless told otherwise, or report why they do not."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,16 +65,15 @@ def test_a_project_that_names_no_server_changes_nothing(living: tuple[Machine, G
         file.unlink()
 
 
-def test_a_project_with_its_own_servers_reports_why_the_gateway_is_not_used(
-    living: tuple[Machine, Gateway],
-) -> None:
+def test_a_project_with_its_own_servers_uses_the_gateway_for_all(living: tuple[Machine, Gateway]) -> None:
     machine, gateway = living
     file = machine.project / ".toolscript.json"
-    file.write_text('{"mcpServers": {"off": {"command": "true", "disabled": true}}}', "utf-8")
+    file.write_text(json.dumps({"mcpServers": {"its": mcp_server("plain")}}), "utf-8")
     try:
         machine.here().run("trust", "--yes")
         done = machine.here().run("search", "add two numbers")
-        assert f"the gateway at {gateway.url} is not used" in done.stderr
-        assert "`toolscript gateway start --port 0` in this folder" in done.stderr
+        assert "is not used" not in done.stderr
+        assert {"plain__add", "its__add"} <= set(done.stdout.split())
+        assert gateway.server("its") == {}
     finally:
         file.unlink()

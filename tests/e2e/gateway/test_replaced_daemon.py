@@ -89,7 +89,7 @@ async def test_no_call_is_lost_while_a_gateway_is_replaced(home: Home, calls: in
             slow = asyncio.create_task(call(mcp, "slow", 3))
             await asyncio.to_thread(until, lambda: home.diary.calls()["slow"], "the slow call")
             working = [asyncio.create_task(work) for work in (over_http(1), over_http(2), over_mcp())]
-            await asyncio.to_thread(home.machine.run, "list-servers")
+            await asyncio.to_thread(home.machine.run, "search", "note")
             new = home.daemon()
             assert new.version == __version__
             await asyncio.gather(*working)

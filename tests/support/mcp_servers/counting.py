@@ -1,7 +1,7 @@
 """Writes a line into a file for each start and each call, so that a test can count what was done.
 
-`python -m tests.support.mcp_servers.counting FILE [NAME]`: its tool notes its `id`, waits as many `seconds` as
-it is told, and notes the id once more.
+`python -m tests.support.mcp_servers.counting FILE [NAME]`: its tool notes its `id`, waits as many `seconds` as it
+is told, and notes the id once more.
 """
 
 import json

@@ -84,7 +84,7 @@ export interface Server {
   /** Its name in the config file. */
   name: string;
   /** How it is doing; a failed one is tried again. */
-  state: "starting" | "ready" | "failed" | "stopped";
+  state: "starting" | "ready" | "asleep" | "failed" | "stopped";
   /** How it is reached. */
   transport: "stdio" | "http" | "sse";
   /** Why it failed, or what of it was left out; null where all is well. */
@@ -305,7 +305,7 @@ export interface GetHealthAnswer {
     /** Its name in the config file. */
     name: string;
     /** How it is doing; a failed one is tried again. */
-    status: "starting" | "ready" | "failed" | "stopped";
+    status: "starting" | "ready" | "asleep" | "failed" | "stopped";
     /** How it is reached. */
     transport: "stdio" | "http" | "sse";
     /** Why it failed, or what of it was left out; empty if not known. */

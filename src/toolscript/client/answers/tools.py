@@ -279,7 +279,7 @@ class Server(Record):
 
     name: str
     """Its name in the config file."""
-    state: Literal["starting", "ready", "failed", "stopped"]
+    state: Literal["starting", "ready", "asleep", "failed", "stopped"]
     """How it is doing; a failed one is tried again."""
     transport: Literal["stdio", "http", "sse"]
     """How it is reached."""

@@ -4,18 +4,26 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.gateway.machines import Machine, mcp_server, until
+from tests.e2e.gateway.machines import Gateway, Machine, mcp_server, until
 from tests.e2e.gateway.surfaces import mcp_over_stdio
-from tests.e2e.gateway.trust.traps import Trap, give_to_nobody, set_up
+from tests.e2e.gateway.trust.traps import NAME, Trap, give_to_nobody, set_up
 
 pytestmark = pytest.mark.requirement("TR-001")
 # Files are checked at least every two seconds.
 LOOKED_AT_SECONDS = 3.5
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+
+
+@contextmanager
+def gateway_of(trap: Trap) -> Iterator[Gateway]:
+    """Run a gateway, as it serves a client in the folder of the trap, whether its file is there or not."""
+    with trap.machine.gateway() as gateway:
+        yield gateway.with_files(trap.machine.config, trap.machine.project / NAME)
 
 
 @pytest.fixture
@@ -26,7 +34,7 @@ def trap(machine: Machine) -> Iterator[Trap]:
 
 
 def test_a_file_that_appears_starts_nothing_until_it_is_trusted(trap: Trap) -> None:
-    with trap.machine.gateway() as gateway:
+    with gateway_of(trap) as gateway:
         path = trap.put(trap.machine.project)
         until(lambda: gateway.server("build"), "the gateway to have seen the file")
         time.sleep(0.5)
@@ -41,7 +49,7 @@ def test_a_file_that_appears_starts_nothing_until_it_is_trusted(trap: Trap) -> N
 def test_a_trusted_file_that_changes_starts_nothing_more(trap: Trap) -> None:
     fine = trap.put(trap.machine.project, trap.harmless)
     trap.trust(fine)
-    with trap.machine.gateway() as gateway:
+    with gateway_of(trap) as gateway:
         trap.put(trap.machine.project)
         until(lambda: gateway.server("build"), "the gateway to have seen the change")
         time.sleep(0.5)
@@ -52,7 +60,7 @@ def test_a_trusted_file_that_changes_starts_nothing_more(trap: Trap) -> None:
 @as_root
 def test_a_file_of_another_user_is_ignored(trap: Trap) -> None:
     trap.machine.project.chmod(0o1777)
-    with trap.machine.gateway() as gateway:
+    with gateway_of(trap) as gateway:
         beside = trap.put(trap.machine.project / "beside")
         give_to_nobody(beside)
         beside.replace(trap.machine.project / beside.name)
