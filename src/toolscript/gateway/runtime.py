@@ -225,10 +225,11 @@ class LocalGateway:
             revision = await self._servers.changed(revision)
 
     def _is_starting(self, server: str) -> bool:
-        """Starting, or about to be started."""
-        status = {state.name: state.status for state in self._servers.states()}.get(server)
-        configured = any(spec.name == server for spec in self._indexing.specs)
-        return status is ServerStatus.STARTING or (status is None and configured)
+        """Starting, or about to be started: for the first time, or again after it has crashed once."""
+        state = next((state for state in self._servers.states() if state.name == server), None)
+        if state is None:
+            return any(spec.name == server for spec in self._indexing.specs)
+        return state.status is ServerStatus.STARTING or state.restarts
 
     def _not_found(self, server: str, name: str) -> NotFound | ServerUnavailable:
         for state in (*self._servers.states(), *self.left_out):

@@ -1,5 +1,8 @@
 """Faulty servers beside a working one: the working server and the gateway keep responding."""
 
+import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,3 +163,19 @@ def test_ten_thousand_tools_are_searched_while_they_are_still_being_embedded(mac
         assert gateway.ask("/tools?offset=10000").json()["total"] == 10_001
         assert gateway.ask("/runtime/tools.ts?filter=many__tool_1").status_code == 200
         assert len([*gateway.ask("/tools?limit=1000").json()["tools"]]) == 1_000
+
+
+def test_a_call_right_after_a_crash_waits_for_the_restart(tmp_path: Path, weights: Path) -> None:
+    machine = new_machine(tmp_path / "machine", weights)
+    diary = tmp_path / "diary"
+    machine.configure({"counting": mcp_server("counting", str(diary), "count")})
+    with machine.gateway() as gateway:
+        first = _pid(gateway)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: _status(gateway, "counting") != "ready", "that the crash is noticed")
+        assert _pid(gateway) != first
+
+
+def _pid(gateway: Gateway) -> int:
+    content = gateway.call("counting__count", id="1").json()["content"]
+    return int(json.loads(content[0]["text"])["pid"])

@@ -77,7 +77,8 @@ class ServerStatus(StrEnum):
 class ServerState:
     """State of a server. A failed server is retried automatically; `error` is the reason of the failure.
 
-    One that is asleep has no process, and is woken by a call; its counts are those of its last listing.
+    One that is asleep has no process, and is woken by a call; its counts are those of its last listing. One that
+    `restarts` worked, has crashed for the first time, and is being started again.
     """
 
     name: str
@@ -89,6 +90,7 @@ class ServerState:
     tools: int = 0
     prompts: int = 0
     resources: int = 0
+    restarts: bool = False
 
 
 @dataclass(frozen=True)

@@ -143,12 +143,19 @@ class Supervisor:
                 return
             if failure is None:
                 continue
-            settled = anyio.current_time() - self._ready_since > self._timing.settled_after
-            self._failures = 1 if settled else self._failures + 1
+            restarts = self._is_first_crash
+            self._failures = 1 if restarts else self._failures + 1
             self._ready_since = math.inf
-            self._fail(failure)
+            self._fail(failure, restarts=restarts)
             with anyio.move_on_after(self._timing.retry_after(self._failures)):
                 await self._stopping.wait()
+
+    @property
+    def _is_first_crash(self) -> bool:
+        """Return whether a server that is lost now has worked, and did not crash just before that."""
+        if math.isinf(self._ready_since):
+            return False
+        return not self._failures or anyio.current_time() - self._ready_since > self._timing.settled_after
 
     async def _woken(self) -> bool:
         """Sleep until a call, or until the offer is old; return whether to start, and not to stop."""
@@ -199,7 +206,7 @@ class Supervisor:
             if self._connection is not None:
                 # Published before the connection closes, which may take a while.
                 self._connection = None
-                self._publish_failure("the connection was lost")
+                self._publish_failure("the connection was lost", restarts=self._is_first_crash)
 
     async def _watch(self, connection: "Connection") -> None:
         """Return when the server is to sleep, or to stop."""
@@ -249,16 +256,17 @@ class Supervisor:
         )
         self._publish(state, Offer(self.spec.name, tuple(listed.items), tuple(listed.refused)))
 
-    def _fail(self, failure: "Failure") -> None:
+    def _fail(self, failure: "Failure", *, restarts: bool) -> None:
         # The server's own output may contain anything: it is part of the server's state and is not logged.
         reason = masked(failure.reason, self.spec)
         level = logging.DEBUG if reason == self._logged else logging.WARNING
         log.log(level, "MCP server is not ready", extra={"part": self.spec.name, "reason": reason})
         self._logged = reason
-        self._publish_failure(masked(f"{failure.reason}{failure.details}", self.spec))
+        self._publish_failure(masked(f"{failure.reason}{failure.details}", self.spec), restarts=restarts)
 
-    def _publish_failure(self, error: str) -> None:
-        self._publish(ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error), None)
+    def _publish_failure(self, error: str, *, restarts: bool) -> None:
+        state = ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error, restarts=restarts)
+        self._publish(state, None)
 
     def _publish(self, state: ServerState, offer: Offer | None) -> None:
         """Publish a state and an offer; states of a server that is being stopped are ignored."""
