@@ -186,8 +186,8 @@ class Indexing:
     async def settled(self, patience: float = math.inf, not_for: Collection[str] = ()) -> None:
         """Wait until every server has answered or failed, the model is loaded or not, and all items are indexed.
 
-        Each time a server has answered, the others have `patience` more seconds. Servers in `not_for`, which failed
-        a short while ago, have a few seconds in total: enough for a repaired one.
+        Each time a server has answered, the others have `patience` more seconds. Servers in `not_for`, which
+        failed a short while ago, have a few seconds in total: enough for a repaired one.
         """
         await self._servers_settled(patience, not_for)
         await self._model_decided.wait()
