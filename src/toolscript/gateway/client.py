@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from http.client import HTTPException
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -37,13 +37,16 @@ MAX_PAGES = 1_000
 MAX_GATEWAYS = 3
 
 
-@dataclass(frozen=True)
 class Place:
-    """Where requests go: an address with its token, and the workspace that the gateway there may not know yet."""
+    """Where requests go: an address with its token, and the workspace that the gateway there may not know yet.
 
-    url: str
-    token: str = field(default="", repr=False)
-    workspace: Workspace | None = None
+    No dataclass: defining one takes longer than a command's request.
+    """
+
+    def __init__(self, url: str, token: str = "", workspace: Workspace | None = None) -> None:
+        self.url = url
+        self.token = token
+        self.workspace = workspace
 
     @property
     def whole_url(self) -> str:
@@ -152,7 +155,7 @@ class GatewayClient:
 
     async def _ask(self, read: Callable[[bytes], T], request: Request) -> T:
         """Ask. Where a gateway has ended, ask the next, but repeat only what has no effect or was not received."""
-        if self._look_again is not None and (place := self._look_again()) != self._line.place:
+        if self._look_again is not None and (place := self._look_again()).whole_url != self._line.place.whole_url:
             self._line = self._connect(place)
         for _ in range(MAX_GATEWAYS):
             try:
@@ -178,7 +181,7 @@ class GatewayClient:
             if workspace is None or error.details.get(UNKNOWN_WORKSPACE) != workspace.id:
                 raise
         body = json.dumps(workspace.to_json()).encode()
-        root = self._connect(replace(line.place, workspace=None))
+        root = self._connect(Place(line.place.url, line.place.token))
         await self._run(root, bytes, Request("POST", WORKSPACES_PATH, body, timeout=self._seconds))
         self.opened_workspace = True
         return await self._run(line, read, request)
@@ -211,11 +214,11 @@ class GatewayClient:
         )
 
 
-@dataclass(frozen=True)
 class _Line:
-    place: Place
-    conversation: Conversation
-    sender: Sender
+    def __init__(self, place: Place, conversation: Conversation, sender: Sender) -> None:
+        self.place = place
+        self.conversation = conversation
+        self.sender = sender
 
 
 def is_lost(error: Unavailable) -> bool:

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -32,18 +31,26 @@ Json = dict[str, Any]
 _Stamp = tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True)
 class Workspace:
     """`named`: an explicit config file; else `files` are the user's own and the project's, if it names a server.
 
-    `search_path` is the `PATH` of the client. Clients that differ in it have one workspace; the first decides.
+    `search_path` is the `PATH` of the client. Clients that differ in it have one workspace; the first decides. No
+    dataclass: defining one takes longer than a command's request.
     """
 
-    files: tuple[str, ...]
-    named: str = ""
-    by_person: bool = True
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    search_path: str = field(default="", compare=False)
+    def __init__(
+        self,
+        files: tuple[str, ...],
+        named: str = "",
+        by_person: bool = True,
+        variables: Mapping[str, str] | None = None,
+        search_path: str = "",
+    ) -> None:
+        self.files = files
+        self.named = named
+        self.by_person = by_person
+        self.variables = variables or {}
+        self.search_path = search_path
 
     @property
     def id(self) -> str:
@@ -116,12 +123,12 @@ def _passed_on(entry: object) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-@dataclass(frozen=True)
 class Surveyed:
     """`note` names servers that are left out because their file is not trusted."""
 
-    workspace: Workspace
-    note: str = ""
+    def __init__(self, workspace: Workspace, note: str = "") -> None:
+        self.workspace = workspace
+        self.note = note
 
 
 class Survey:
