@@ -98,7 +98,7 @@ def test_another_user_finds_no_token_to_show(owned: tuple[Machine, Gateway]) -> 
 
 def test_another_user_can_neither_stop_nor_redirect_it(owned: tuple[Machine, Gateway]) -> None:
     machine, gateway = owned
-    [written] = (machine.data / "run").glob("gateway-*.json")
+    [written] = (machine.data / "run").glob("gateway.json")
     pid = json.loads(written.read_text("utf-8"))["pid"]
     assert as_nobody("kill", str(pid)).returncode != 0
     for words in (["rm", "-f", str(written)], ["sh", "-c", f"echo x > {written}"]):
