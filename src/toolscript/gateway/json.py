@@ -109,7 +109,7 @@ def call_shown(result: CallResult) -> Json:
 
 
 def server_shown(server: ServerState) -> Json:
-    data = asdict(server)
+    (data,) = states_to_json([server])
     absent = {name: data[name] or None for name in ("error", "protocol", "version")}
     return {"name": server.name, "state": data.pop("status"), **data, **absent}
 
@@ -198,7 +198,8 @@ def call_from_json(data: Mapping[str, Any]) -> CallResult:
 
 
 def states_to_json(states: Sequence[ServerState]) -> list[Json]:
-    return [asdict(state) for state in states]
+    """Return the states without what only the gateway itself needs."""
+    return [{name: value for name, value in asdict(state).items() if name != "restarts"} for state in states]
 
 
 def states_from_json(data: Sequence[Mapping[str, Any]]) -> list[ServerState]:
@@ -215,7 +216,7 @@ def health_to_json(health: GatewayHealth) -> Json:
     failed = [state.name for state in health.servers if state.status is ServerStatus.FAILED]
     complete = health.semantic and not health.is_fallback and not failed
     status = "starting" if not health.ready else "ok" if complete else "degraded"
-    return {"status": status, **asdict(health)}
+    return {"status": status, **asdict(health), "servers": states_to_json(health.servers)}
 
 
 def health_from_json(data: Mapping[str, Any]) -> GatewayHealth:

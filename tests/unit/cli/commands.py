@@ -33,7 +33,9 @@ class Commands:
         flags: Mapping[str, object],
         need: Need,
         on_progress: OnProgress,
+        on_start: Callable[[str], None],
     ) -> Any:
+        del on_progress, on_start
         self.asked.append((flags, need))
 
         async def act() -> Any:

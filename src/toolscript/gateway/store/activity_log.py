@@ -7,8 +7,10 @@ be written, entries wait, up to a number, and calls wait for nothing.
 import asyncio
 import contextlib
 import logging
+import math
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -34,6 +36,7 @@ from toolscript.gateway.store.activity_file import (
 # How long a call waits for its entry, at most: the log is slow, and the call goes on without it.
 WAIT_SECONDS = 1.0
 RETRY_SECONDS = 1.0
+WARN_AGAIN_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
 MAX_WAITING = 10_000
 PRUNE_EVERY = 256
@@ -51,6 +54,8 @@ class SqliteActivity:
         self._path = path
         self._limits = limits or Limits()
         self._problem = ""
+        self._warned_at = -math.inf
+        self._has_warned = False
         self._queue: deque[Callable[[], Write]] = deque()
         self._waiters: deque[Waiter] = deque()
         self._news = threading.Event()
@@ -165,9 +170,10 @@ class SqliteActivity:
         if due:
             self._inserted = 0
             shrink(connection)
-        if self._problem:
+        self._problem = ""
+        if self._has_warned:
+            self._has_warned = False
             logger.warning("the activity log is written again")
-            self._problem = ""
 
     def _open(self) -> sqlite3.Connection:
         """Open the file, also one that took the place of the one that was open."""
@@ -202,9 +208,13 @@ class SqliteActivity:
         return self._owner.id if self._owner is not None else ""
 
     def _fail(self, error: Exception) -> None:
-        """Warn once until it works again. The message of an error could contain a part of an entry."""
+        """Warn once until it works again, and once a minute: a full disk has room for the next small entry.
+
+        The message of an unknown error could contain a part of an entry.
+        """
         reason = str(error) if isinstance(error, sqlite3.Error | OSError) else type(error).__name__
-        if not self._problem:
+        if not self._problem and time.monotonic() - self._warned_at > WARN_AGAIN_SECONDS:
+            self._warned_at, self._has_warned = time.monotonic(), True
             facts = {"file": str(self._path), "reason": reason}
             logger.warning("the activity log cannot be written; calls go on without it", extra=facts)
         self._problem = f"{self._path} cannot be written: {reason}"

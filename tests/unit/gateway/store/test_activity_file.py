@@ -293,7 +293,7 @@ asyncio.run(main())
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
     )
     assert "cannot be written" in done.stdout
-    assert done.stderr.count("\n") == 1, "one warning"
+    assert done.stderr.count("cannot be written") == 1, "one warning, though a smaller entry may find room again"
     assert 0 < len(records(path)) < 500, "what was written before is there"
 
 
