@@ -6,12 +6,15 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 
 from toolscript.core.errors import SetupError
 from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.values import OnProgress, Progress
 from toolscript.gateway.client import GatewayClient, Place
+from toolscript.gateway.config.jsonc import read_text
+from toolscript.gateway.config.trust import TrustState, TrustStore
 from toolscript.gateway.discovery import (
     API,
     CHOICES,
@@ -108,9 +111,12 @@ def connect(
 ) -> GatewayClient:
     """Return a client of this gateway that sees what the config files of this folder name."""
     survey = Survey(place_of(settings), environment())
+    trusted: set[str] = set()
 
     def place(found: RunningGateway) -> Place:
         workspace = survey.look().workspace
+        if workspace.named and workspace.by_person and workspace.id != found.workspace:
+            _trust_named(Path(workspace.named), trusted)
         token = settings.gateway_token or found.token
         return Place(found.url, token, None if workspace.id == found.workspace else workspace)
 
@@ -131,6 +137,17 @@ def connect(
         search_type=_explicit_type(settings),
         blocks=blocks,
     )
+
+
+def _trust_named(file: Path, trusted: set[str]) -> None:
+    """Record that the user named this file, with the content of now: the gateway believes records alone."""
+    text = read_text(file, only_ours=True)
+    if text is None or text in trusted:
+        return
+    store = TrustStore(Path.home())
+    if store.state_of(file, text) is not TrustState.TRUSTED:
+        store.decide(file, text, trusted=True)
+    trusted.add(text)
 
 
 def _after_the_end(settings: GatewaySettings) -> RunningGateway | None:
@@ -166,7 +183,10 @@ def _launched(
 def _is_writable(settings: GatewaySettings) -> bool:
     """Return whether a gateway can keep its record: without a writable home folder every command works alone."""
     folder = settings.data_folder
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+    except PermissionError:
+        return False
     return existing.is_dir() and os.access(existing, os.W_OK)
 
 

@@ -22,6 +22,7 @@ ON_DEMAND = "--on-demand"
 # What the client was told about its own folder is nothing that the gateway of all clients goes by.
 _OF_CLIENT = ("TOOLSCRIPT_CONFIG", "TOOLSCRIPT_GATEWAY_URL", "TOOLSCRIPT_GATEWAY_ALONE")
 # The options by which a long-lived client says what the gateway should be like.
+_VARIABLES = {"data_dir": "TOOLSCRIPT_DATA_DIR", "search_model": "TOOLSCRIPT_SEARCH_MODEL"}
 _OPTIONS = {"data_dir": "--data-dir", "search_model": "--model"}
 
 
@@ -34,12 +35,21 @@ def launch(settings: GatewaySettings, *, replacing: RunningGateway | None = None
         word
         for name, option in _OPTIONS.items()
         if settings.sources.get(name) == FLAG
-        for word in (option, str(getattr(settings, name)))
+        for word in (option, _from_anywhere(name, str(getattr(settings, name))))
     ]
     environment = {name: value for name, value in os.environ.items() if name not in _OF_CLIENT}
+    for setting, name in _VARIABLES.items():
+        if environment.get(name):
+            environment[name] = _from_anywhere(setting, environment[name])
     arguments = ["gateway", "start", ON_DEMAND, *options]
     old = None if replacing is None else replacing.pid
     return start_in_background(settings, arguments, environment, until_ready=False, not_pid=old)
+
+
+def _from_anywhere(setting: str, value: str) -> str:
+    """Return a path that leads to the same place from the gateway's own folder; a name of a model stays."""
+    path = Path(value).expanduser()
+    return str(path.absolute()) if setting == "data_dir" or path.exists() else value
 
 
 def start_in_background(

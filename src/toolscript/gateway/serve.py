@@ -128,11 +128,12 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
 async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool) -> None:
     import uvicorn
 
-    # A token from the settings is the user's to hand out; it is not written to a file.
-    generated = own_token(settings.data_folder / "run")
-    chosen = settings.gateway_token if settings.gateway_token != generated else ""
     workspace = served_workspace(settings)
     with _place(settings, or_any=on_demand) as (record, listener):
+        # Made by the holder of the lock, as two tokens would be. One from the settings is the user's to hand out; it
+        # is not written to a file.
+        generated = own_token(settings.data_folder / "run")
+        chosen = settings.gateway_token if settings.gateway_token != generated else ""
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
         recorded = "" if chosen else generated
         choices = choices_of(settings)

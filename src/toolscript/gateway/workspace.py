@@ -54,7 +54,8 @@ class Workspace:
 
     @property
     def id(self) -> str:
-        parts = [self.files, self.named, self.by_person, sorted(self.variables.items())]
+        # Not by whom it was named: the gateway asks the trust records, and never believes a client.
+        parts = [self.files, self.named, sorted(self.variables.items())]
         return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
     @property
@@ -67,7 +68,6 @@ class Workspace:
         return {
             "files": list(self.files),
             "named": self.named,
-            "by_person": self.by_person,
             "variables": dict(self.variables),
             "search_path": self.search_path,
         }
@@ -79,10 +79,17 @@ class Workspace:
         if isinstance(files, list) and isinstance(variables, dict):
             texts += [*files, *variables, *variables.values()]
             sound = 0 < len(files) <= MAX_FILES and len(variables) <= MAX_VARIABLES
-            if sound and all(isinstance(text, str) for text in texts) and all(map(os.path.isabs, files)):
-                by_person = data.get("by_person") is True
-                return cls(tuple(files), data.get("named", ""), by_person, variables, data.get("search_path", ""))
+            if sound and all(isinstance(text, str) for text in texts) and all(map(_is_plain, files)):
+                named = texts[0]
+                if not named or files == [named]:
+                    # Whatever a client says: a file that it names starts nothing unless its user trusts it.
+                    return cls(tuple(files), named, by_person=False, variables=variables, search_path=texts[1])
         raise InvalidRequest("this is not a workspace", hint="name config files by their whole paths: `files`")
+
+
+def _is_plain(path: str) -> bool:
+    """Return whether a path is whole and says where it leads, so that files can be compared by their paths."""
+    return Path(path).is_absolute() and os.path.normpath(path) == path
 
 
 def workspace_of(place: ConfigPlace, environment: Mapping[str, str], config: Config | None = None) -> Workspace:
@@ -141,9 +148,15 @@ class Survey:
         self._surveyed: Surveyed | None = None
 
     def look(self) -> Surveyed:
-        stamp = tuple(_stamps(self._place))
-        if self._surveyed is None or stamp != self._stamp:
-            self._stamp, self._surveyed = stamp, self._look()
+        """Return what the files say; what they said before, if the folder is gone or a file cannot be read."""
+        try:
+            stamp = tuple(_stamps(self._place))
+            if self._surveyed is None or stamp != self._stamp:
+                self._surveyed = self._look()
+                self._stamp = stamp
+        except (ConfigInvalid, OSError):
+            if self._surveyed is None:
+                raise
         return self._surveyed
 
     def _look(self) -> Surveyed:

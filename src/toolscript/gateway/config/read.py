@@ -17,7 +17,7 @@ from pathlib import Path
 from toolscript.core.errors import ConfigInvalid
 from toolscript.core.mcp_client.model import ServerSpec, ServerState, ServerStatus, Transport
 from toolscript.core.own_files import is_own
-from toolscript.gateway.config.entries import PASSTHROUGH, read_entry
+from toolscript.gateway.config.entries import PASSTHROUGH, inherited, read_entry
 from toolscript.gateway.config.jsonc import Document, parse, read_text
 from toolscript.gateway.config.problems import Problem, Severity, nearest_name
 from toolscript.gateway.config.trust import Trust, TrustState, TrustStore, how_to_trust, trusts_all
@@ -72,11 +72,11 @@ def read_config(
     paths: Sequence[Path],
     environment: Mapping[str, str],
     trust: Trust = trusts_all,
-    variables_of: Callable[[Path], Mapping[str, str]] = lambda _: {},
+    environment_of: Callable[[Path], Mapping[str, str]] | None = None,
 ) -> Config:
     """Return the merged config. Missing files are skipped; an invalid server does not affect the others.
 
-    `variables_of` a file beat those of the environment.
+    `environment_of` a file is used for it instead of the environment.
     """
     written = _Written()
     for path in dict.fromkeys(path.absolute() for path in paths):
@@ -84,7 +84,8 @@ def read_config(
     servers: list[ServerSpec] = []
     problems = [*written.problems, *written.waiting()]
     for name, (raw, path) in sorted(written.entries.items()):
-        spec, entry_problems = read_entry(name, raw, path, {**environment, **variables_of(path)})
+        seen = environment if environment_of is None else environment_of(path)
+        spec, entry_problems = read_entry(name, raw, path, seen)
         servers += [spec] if spec else []
         problems += entry_problems
     return Config(
@@ -235,13 +236,13 @@ class ConfigPlace:
     """`named`: an explicit config file. `by_person`: the user named it on the command line.
 
     A gateway reads the files of its clients: `files`, which a client found in its folder, and `variables` of the
-    client's environment, for all files but the user's own.
+    client's environment, for all files but the user's own. What a client did not send is not set for its files.
     """
 
     named: str = ""
     by_person: bool = True
     files: tuple[Path, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    variables: Mapping[str, str] | None = field(default=None, repr=False)
 
     @property
     def store(self) -> TrustStore:
@@ -273,10 +274,14 @@ class ConfigPlace:
         return TrustState.TRUSTED if self.is_own(path) else self.store.state_of(path, text)
 
     def read(self, environment: Mapping[str, str]) -> Config:
-        return read_config(self.paths(), environment, self.trust, self._variables_of)
-
-    def _variables_of(self, path: Path) -> Mapping[str, str]:
-        return {} if path == Path.home().absolute() / FILE_NAME else self.variables
+        variables = self.variables
+        if variables is None:
+            return read_config(self.paths(), environment, self.trust)
+        of_client = {**inherited(environment), **variables}
+        own = Path.home() / FILE_NAME
+        return read_config(
+            self.paths(), environment, self.trust, lambda path: environment if _is_same(path, own) else of_client
+        )
 
     def read_and_warn(self, environment: Mapping[str, str]) -> Config:
         """Read the config and log its warnings; `left_out` returns the errors."""
@@ -285,6 +290,13 @@ class ConfigPlace:
             if problem.severity is Severity.WARNING:
                 logger.warning(str(problem))
         return config
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:
+        return path == other.absolute()
 
 
 def left_out(config: Config) -> list[ServerState]:
