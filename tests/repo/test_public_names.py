@@ -53,6 +53,7 @@ def test_the_package_exports_exactly_these_names() -> None:
 def test_the_doubles_are_exactly_these() -> None:
     expected = {
         "HashEmbedder",
+        "MemoryActivity",
         "MemoryAssignments",
         "MemoryTokenVerifier",
         "MemoryCatalog",
