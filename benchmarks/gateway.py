@@ -31,7 +31,7 @@ class FileServers:
     def __init__(self, items: Sequence[Item]) -> None:
         self._offers = [Offer("file", tuple(items))]
 
-    def use(self, specs: Sequence[ServerSpec]) -> None: ...
+    def use(self, specs: Sequence[ServerSpec], cached: Sequence[Offer] = ()) -> None: ...
 
     def states(self) -> Sequence[ServerState]:
         return ()
