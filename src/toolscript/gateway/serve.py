@@ -130,8 +130,8 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, 
 
     workspace = served_workspace(settings)
     with _place(settings, or_any=on_demand) as (record, listener):
-        # Made by the holder of the lock, as two tokens would be. One from the settings is the user's to hand out; it
-        # is not written to a file.
+        # Made under the lock, or two that start at once would make two. One from the settings is the user's to
+        # hand out; it is not written to a file.
         generated = own_token(settings.data_folder / "run")
         chosen = settings.gateway_token if settings.gateway_token != generated else ""
         url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
