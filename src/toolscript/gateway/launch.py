@@ -1,6 +1,7 @@
 """Starts the gateway in the background, and waits until it is there."""
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -78,7 +79,8 @@ def start_in_background(
                 stderr=output,
                 env=environment,
                 cwd=folder,
-                start_new_session=True,
+                start_new_session=sys.platform != "win32",
+                creationflags=_creation_flags(),
             )
     except OSError as error:
         raise SetupError(
@@ -111,6 +113,14 @@ def _wait(
             return None
         time.sleep(LOOK_SECONDS)
     return None
+
+
+def _creation_flags() -> int:
+    """Return what takes the place of a new session on Windows: no console of ours that ends the gateway."""
+    flags = 0
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+    return flags
 
 
 def _home() -> Path | None:

@@ -19,6 +19,8 @@ from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQ
 
 # Of arguments that are logged: the letters of one text, and of all of them as JSON.
 MAX_TEXT, MAX_ARGUMENTS = 500, 4_000
+# Letters of one text that are searched for secrets, and of all arguments that are searched at all: it takes long.
+MAX_SEARCHED, MAX_ALL_SEARCHED = 2_000, 8_000
 MAX_DEPTH = 20
 TOOL_ERROR = "TOOL_ERROR"
 
@@ -116,8 +118,24 @@ def ending_of(result: CallResult, took_ms: float) -> Ending:
 
 def arguments_shown(arguments: JsonObject, spec: ServerSpec | None = None) -> str:
     """Return arguments as JSON, shortened, without what looks like a secret or is one of the server."""
-    text = readable(as_json(_shown("", arguments, spec, 0)))
-    return text if len(text) <= MAX_ARGUMENTS else as_json({"left_out": f"{size_of(arguments):,} bytes"})
+    if not _is_far_too_long(arguments):
+        text = readable(as_json(_shown("", arguments, spec, 0)))
+        if len(text) <= MAX_ARGUMENTS:
+            return text
+    return as_json({"left_out": f"{size_of(arguments):,} bytes"})
+
+
+def _is_far_too_long(arguments: JsonObject) -> bool:
+    """Count letters as they would be shown, each text cut and no secret masked; stop when it is clear."""
+    left, values = MAX_ALL_SEARCHED, list[object]([arguments])
+    while values and left > 0:
+        value = values.pop()
+        left -= 2 + (min(len(value), MAX_TEXT) if isinstance(value, str) else 0)
+        if isinstance(value, Mapping):
+            values += [*value, *value.values()]
+        elif isinstance(value, list | tuple):
+            values += value
+    return left <= 0
 
 
 def _shown(name: str, value: object, spec: ServerSpec | None, depth: int) -> object:
@@ -141,6 +159,11 @@ def _number(name: str, value: object) -> object:
 
 def _without_secrets(name: str, text: str, spec: ServerSpec | None) -> str:
     """Mask a text that its name makes a secret, and words in it that look like one."""
+    if spec is not None and len(text) > MAX_SEARCHED:
+        # Before the cut, which could leave half of a secret with spaces. It is quick, unlike the search for words.
+        text = masked(text, spec)
+    is_cut = len(text) > MAX_SEARCHED
+    text = _head(text) if is_cut else text
     if looks_secret(name, text):
         return MASK
     if spec is not None:
@@ -149,7 +172,14 @@ def _without_secrets(name: str, text: str, spec: ServerSpec | None) -> str:
     words = _WORD.findall(text)
     secret = iter(secret_words(words))
     text = _WORD.sub(lambda match: MASK if next(secret) else match[0], text)
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
+    return f"{text[:MAX_TEXT]}..." if is_cut or len(text) > MAX_TEXT else text
+
+
+def _head(text: str) -> str:
+    """Return the start of a long text, without its last word: half of a secret may not look like one."""
+    head = text[:MAX_SEARCHED]
+    last = _WORD.match(head[::-1])
+    return head[: len(head) - last.end()] if last else head
 
 
 def _outcome_of(error: ToolscriptError, otherwise: Outcome) -> Outcome:

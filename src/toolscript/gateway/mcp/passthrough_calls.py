@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -21,11 +21,13 @@ from toolscript.gateway.recording import TOOL_ERROR, arguments_shown
 EVENTS = "text/event-stream"
 SESSION_HEADER = "mcp-session-id"
 RPC_ERROR, CANCELLED = "RPC_ERROR", "CANCELLED"
-# Of an answer that is read; a larger one is a result, and its size is counted.
+# Of an answer or event that is read; a larger one is a result, and its size is counted.
 MAX_READ = 8 * 1024 * 1024
 MAX_SESSIONS = 1_000
 
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+# Of an end of an event, the bytes that can be in an earlier chunk.
+_BEGUN = 3
 
 
 class PassthroughLog:
@@ -115,15 +117,14 @@ class PassingCalls:
         self._tickets.clear()
 
     async def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        rest = b""
+        reader = _EventReader()
         async for chunk in chunks:
             if self._tickets:
-                *events, rest = _EVENT_END.split(rest + chunk)
-                for event in events:
+                for event, size in reader.read(chunk):
+                    if size > MAX_READ:
+                        self.end(Outcome.OK, "", size)
                     for message in _messages(_data(event)):
-                        self._complete(message, len(event))
-                if len(rest) > MAX_READ:
-                    self.end(Outcome.OK, "", len(rest))
+                        self._complete(message, size)
                 await self._log.written()
             yield chunk
 
@@ -160,6 +161,27 @@ class PassingCalls:
 
     def _took_ms(self) -> float:
         return round((time.perf_counter() - self._clock) * 1000, 3)
+
+
+class _EventReader:
+    """Splits a stream into its events, and looks at each byte once, however many chunks an event has."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._dropped = 0
+
+    def read(self, chunk: bytes) -> Iterator[tuple[bytes, int]]:
+        """Return the events that this chunk completes, and their sizes. One larger than `MAX_READ` is empty."""
+        begin, looked_at = 0, max(0, len(self._rest) - _BEGUN)
+        self._rest += chunk
+        for end in _EVENT_END.finditer(self._rest, looked_at):
+            size = self._dropped + end.start() - begin
+            yield (b"" if size > MAX_READ else bytes(self._rest[begin : end.start()])), size
+            begin, self._dropped = end.end(), 0
+        del self._rest[:begin]
+        if len(self._rest) > MAX_READ:
+            self._dropped += len(self._rest) - _BEGUN
+            del self._rest[:-_BEGUN]
 
 
 def _messages(body: bytes) -> list[Mapping[str, Any]]:

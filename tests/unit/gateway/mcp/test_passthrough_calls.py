@@ -1,6 +1,7 @@
 """Calls through /mcp/{server} are logged as others are, and their answers pass unchanged."""
 
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -9,6 +10,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp_types import Implementation
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -175,6 +177,56 @@ async def test_an_answer_that_is_too_large_to_be_read_passes_and_is_counted(
     [row] = await rows(log)
     assert row.outcome is Outcome.OK
     assert (row.result_bytes or 0) > 10_000
+
+
+async def passed(chunks: list[bytes], log: MemoryActivity) -> list[bytes]:
+    async def stream() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    spec = ServerSpec("up", Transport.HTTP, url="http://up")
+    calls = PassthroughLog(log).begin(spec, Headers(), json.dumps(CALL).encode())
+    return [chunk async for chunk in calls.watched({"content-type": "text/event-stream"}, 200, stream())]
+
+
+def large_event(letters: int) -> bytes:
+    result = {**RESULT, "result": {"content": [{"type": "text", "text": "x" * letters}]}}
+    return b"data: " + json.dumps(result).encode()
+
+
+async def test_a_large_event_in_many_chunks_is_looked_at_once() -> None:
+    log, event = MemoryActivity(), large_event(6_000_000)
+    chunks = [event[at : at + 16_384] for at in range(0, len(event), 16_384)] + [b"\n\n"]
+    began = time.process_time()
+    assert await passed(chunks, log) == chunks
+    # Half a minute when each chunk has all before it searched again.
+    assert time.process_time() - began < 3
+    [row] = await rows(log)
+    assert (row.outcome, row.result_bytes) == (Outcome.OK, len(event))
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\r", b"\r\n\r\n"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 1_000])
+async def test_events_are_found_however_they_are_cut(end: bytes, size: int) -> None:
+    log, event = MemoryActivity(), large_event(50)
+    stream = b": hello" + end + event + end + b": bye" + end
+    chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
+    assert await passed(chunks, log) == chunks
+    [row] = await rows(log)
+    assert (row.outcome, row.result_bytes) == (Outcome.OK, len(event))
+
+
+@pytest.mark.parametrize("size", [1, 64, 100_000])
+async def test_an_event_that_is_too_large_to_be_read_passes_and_is_counted(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passthrough_calls, "MAX_READ", 100)
+    log, event = MemoryActivity(), large_event(10_000)
+    stream = b": hello\n\n" + event + b"\r\n\r\n"
+    chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
+    assert await passed(chunks, log) == chunks
+    [row] = await rows(log)
+    assert (row.outcome, row.result_bytes) == (Outcome.OK, len(event))
 
 
 async def test_a_client_that_leaves_makes_its_call_unknown() -> None:

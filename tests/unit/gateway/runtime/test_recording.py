@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.unit.gateway.mcp.gateway_double import GatewayDouble, down
 from toolscript.core.errors import CallUnanswered, NotFound, NotReady, ServerRejected, ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, Transport
+from toolscript.gateway import recording
 from toolscript.gateway.activity import Action, ActivityFilter, NoActivity, Outcome, Record
 from toolscript.gateway.callers import ITSELF, client_is
 from toolscript.gateway.model import LocalQuery
@@ -176,6 +178,37 @@ def test_what_looks_like_a_secret_is_masked_wherever_it_is(given: JsonObject, sh
         assert secret not in text
     if shown is not None:
         assert json.loads(text) == shown
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": "a.txt", "content": "word9 " * 400_000},
+        {"path": "a.txt", "content": "x" * 2_000_000},
+        {"texts": ["word9 " * 100] * 4_000},
+        {"numbers": [[7] * 1_000] * 200},
+        {"word9 " * 400_000: 1},
+    ],
+)
+def test_large_arguments_are_shown_quickly(given: JsonObject) -> None:
+    began = time.process_time()
+    text = arguments_shown(given, ServerSpec("up", Transport.STDIO, env={"DB": "hunter2-of-the-server"}))
+    assert time.process_time() - began < 0.5
+    assert len(text) < 1_000
+    if "path" in given:
+        assert json.loads(text)["path"] == "a.txt"
+
+
+@pytest.mark.parametrize("secret", ["ghp_abcdefghijklmnop", "hunter2 of the server", "Bearer abcdef"])
+def test_no_cut_of_a_long_text_leaves_half_a_secret(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = ServerSpec("up", Transport.STDIO, env={"DB": "hunter2 of the server"})
+    for most in range(100, 140):
+        monkeypatch.setattr(recording, "MAX_SEARCHED", most)
+        shown = arguments_shown({"text": f"{'x ' * 50}{secret} {'y ' * 50}"}, spec)
+        for half in ("ghp", "hunter", "abc"):
+            assert half not in shown
+        assert shown.startswith('{"text":"x x ')
+        assert shown.endswith('..."}')
 
 
 async def test_a_gateway_without_a_log_answers_as_ever() -> None:
