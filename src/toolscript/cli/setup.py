@@ -109,8 +109,17 @@ def _undo(steps: list[str], *, preview: bool, yes: bool, as_json: bool) -> None:
     for path in done.kept:
         say(f"{path} was changed since, and stays")
     removed = f"; {done.removed} is removed" if done.removed else ""
-    data = {"undone": list(done.steps), "kept": list(done.kept), "removed": done.removed or None}
-    show(data, f"taken back: {', '.join(done.steps)}{removed}", as_json=as_json)
+    for error in done.errors:
+        say(f"not taken back: {printable(error)}")
+    data = {
+        "undone": list(done.steps),
+        "kept": list(done.kept),
+        "removed": done.removed or None,
+        "errors": list(done.errors),
+    }
+    show(data, f"taken back: {', '.join(done.steps) or 'nothing'}{removed}", as_json=as_json)
+    if done.errors:
+        raise typer.Exit(2)
 
 
 def _known_steps(names: list[str]) -> "list[StepName]":

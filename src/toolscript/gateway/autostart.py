@@ -142,16 +142,21 @@ def install(*, flags: Mapping[str, object]) -> Installed:
     plan = plan_install(flags=flags)
     journal = UndoJournal(settings.data_folder)
     if STEP in journal.names():
+        if changed := journal.changed(STEP):
+            raise SetupError(
+                f"{changed[0]} was changed since it was installed", hint="move it away, then install again"
+            )
         journal.undo(STEP)
     elif plan.path.exists() and not _is_ours(plan):
         raise SetupError(f"{plan.path} is not ours", hint="move it away, then install again")
     running = running_here(settings) is not None
-    with journal.recorded(STEP, plan.paths):
+    planned = {plan.path: plan.text} if plan.encoding == "utf-8" else {}
+    with journal.recorded(STEP, plan.paths, planned):
         _write(plan)
     try:
         _run(plan.register)
         if not running:
-            _run(plan.start)
+            _start(plan)
     except SetupError:
         journal.undo(STEP)
         raise
@@ -168,10 +173,7 @@ def uninstall(*, flags: Mapping[str, object]) -> Installed:
         raise NotFound("the gateway does not start at login", hint="`toolscript gateway install` makes it do so")
     here = not why_not_here(sys.platform, environment())
     if here:
-        for command in plan.stop:
-            # What does not run cannot be stopped.
-            with suppress(SetupError):
-                _run([command])
+        _stop(plan)
     kept = journal.undo(STEP) if recorded else _remove(plan)
     if here and sys.platform.startswith("linux"):
         _run(plan.register)
@@ -207,6 +209,20 @@ def _write(plan: AutostartPlan) -> None:
         raise SetupError(
             f"{error.filename or plan.path} cannot be written: {error.strerror}", hint="check who may write there"
         ) from error
+
+
+def _start(plan: AutostartPlan) -> None:
+    if plan.system == "launchd":
+        # It refuses to load an agent again, and one stays loaded when its gateway stops.
+        _stop(plan)
+    _run(plan.start)
+
+
+def _stop(plan: AutostartPlan) -> None:
+    for command in plan.stop:
+        # What does not run cannot be stopped.
+        with suppress(SetupError):
+            _run([command])
 
 
 def _run(commands: Sequence[tuple[str, ...]]) -> None:

@@ -3,11 +3,12 @@
 A step says what it would do before it does it. What it writes is recorded with what was there before.
 """
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -17,20 +18,33 @@ from toolscript.core.errors import ConfigInvalid, NotFound, SetupError, Toolscri
 from toolscript.core.mcp_client.model import ServerState, ServerStatus, short_error
 from toolscript.gateway import autostart, client_configs, daemon
 from toolscript.gateway.config.clients import TITLES, Client, find_clients
-from toolscript.gateway.config.connect import Change, ConnectPlan, apply_connect, connect_client, entry_of
+from toolscript.gateway.config.connect import (
+    Change,
+    apply_connect,
+    connect_client,
+    disconnect_client,
+    entry_of,
+)
 from toolscript.gateway.config.importing import Action, apply_import, backup_of
-from toolscript.gateway.discovery import place_of, running_here
+from toolscript.gateway.discovery import Record, place_of, running_file, running_here
+from toolscript.gateway.launch import LOG_NAME
 from toolscript.gateway.model import Gateway, Need
 from toolscript.gateway.program import program_command
 from toolscript.gateway.runtime import cache_folder
 from toolscript.gateway.session import ask
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
+from toolscript.gateway.store.activity_file import FILE as ACTIVITY
 from toolscript.gateway.trust import decide_trust, trust_question
-from toolscript.gateway.undo_journal import UndoJournal
+from toolscript.gateway.undo_journal import FILE, UndoJournal, remove_empty
 
 CONNECT = "connect "
 MAX_NAMED, MAX_ERROR = 10, 200
-OWN_TABLE = "capabilities.toml"
+# What the gateway makes in its data folder. Trust records, tables of a person and all other names are not ours.
+RUN, MODELS = "run", "models"
+OWN_FOLDERS = ("cache", RUN)
+OWN_FILES = (LOG_NAME, *(f"{ACTIVITY}{end}" for end in ("", "-wal", "-shm")), FILE)
+# Beside the folders of downloads, `models--…`.
+MODEL_FILES = (".locks", "CACHEDIR.TAG", "refused.json", "refused.new")
 
 
 class StepName(StrEnum):
@@ -208,7 +222,9 @@ class Setup:
         shown = f"starts `{' '.join([*command, 'mcp'])}`"
 
         def apply() -> str:
-            with self.journal.recorded(f"{CONNECT}{client}", _paths_of(plan)):
+            paths = [plan.path.resolve(), plan.backup]
+            planned = dict(zip(paths, (plan.after, plan.before), strict=True))
+            with self.journal.recorded(f"{CONNECT}{client}", paths, planned):
                 apply_connect(plan)
             return (
                 f"done: restart {TITLES[client]}, then take the servers that it shares with Toolscript out of it"
@@ -260,17 +276,17 @@ def _described(states: Sequence[ServerState]) -> Iterator[str]:
         yield "`toolscript doctor` says how to fix them"
 
 
-def _paths_of(plan: ConnectPlan) -> list[Path]:
-    return [plan.path.resolve(), plan.backup]
-
-
 @dataclass(frozen=True)
 class Undone:
-    """`kept` are files that were changed since and stay, `removed` a data folder that setup had made."""
+    """`kept` are files that were changed since and stay, `removed` a data folder that setup had made.
+
+    `errors`: why the other steps could not be taken back. Their records stay.
+    """
 
     steps: tuple[str, ...]
-    kept: tuple[str, ...]
+    kept: tuple[str, ...] = ()
     removed: str = ""
+    errors: tuple[str, ...] = ()
 
 
 def recorded_steps(*, flags: Mapping[str, object]) -> list[str]:
@@ -279,19 +295,24 @@ def recorded_steps(*, flags: Mapping[str, object]) -> list[str]:
 
 
 def undo_setup(names: Sequence[str], *, flags: Mapping[str, object]) -> Undone:
-    """Take steps back. With the last one goes the data folder, if it was not there before the first."""
+    """Take steps back. With the last one goes the data folder, if it was not there before the first.
+
+    It goes only if it holds nothing but files of the gateway.
+    """
     settings = load_gateway_settings(flags)
     folder = settings.data_folder.absolute()
     journal = UndoJournal(folder)
-    was_made = journal.made(folder)
     _require_recorded(names, journal.names())
-    if set(names) == set(journal.names()):
-        _stop(settings, flags)
-    kept = [path for name in names for path in _undo(name, journal, flags)]
-    goes = was_made and not journal.names() and folder.is_dir() and not (folder / OWN_TABLE).exists()
-    if goes:
-        shutil.rmtree(folder)
-    return Undone(tuple(names), tuple(kept), str(folder) if goes else "")
+    if set(names) != set(journal.names()):
+        return _undo_all(names, journal, flags)
+    made = journal.folders()
+    with _without_gateway(settings, flags) as held:
+        done = _undo_all(names, journal, flags)
+        if held is None or done.kept or done.errors or str(folder) not in made or not _has_only_ours(folder):
+            return done
+        _remove_ours(folder, held)
+        remove_empty(made)
+    return replace(done, removed="" if folder.exists() else str(folder))
 
 
 def _require_recorded(names: Sequence[str], recorded: Sequence[str]) -> None:
@@ -301,21 +322,87 @@ def _require_recorded(names: Sequence[str], recorded: Sequence[str]) -> None:
         raise NotFound(f"no step {', '.join(unknown)} can be taken back", hint=known)
 
 
-def _stop(settings: GatewaySettings, flags: Mapping[str, object]) -> None:
+@contextmanager
+def _without_gateway(settings: GatewaySettings, flags: Mapping[str, object]) -> Iterator[Record | None]:
+    """Stop the gateway and take its place: a connected client would start another. None if one was faster."""
     if running_here(settings) is not None:
         with suppress(NotFound):
             daemon.stop(flags=flags)
+    file = running_file(settings)
+    run = file.path.parent
+    was_there = run.exists()
+    with ExitStack() as stack:
+        held = None
+        with suppress(SetupError):
+            held = stack.enter_context(file.held())
+        yield held
+        if held is not None and not was_there:
+            _remove_run(run, held)
+
+
+def _undo_all(names: Sequence[str], journal: UndoJournal, flags: Mapping[str, object]) -> Undone:
+    """Take each step back. One that fails does not keep the others."""
+    done: list[str] = []
+    kept: list[str] = []
+    errors: list[str] = []
+    for name in names:
+        try:
+            kept += _undo(name, journal, flags)
+            done.append(name)
+        except ToolscriptError as error:
+            errors.append(f"{name}: {error.message} ({error.hint})")
+    return Undone(tuple(done), tuple(kept), errors=tuple(errors))
 
 
 def _undo(name: str, journal: UndoJournal, flags: Mapping[str, object]) -> Sequence[str]:
     if name == autostart.STEP:
         return autostart.uninstall(flags=flags).kept
-    kept = journal.undo(name)
-    if kept and name.startswith(CONNECT):
-        # The client wrote its file since: take our entry out, and leave the rest.
-        try:
-            client_configs.connect(name.removeprefix(CONNECT), undo=True, write=True)
-        except ToolscriptError as error:
-            raise SetupError(f"{kept[0]} was changed since: {error.message}", hint=error.hint) from error
-        return []
-    return kept
+    if not name.startswith(CONNECT):
+        return journal.undo(name)
+    kept = journal.restore(name)
+    for paths in journal.paths(name):
+        if not set(kept).isdisjoint(paths):
+            _disconnect(name.removeprefix(CONNECT), Path(paths[-1]))
+    journal.forget(name)
+    return []
+
+
+def _disconnect(client: str, backup: Path) -> None:
+    """Take our entry out of a file that was changed since, and leave the rest. A project may be another folder."""
+    plan = disconnect_client(client, Path.home(), backup.parent, sys.platform, environment())
+    if plan.backup.absolute() != backup:
+        raise SetupError(
+            f"{TITLES[Client(client)]} was connected beside {backup}, and its file was changed since",
+            hint="take the server 'toolscript' out by hand",
+        )
+    apply_connect(plan)
+
+
+def _has_only_ours(folder: Path) -> bool:
+    """Return whether the gateway made all that is in its data folder."""
+    return all(_is_ours(path) for path in folder.iterdir())
+
+
+def _is_ours(path: Path) -> bool:
+    if path.is_symlink():
+        return False
+    if path.name == MODELS and path.is_dir():
+        return all(item.name in MODEL_FILES or item.name.startswith("models--") for item in path.iterdir())
+    return (path.is_dir() and path.name in OWN_FOLDERS) or (path.is_file() and path.name in OWN_FILES)
+
+
+def _remove_ours(folder: Path, held: Record) -> None:
+    for name in (*OWN_FOLDERS, MODELS):
+        if name != RUN:
+            shutil.rmtree(folder / name, ignore_errors=True)
+    for name in OWN_FILES:
+        with suppress(OSError):
+            (folder / name).unlink()
+    _remove_run(folder / RUN, held)
+
+
+def _remove_run(run: Path, held: Record) -> None:
+    if os.name == "nt":
+        # Windows removes no file that is open.
+        held.release()
+    shutil.rmtree(run, ignore_errors=True)

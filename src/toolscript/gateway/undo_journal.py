@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -37,11 +37,25 @@ class PathState:
 
 @dataclass(frozen=True)
 class Change:
-    """`after` is None until the step is finished, and where it does not matter: the path is ours to take back."""
+    """`after` is None until the step is finished; `planned` is the digest of what it was about to write.
+
+    `is_cache`: the file is ours to take back, whatever it holds.
+    """
 
     path: str
     before: PathState
     after: PathState | None = None
+    planned: str = ""
+    is_cache: bool = False
+
+    def is_changed(self, now: PathState) -> bool:
+        """Return whether the file is neither as the step left it nor as it was before."""
+        if self.is_cache or now == self.before.without_content():
+            return False
+        if self.after is not None:
+            return now != self.after
+        # The step was interrupted: only what it planned to write is known to be ours.
+        return not self.planned or now.digest != self.planned
 
 
 @dataclass(frozen=True)
@@ -68,15 +82,34 @@ class UndoJournal:
         """Return the names of the recorded steps, in the order they were taken."""
         return list(dict.fromkeys(step.name for step in self._read().steps))
 
-    def made(self, folder: Path) -> bool:
-        """Return whether a recorded step made this folder."""
-        return str(folder.absolute()) in self._read().folders
+    def folders(self) -> tuple[str, ...]:
+        """Return the folders that recorded steps made."""
+        return self._read().folders
+
+    def paths(self, name: str) -> list[tuple[str, ...]]:
+        """Return the paths of each step of this name, in the order in which they were recorded."""
+        steps = [step for step in self._read().steps if step.name == name]
+        return [tuple(change.path for change in step.changes) for step in steps]
+
+    def changed(self, name: str) -> list[str]:
+        """Return the files that were changed since the last step of this name."""
+        steps = [step for step in self._read().steps if step.name == name]
+        return _changed(steps[-1]) if steps else []
 
     @contextmanager
-    def recorded(self, name: str, paths: Sequence[Path]) -> Iterator[None]:
-        """Record the paths before and after the block, which may write these and no others."""
+    def recorded(
+        self, name: str, paths: Sequence[Path], planned: Mapping[Path, str | None] | None = None
+    ) -> Iterator[None]:
+        """Record the paths before and after the block, which may write these and no others.
+
+        `planned`: texts that the block is about to write. An interrupted step is taken back by these alone.
+        """
         record = self._read()
-        changes = tuple(Change(str(path.absolute()), state_of(path)) for path in dict.fromkeys(paths))
+        digests = {str(path.absolute()): _digest(text.encode()) for path, text in (planned or {}).items() if text}
+        changes = tuple(
+            Change(path, state_of(Path(path)), planned=digests.get(path, ""))
+            for path in dict.fromkeys(str(path.absolute()) for path in paths)
+        )
         made = _missing_folders([*paths, self._file])
         folders = (*record.folders, *(folder for folder in made if folder not in record.folders))
         self._write(Record((*record.steps, Step(name, changes)), folders))
@@ -96,7 +129,9 @@ class UndoJournal:
             yield
         finally:
             made = [path for path in sorted(folder.rglob("*")) if path not in present]
-            changes = tuple(Change(str(path.absolute()), PathState(ABSENT)) for path in made if path.is_file())
+            changes = tuple(
+                Change(str(path.absolute()), PathState(ABSENT), is_cache=True) for path in made if path.is_file()
+            )
             folders = [*missing, *(str(path.absolute()) for path in made if path.is_dir())]
             record = self._read()
             new = (folder for folder in folders if folder not in record.folders)
@@ -104,15 +139,23 @@ class UndoJournal:
 
     def undo(self, name: str) -> list[str]:
         """Take back all steps of this name. Return the files that were changed since, which stay as they are."""
+        kept = self.restore(name)
+        self.forget(name)
+        return kept
+
+    def restore(self, name: str) -> list[str]:
+        """Do what `undo` does to files, but keep the record."""
+        steps = [step for step in self._read().steps if step.name == name]
+        return list(dict.fromkeys(path for step in reversed(steps) for path in _restore(step)))
+
+    def forget(self, name: str) -> None:
         record = self._read()
-        kept = [path for step in reversed(record.steps) if step.name == name for path in _restore(step)]
         steps = tuple(step for step in record.steps if step.name != name)
         if steps:
-            self._write(Record(steps, _remove_empty(record.folders)))
+            self._write(Record(steps, remove_empty(record.folders)))
         else:
             self._file.unlink(missing_ok=True)
-            _remove_empty(record.folders)
-        return kept
+            remove_empty(record.folders)
 
     def _read(self) -> Record:
         try:
@@ -141,6 +184,8 @@ def _step_of(data: Any) -> Step:
             str(change["path"]),
             PathState(**change["before"]),
             None if change["after"] is None else PathState(**change["after"]),
+            str(change.get("planned", "")),
+            change.get("is_cache") is True,
         )
         for change in data["changes"]
     )
@@ -158,23 +203,27 @@ def state_of(path: Path) -> PathState:
         return PathState(ABSENT)
     except OSError as error:
         raise SetupError(f"{path} cannot be read: {error.strerror}", hint="check who may read it") from error
-    digest = hashlib.sha256(content).hexdigest()
-    return PathState(REGULAR, base64.b64encode(content).decode(), stat.S_IMODE(status.st_mode), digest)
+    mode = stat.S_IMODE(status.st_mode)
+    return PathState(REGULAR, base64.b64encode(content).decode(), mode, _digest(content))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _changed(step: Step) -> list[str]:
+    states = ((change, state_of(Path(change.path)).without_content()) for change in step.changes)
+    return [change.path for change, now in states if change.is_changed(now)]
 
 
 def _restore(step: Step) -> list[str]:
     """Put the files of a step back, all of them or none: a backup stays beside a file that has changed since."""
-    now = {change.path: state_of(Path(change.path)).without_content() for change in step.changes}
-    changed = [
-        change.path
-        for change in step.changes
-        if change.after is not None and now[change.path] not in (change.after, change.before.without_content())
-    ]
-    if changed:
+    if changed := _changed(step):
         return changed
     for change in reversed(step.changes):
-        if now[change.path] != change.before.without_content():
-            _put(Path(change.path), change.before)
+        path = Path(change.path)
+        if state_of(path).without_content() != change.before.without_content():
+            _put(path, change.before)
     return []
 
 
@@ -202,7 +251,7 @@ def _missing_folders(paths: Sequence[Path]) -> list[str]:
     return [str(folder) for folder in sorted(missing, key=lambda folder: len(folder.parts))]
 
 
-def _remove_empty(folders: Sequence[str]) -> tuple[str, ...]:
+def remove_empty(folders: Sequence[str]) -> tuple[str, ...]:
     """Remove those that are empty, the inner before the outer; return the others."""
     for folder in sorted(folders, key=lambda folder: -len(Path(folder).parts)):
         with suppress(OSError):

@@ -1,6 +1,8 @@
 """What a step wrote is taken back: files, links, folders and modes, and never what a person changed since."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,3 +109,44 @@ def test_the_record_is_for_its_user_alone_and_a_damaged_one_is_named(home: Path)
     file.write_text('{"steps": [{}]}')
     with pytest.raises(SetupError, match=r"undo\.json cannot be read"):
         journal.names()
+
+
+def _interrupt(data: Path) -> None:
+    """Make the record that of a process which was killed before it finished its steps."""
+    record: dict[str, Any] = json.loads((data / "undo.json").read_text("utf-8"))
+    for step in record["steps"]:
+        for change in step["changes"]:
+            change["after"] = None
+    (data / "undo.json").write_text(json.dumps(record), "utf-8")
+
+
+def test_an_interrupted_step_keeps_a_file_that_it_may_not_have_written(home: Path) -> None:
+    journal = UndoJournal(home / ".data")
+    with journal.recorded("write", [home / "kept", home / "new"], {home / "kept": "ours"}):
+        (home / "kept").write_text("ours")
+    _interrupt(home / ".data")
+    (home / "new").write_text("a person's")
+    assert journal.undo("write") == [str(home / "new")]
+    assert (home / "new").read_text() == "a person's"
+
+
+def test_an_interrupted_step_takes_back_what_it_planned_to_write(home: Path) -> None:
+    before = folder_state(home)
+    journal = UndoJournal(home / ".data")
+    with journal.recorded("write", [home / "kept", home / "new"], {home / "kept": "ours"}):
+        (home / "kept").write_text("ours")
+    _interrupt(home / ".data")
+    assert journal.undo("write") == []
+    assert folder_state(home) == before
+
+
+def test_a_cache_is_taken_back_whatever_it_holds_by_now(home: Path) -> None:
+    before = folder_state(home)
+    journal = UndoJournal(home / ".data")
+    file = home / ".data" / "cache" / "check" / "tools.json"
+    with journal.recorded_cache("check", home / ".data" / "cache"):
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+    file.write_text("newer")
+    assert journal.undo("check") == []
+    assert folder_state(home) == before
