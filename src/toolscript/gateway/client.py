@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http.client import HTTPException
+from time import sleep
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -30,7 +31,9 @@ T = TypeVar("T")
 
 GATEWAY = Peer("gateway", "http://127.0.0.1:7355", "`toolscript gateway status` shows its state", NotReady)
 CONNECT_SECONDS = 5.0
-HANDOVER_PATH = "/handover"
+HANDOVER_PATH, ALIVE_PATH = "/handover", "/livez"
+# A gateway that ends has ended after this.
+ENDING_SECONDS = 0.1
 PAGE = 1_000
 MAX_PAGES = 1_000
 # How many gateways one request is sent to, where each ends before it answers.
@@ -83,6 +86,7 @@ class GatewayClient:
         self._look_again = look_again
         self._note = note
         self._search_type = search_type
+        self._was_lost = False
         # Whether the gateway did not know this client's workspace before.
         self.opened_workspace = False
 
@@ -157,14 +161,20 @@ class GatewayClient:
         """Ask. Where a gateway has ended, ask the next, but repeat only what has no effect or was not received."""
         if self._look_again is not None and (place := self._look_again()).whole_url != self._line.place.whole_url:
             self._line = self._connect(place)
+        if self._was_lost and not request.idempotent:
+            # One that is being killed accepts connections until its last moment, and a call in one would be lost.
+            await self._ask(bytes, Request("GET", ALIVE_PATH, timeout=self._seconds))
+            self._was_lost = False
         for _ in range(MAX_GATEWAYS):
             try:
                 return await self._ask_there(read, request)
             except Unavailable as error:
                 if not is_lost(error):
                     raise
+                self._was_lost = True
                 if not (request.idempotent or was_not_received(error)):
                     raise _unknown_outcome(error) from error
+                await self._off_loop(lambda: sleep(ENDING_SECONDS))
                 found = await self._off_loop(self._find_again)
                 if found is None:
                     raise
