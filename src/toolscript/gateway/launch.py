@@ -119,7 +119,7 @@ def _creation_flags() -> int:
     """Return what takes the place of a new session on Windows: no console of ours that ends the gateway."""
     flags = 0
     if sys.platform == "win32":
-        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        flags = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
     return flags
 
 

@@ -14,7 +14,7 @@ from toolscript.gateway.settings import GatewaySettings
 pytestmark = pytest.mark.requirement("GW-001")
 
 
-@pytest.mark.parametrize(("platform", "session", "flags"), [("win32", False, 0x208), ("linux", True, 0)])
+@pytest.mark.parametrize(("platform", "session", "flags"), [("win32", False, 0x08000200), ("linux", True, 0)])
 def test_the_gateway_is_started_apart_from_the_console(
     platform: str, session: bool, flags: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -24,7 +24,7 @@ def test_the_gateway_is_started_apart_from_the_console(
         given.update(options)
         raise OSError(1, "stop here")
 
-    monkeypatch.setattr(subprocess, "DETACHED_PROCESS", 0x8, raising=False)
+    monkeypatch.setattr(subprocess, "CREATE_NO_WINDOW", 0x08000000, raising=False)
     monkeypatch.setattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0x200, raising=False)
     monkeypatch.setattr(launch, "sys", SimpleNamespace(platform=platform, executable=sys.executable))
     monkeypatch.setattr(launch, "Popen", popen)
