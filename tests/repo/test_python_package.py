@@ -21,7 +21,7 @@ pytestmark = pytest.mark.requirement("AP-002")
 CONSUMER = ROOT / "tests" / "support" / "consumer"
 RIGHT, WRONG = "consumer.py", "wrong.py"
 PAGE = page("docs/python.md")
-IN_PROCESS = "A gateway in your process"
+IN_PROCESS = "Your gateway"
 MAX_IMPORT_SECONDS = 0.030
 RUNS = 15
 

@@ -13,7 +13,7 @@ from toolscript.gateway.discovery import RunningGateway, is_replaced, listens, r
 from toolscript.gateway.joining import connect, join, why_unusable
 from toolscript.gateway.launch import start_in_background
 from toolscript.gateway.model import GatewayHealth
-from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
+from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 
 STOP_SECONDS = 15.0
 LOOK_SECONDS = 0.05
@@ -44,7 +44,7 @@ def start(
     require_model(settings)
     if background:
         arguments = [word for word in sys.argv[1:] if word not in ("--background", "-b")]
-        on_ready(start_in_background(settings, arguments, dict(os.environ), until_ready=True).url)
+        on_ready(start_in_background(settings, arguments, environment(), until_ready=True).url)
     else:
         serve(settings, on_ready, on_demand=on_demand)
 

@@ -1,18 +1,18 @@
 """Starts the gateway in the background, and waits until it is there."""
 
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from threading import Thread
+from typing import IO
 
 from toolscript.core.errors import SetupError
 from toolscript.gateway.discovery import RunningGateway, running_file
-from toolscript.gateway.settings import FLAG, GatewaySettings
+from toolscript.gateway.settings import FLAG, GatewaySettings, environment
 
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.02
@@ -38,13 +38,13 @@ def launch(settings: GatewaySettings, *, replacing: RunningGateway | None = None
         if settings.sources.get(name) == FLAG
         for word in (option, _from_anywhere(name, str(getattr(settings, name))))
     ]
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_CLIENT}
+    variables = {name: value for name, value in environment().items() if name not in _OF_CLIENT}
     for setting, name in _VARIABLES.items():
-        if environment.get(name):
-            environment[name] = _from_anywhere(setting, environment[name])
+        if variables.get(name):
+            variables[name] = _from_anywhere(setting, variables[name])
     arguments = ["gateway", "start", ON_DEMAND, *options]
     old = None if replacing is None else replacing.pid
-    return start_in_background(settings, arguments, environment, until_ready=False, not_pid=old)
+    return start_in_background(settings, arguments, variables, until_ready=False, not_pid=old)
 
 
 def _from_anywhere(setting: str, value: str) -> str:
@@ -56,7 +56,7 @@ def _from_anywhere(setting: str, value: str) -> str:
 def start_in_background(
     settings: GatewaySettings,
     arguments: Sequence[str],
-    environment: dict[str, str],
+    variables: Mapping[str, str],
     *,
     until_ready: bool,
     not_pid: int | None = None,
@@ -66,22 +66,10 @@ def start_in_background(
     With `until_ready` only the own one counts, and it has to answer. That of `not_pid` counts never.
     """
     log = settings.data_folder / LOG_NAME
-    # Not the folder of the command: its modules are none of ours, and it may be removed.
-    command = [sys.executable, "-P", "-m", "toolscript", *arguments]
-    folder = None if until_ready else _home()
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
-            child = Popen(  # noqa: S603
-                command,
-                stdin=DEVNULL,
-                stdout=DEVNULL,
-                stderr=output,
-                env=environment,
-                cwd=folder,
-                start_new_session=sys.platform != "win32",
-                creationflags=_creation_flags(),
-            )
+            child = _spawned(arguments, output, variables, None if until_ready else _home())
     except OSError as error:
         raise SetupError(
             f"{log} cannot be written: {error.strerror}", hint="choose another folder with --data-dir"
@@ -94,6 +82,22 @@ def start_in_background(
     reason, hint = last_error(log)
     raise SetupError(
         f"the gateway did not start{reason and f': {reason}'}", hint="; ".join(filter(None, (hint, f"see {log}")))
+    )
+
+
+def _spawned(
+    arguments: Sequence[str], output: IO[bytes], variables: Mapping[str, str], folder: Path | None
+) -> "Popen[bytes]":
+    return Popen(  # noqa: S603
+        # Not the folder of the command: its modules are none of ours, and it may be removed.
+        [sys.executable, "-P", "-m", "toolscript", *arguments],
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=output,
+        env=dict(variables),
+        cwd=folder,
+        start_new_session=sys.platform != "win32",
+        creationflags=_creation_flags(),
     )
 
 

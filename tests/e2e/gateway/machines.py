@@ -68,9 +68,10 @@ class Gateway:
     def call(self, tool: str, **arguments: object) -> httpx.Response:
         return self.ask(f"/tools/{tool}", "POST", json=arguments)
 
-    def with_files(self, *files: Path) -> "Gateway":
-        """Return the gateway as it serves a client with these config files."""
-        answer = self.ask("/workspaces", "POST", json={"files": list(map(str, files))})
+    def with_files(self, *files: Path, **variables: str) -> "Gateway":
+        """Return the gateway as it serves a client with these config files, and variables that they reference."""
+        body = {"files": list(map(str, files)), "variables": variables}
+        answer = self.ask("/workspaces", "POST", json=body)
         assert answer.status_code == 200, answer.text
         return replace(self, url=self.url + answer.json()["path"])
 

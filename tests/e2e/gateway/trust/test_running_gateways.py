@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.gateway.machines import Gateway, Machine, mcp_server, until
 from tests.e2e.gateway.surfaces import mcp_over_stdio
-from tests.e2e.gateway.trust.traps import NAME, Trap, give_to_nobody, set_up
+from tests.e2e.gateway.trust.traps import NAME, SECRET, Trap, give_to_nobody, set_up
 
 pytestmark = pytest.mark.requirement("TR-001")
 # Files are checked at least every two seconds.
@@ -23,7 +23,7 @@ as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files 
 def gateway_of(trap: Trap) -> Iterator[Gateway]:
     """Run a gateway, as it serves a client in the folder of the trap, whether its file is there or not."""
     with trap.machine.gateway() as gateway:
-        yield gateway.with_files(trap.machine.config, trap.machine.project / NAME)
+        yield gateway.with_files(trap.machine.config, trap.machine.project / NAME, TRAP_SECRET=SECRET)
 
 
 @pytest.fixture
