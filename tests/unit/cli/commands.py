@@ -43,7 +43,15 @@ class Commands:
 
         return asyncio.run(act())
 
-    def start(self, *, flags: Mapping[str, object], on_ready: Callable[[str], None], background: bool) -> None:
+    def start(
+        self,
+        *,
+        flags: Mapping[str, object],
+        on_ready: Callable[[str], None],
+        background: bool,
+        on_demand: bool,
+    ) -> None:
+        del background, on_demand
         self.started.append(flags)
         on_ready("http://127.0.0.1:7355")
 
