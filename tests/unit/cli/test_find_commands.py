@@ -47,8 +47,8 @@ def test_flags_reach_the_query_and_the_gateway(toolscript: CommandLine) -> None:
     (query,) = toolscript.gateway.queries
     assert (query.limit, query.threshold, query.kind, query.search_type) == (1, 0.1, None, "semantic")
     ((flags, need),) = toolscript.commands.asked
-    options = {"config": "c", "data_dir": "d", "search_model": "m"}
-    assert flags == {**options, "gateway_port": None, "gateway_alone": None}
+    given = {"config": "c", "data_dir": "d", "search_model": "m"}
+    assert flags == {**given, "gateway_port": None, "gateway_alone": None}
     assert need.refresh
 
 
