@@ -49,7 +49,10 @@ async def test_the_python_works_as_written(home: Path, port: str, model_folder: 
     lines = [line for line in program.splitlines() if line.strip()]
     assert len(lines) <= 10
     (home / "main.py").write_text(program, "utf-8")
-    script = "toolscript config import --yes >/dev/null\npython main.py"
+    # As after the first section: the servers have been listed before.
+    script = (
+        "toolscript config import --yes >/dev/null\ntoolscript list-servers >/dev/null || true\npython main.py"
+    )
     output, _ = await finished(script, gateway_environment(home, port, model_folder), tmp_path, home)
     assert output.splitlines()[0].startswith("filesystem__read_"), output
 
