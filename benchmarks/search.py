@@ -73,6 +73,11 @@ class Child:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def memory_mb(self, figure: str = "VmRSS") -> float:
+        """Return its resident memory; `VmHWM` is the most it ever had. Linux only."""
+        lines = Path(f"/proc/{self.pid}/status").read_text("utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(f"{figure}:")) / 1024
+
 
 def run_bench(work: Coroutine[Any, Any, T]) -> T:
     """Run, and end the child processes on SIGTERM, too, which Python alone would not."""

@@ -9,6 +9,7 @@ It goes to 127.0.0.1 only and ends by itself:
 import argparse
 import asyncio
 import json
+import math
 import os
 import re
 import signal
@@ -40,6 +41,7 @@ TIMES_CAPACITY = 3.0
 CALM_SHARE = 0.25
 WARM_UP_SECONDS = 8.0
 PEAK_SECONDS, CALM_SECONDS, BACK_WITHIN_SECONDS = 3.0, 4.0, 5.0
+WINDOW_SECONDS, SLOW = 0.25, 2.0
 REFUSED = "refused"
 EMPTY = re.compile(rb'"final_count":0\b')
 BUCKET = re.compile(r'admission_refusal_seconds_bucket\{kind="read",le="([^"]+)"\} ([0-9.e+]+)')
@@ -47,12 +49,18 @@ BUCKET = re.compile(r'admission_refusal_seconds_bucket\{kind="read",le="([^"]+)"
 
 @dataclass
 class Report:
-    """`calm_ms`: p95 before each burst. `back_ms`: p95 from five seconds after the last one."""
+    """`calm_ms`: p95 before each burst. `back_ms`: p95 from five seconds after the last one.
+
+    `back_after`: seconds from the end of the last burst to the last moment with a fault or a slow response.
+    `memory_mb`: before the first burst, and the most in any.
+    """
 
     peaks: list[float] = field(default_factory=list)
     goodputs: list[float] = field(default_factory=list)
     calm_ms: list[float] = field(default_factory=list)
     back_ms: float = 0.0
+    back_after: float = 0.0
+    memory_mb: tuple[float, float] = (0.0, 0.0)
     outcomes: Counter[str] = field(default_factory=Counter)
     refused_within_10_ms: float = 0.0
     refused_client_p95_ms: list[float] = field(default_factory=list)
@@ -83,6 +91,8 @@ class Report:
                 f"refusals p95 at the client: {median(self.refused_client_p95_ms):.1f} ms",
                 f"processor time of a refusal, about: {median(self.refusal_cpu_ms):.2f} ms",
                 f"p95 calm: {median(self.calm_ms):.0f} ms; after the bursts: {self.back_ratio:.2f} times that",
+                f"back to normal after: {self.back_after:.2f} s",
+                f"memory: {self.memory_mb[0]:.0f} MB before, at most {self.memory_mb[1]:.0f} MB",
                 f"pools: {self.pools}",
             )
         )
@@ -112,10 +122,12 @@ class Bursts:
         self._lines = [HttpLine(self.child.port, read) for _ in range(LINES)]
         # Until lazily loaded modules are loaded.
         await self._load(10.0, WARM_UP_SECONDS)
+        memory = self.child.memory_mb()
         try:
             for _ in range(bursts):
                 await self._burst(seconds)
             await self._calm_again()
+            self.report.memory_mb = (memory, self.child.memory_mb("VmHWM"))
         finally:
             for line in self._lines:
                 line.close()
@@ -149,6 +161,17 @@ class Bursts:
         later = [item for item in calm.requests if item.due >= calm.began + BACK_WITHIN_SECONDS]
         assert not any(item.fault for item in later), Counter(item.fault for item in later)
         self.report.back_ms = _p95([item.done - item.due for item in later])
+        self.report.back_after = self._last_disturbance(calm)
+
+    def _last_disturbance(self, calm: Run) -> float:
+        """Return the end of the last window with a fault, or with a median above twice the p95 of before."""
+        windows: dict[int, list[float]] = {}
+        for item in calm.requests:
+            waited = math.inf if item.fault else item.done - item.due
+            windows.setdefault(int((item.due - calm.began) / WINDOW_SECONDS), []).append(waited)
+        slow = SLOW * median(self.report.calm_ms) / 1000
+        disturbed = [number for number, times in windows.items() if median(times) > slow or math.inf in times]
+        return (max(disturbed) + 1) * WINDOW_SECONDS if disturbed else 0.0
 
     async def _load(self, rate: float, seconds: float, *, lines: int = LINES, patience: float = 15.0) -> Run:
         first = self._asked % len(self.requests)
