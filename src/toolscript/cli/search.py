@@ -16,7 +16,6 @@ from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, Model, Re
 from toolscript.cli.output import NOTHING_FOUND, json_text, progress, say
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import ItemKind, split_tool_id, tool_id
-from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.core.retrieval.query import SearchType
 from toolscript.gateway.json import answer_to_json, call_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import LocalAnswer, LocalQuery
@@ -178,7 +177,7 @@ def _lists(app: typer.Typer) -> None:
         need = Need(model=False, uses_cache=False)
         states = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
         _print_json({"servers": states_to_json(states)}) if as_json else show_servers(states)
-        if not any(state.status in (ServerStatus.READY, ServerStatus.ASLEEP) for state in states):
+        if not any(state.answers for state in states):
             raise typer.Exit(NOTHING_FOUND)
 
     @app.command("list-tools")

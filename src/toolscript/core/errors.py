@@ -23,8 +23,7 @@ ToolscriptError
 │   ├── CatalogUnavailable
 │   ├── LibraryUnavailable
 │   ├── ServerUnavailable   an MCP server is not connected, or did not answer
-│   │   └── CallUnanswered  ... a call that was sent to it, which may have had its effect
-│   ├── OutcomeUnknown      a call was under way when the gateway ended: it may have had its effect
+│   │   └── OutcomeUnknown  ... a call that was sent, which may have had its effect
 │   ├── Overloaded          ... because this service is at its limit
 │   └── NotReady            the gateway has no tools yet
 └── Rejected                a dependency answered, and refused the request or sent nonsense
@@ -138,11 +137,17 @@ class LibraryUnavailable(Unavailable): ...
 class ServerUnavailable(Unavailable): ...
 
 
-class CallUnanswered(ServerUnavailable):
+class OutcomeUnknown(ServerUnavailable):
     """A call was sent and no answer came: it may have had its effect. The others of its kind were never sent."""
 
-
-class OutcomeUnknown(Unavailable): ...
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "it may have had its effect: check before you repeat it",
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, details={"outcome": "unknown", "retryable": False, **(details or {})})
 
 
 class Overloaded(Unavailable): ...
@@ -206,7 +211,6 @@ ERROR_TABLE: Mapping[type[ToolscriptError], Row] = {
     CatalogUnavailable: _UNAVAILABLE,
     LibraryUnavailable: _UNAVAILABLE,
     ServerUnavailable: _UNAVAILABLE,
-    CallUnanswered: _UNAVAILABLE,
     OutcomeUnknown: _UNAVAILABLE,
     Overloaded: _UNAVAILABLE,
     NotReady: _UNAVAILABLE,

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from toolscript.core.errors import InvalidRequest, NotFound, ServerUnavailable
+from toolscript.core.errors import InvalidRequest, NotFound, OutcomeUnknown, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp.arguments import one_of, require_known, text, truth, wrong
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType
@@ -153,6 +153,8 @@ async def _for_http(request: Awaitable[T]) -> T:
     """Point to a route instead of a command where a server is down."""
     try:
         return await request
+    except OutcomeUnknown:
+        raise
     except ServerUnavailable as error:
         raise ServerUnavailable(error.message, hint=_STATES, details=error.details) from error
 

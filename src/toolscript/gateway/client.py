@@ -242,9 +242,7 @@ def was_not_received(error: Unavailable) -> bool:
 
 def _unknown_outcome(error: Unavailable) -> OutcomeUnknown:
     return OutcomeUnknown(
-        "the gateway ended during this call: its outcome is unknown",
-        hint="it may have had its effect: check before you repeat it",
-        details={"outcome": "unknown", "retryable": False, "reason": error.message},
+        "the gateway ended during this call: its outcome is unknown", details={"reason": error.message}
     )
 
 

@@ -12,7 +12,7 @@ from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, SetupError
 from toolscript.core.items import tool_id
-from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
+from toolscript.core.mcp_client.model import ServerState, Transport
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.problems import Problem, Severity
@@ -156,8 +156,9 @@ def _change(change: ToolChange) -> Finding:
 
 
 def _server(state: ServerState) -> Finding:
-    if state.status is ServerStatus.READY:
-        return Finding("SERVER", True, f"{state.name}: {state.tools} tools, protocol {state.protocol}")
+    if state.answers:
+        how = f"protocol {state.protocol}" if state.protocol else f"{state.status}"
+        return Finding("SERVER", True, f"{state.name}: {state.tools} tools, {how}")
     return Finding("SERVER", False, f"{state.name}: {state.status}, {state.error}", _fix(state))
 
 

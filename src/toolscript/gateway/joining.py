@@ -27,7 +27,7 @@ from toolscript.gateway.discovery import (
 )
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.settings import FLAG, GatewaySettings, environment, usual_data_dir
-from toolscript.gateway.workspace import Survey
+from toolscript.gateway.workspace import Survey, Surveyed
 
 REFRESHES = "--refresh queries the servers again, for this command alone"
 # How long a client waits for further servers once one has answered. They start a few at a time.
@@ -111,12 +111,16 @@ def connect(
 ) -> GatewayClient:
     """Return a client of this gateway that sees what the config files of this folder name."""
     survey = Survey(place_of(settings), environment())
-    trusted: set[str] = set()
+    trusted: Surveyed | None = None
 
     def place(found: RunningGateway) -> Place:
-        workspace = survey.look().workspace
-        if workspace.named and workspace.by_person and workspace.id != found.workspace:
-            _trust_named(Path(workspace.named), trusted)
+        nonlocal trusted
+        surveyed = survey.look()
+        workspace = surveyed.workspace
+        is_named = workspace.named and workspace.by_person
+        if is_named and surveyed is not trusted and workspace.id != found.workspace:
+            _trust_named(Path(workspace.named))
+            trusted = surveyed
         token = settings.gateway_token or found.token
         return Place(found.url, token, None if workspace.id == found.workspace else workspace)
 
@@ -139,15 +143,12 @@ def connect(
     )
 
 
-def _trust_named(file: Path, trusted: set[str]) -> None:
+def _trust_named(file: Path) -> None:
     """Record that the user named this file, with the content of now: the gateway believes records alone."""
     text = read_text(file, only_ours=True)
-    if text is None or text in trusted:
-        return
     store = TrustStore(Path.home())
-    if store.state_of(file, text) is not TrustState.TRUSTED:
+    if text is not None and store.state_of(file, text) is not TrustState.TRUSTED:
         store.decide(file, text, trusted=True)
-    trusted.add(text)
 
 
 def _after_the_end(settings: GatewaySettings) -> RunningGateway | None:

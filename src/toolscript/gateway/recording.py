@@ -6,7 +6,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from toolscript.core.errors import CallUnanswered, InvalidRequest, Rejected, ToolscriptError
+from toolscript.core.errors import InvalidRequest, OutcomeUnknown, Rejected, ToolscriptError
 from toolscript.core.items import Item, JsonObject, split_tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, ServerState, masked
 from toolscript.core.text import readable
@@ -184,7 +184,7 @@ def _head(text: str) -> str:
 
 def _outcome_of(error: ToolscriptError, otherwise: Outcome) -> Outcome:
     """Return what an error says of a call: `otherwise` for one that says no more than that it failed."""
-    if isinstance(error, CallUnanswered):
+    if isinstance(error, OutcomeUnknown):
         return Outcome.UNKNOWN
     if isinstance(error, Rejected):
         return Outcome.ERROR

@@ -62,8 +62,6 @@ PATIENCE_SECONDS = 10.0
 FIRST_ANSWER_SECONDS = 10.0
 # Listed here because the library that lists all models takes two seconds to import.
 DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", "multilingual", BUILTIN, NO_MODEL)
-# A server that is asleep is woken by a call.
-ANSWERING = frozenset({ServerStatus.READY, ServerStatus.ASLEEP})
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
@@ -125,7 +123,7 @@ class LocalGateway:
 
     async def _not_searched_note(self) -> str:
         """Name the servers that are down: their tools must not look as if they did not exist."""
-        not_ready = [state for state in await self.servers() if state.status not in ANSWERING]
+        not_ready = [state for state in await self.servers() if not state.answers]
         if not not_ready:
             return ""
         indexed_servers = {item.server for item in self._search.index.items}
@@ -233,7 +231,7 @@ class LocalGateway:
 
     def _not_found(self, server: str, name: str) -> NotFound | ServerUnavailable:
         for state in (*self._servers.states(), *self.left_out):
-            if state.name == server and state.status not in ANSWERING:
+            if state.name == server and not state.answers:
                 what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
                 return ServerUnavailable(
                     f"the server {server} {what}: {state.error or 'unknown reason'}",
@@ -520,6 +518,13 @@ def require_model(settings: GatewaySettings) -> None:
         from toolscript.core.embedding.engine import Device, providers_for
 
         providers_for(Device.GPU)
+
+
+def require_usable(settings: GatewaySettings) -> None:
+    """Raise what would keep a gateway with these settings from opening: a malformed config, an unknown model."""
+    read_settings(settings)
+    _capabilities(settings)
+    require_model(settings)
 
 
 def read_settings(settings: GatewaySettings) -> Config:

@@ -35,7 +35,7 @@ from toolscript.gateway.handover import Handover, taken_over
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.joining import join
 from toolscript.gateway.model import Gateway
-from toolscript.gateway.runtime import Resources, open_shared
+from toolscript.gateway.runtime import Resources, open_shared, require_usable
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_exposes_owners
 from toolscript.gateway.views import Views, WorkspaceRouter, workspace_route
@@ -163,6 +163,8 @@ def _place(settings: GatewaySettings, *, or_any: bool) -> Iterator[tuple[Record,
     file = running_file(settings)
     running = file.read()
     if running is not None and is_replaced(running):
+        # Whatever would keep this one from serving is found while the other still serves.
+        require_usable(settings)
         with taken_over(running, settings.gateway_token or running.token, file.path) as place:
             yield place
         return

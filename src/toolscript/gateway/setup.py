@@ -15,7 +15,7 @@ from pathlib import Path
 from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, NotFound, SetupError, ToolscriptError
-from toolscript.core.mcp_client.model import ServerState, ServerStatus, short_error
+from toolscript.core.mcp_client.model import ServerState, short_error
 from toolscript.gateway import autostart, client_configs, daemon
 from toolscript.gateway.config.clients import TITLES, Client, find_clients
 from toolscript.gateway.config.connect import (
@@ -267,9 +267,10 @@ async def _servers_of(gateway: Gateway) -> Sequence[ServerState]:
 
 
 def _described(states: Sequence[ServerState]) -> Iterator[str]:
-    ready = [state for state in states if state.status is ServerStatus.READY]
-    yield f"{len(ready)} of {len(states)} servers answered, with {sum(state.tools for state in ready)} tools"
-    failed = [state for state in states if state.status is not ServerStatus.READY]
+    answering = [state for state in states if state.answers]
+    tools = sum(state.tools for state in answering)
+    yield f"{len(answering)} of {len(states)} servers answered, with {tools} tools"
+    failed = [state for state in states if not state.answers]
     for state in failed[:MAX_NAMED]:
         yield f"{state.name}: {state.status}, {short_error(state.error)[:MAX_ERROR]}"
     if failed:

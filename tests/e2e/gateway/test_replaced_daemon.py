@@ -58,6 +58,16 @@ def test_a_newer_command_takes_the_place_of_an_older_gateway(home: Home) -> None
     assert home.diary.calls() == {"1": 1, "2": 1}
 
 
+def test_an_older_gateway_serves_on_while_a_newer_one_could_not_open(home: Home) -> None:
+    with gateway_of(home, "0.0.9") as old:
+        config = home.machine.home / ".toolscript.json"
+        config.write_text('{"mcpServers": {', "utf-8")
+        done = home.machine.run("call", "own__note", '{"id": "1"}')
+        assert f"{config}" in done.stderr
+        assert home.daemon().pid == old.pid
+    assert home.diary.calls() == {"1": 1}
+
+
 def test_an_older_command_joins_a_newer_gateway(home: Home) -> None:
     with gateway_of(home, "999.0.0") as newer:
         home.machine.run("call", "own__note", '{"id": "1"}')

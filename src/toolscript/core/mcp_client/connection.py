@@ -43,7 +43,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from toolscript.core.errors import CallUnanswered, ServerRejected, ServerUnavailable
+from toolscript.core.errors import OutcomeUnknown, ServerRejected, ServerUnavailable
 from toolscript.core.item_json import storable
 from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.failures import (
@@ -269,7 +269,7 @@ class Connection:
         return listed
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        """Call a tool. Raise CallUnanswered if no answer comes in time, or at all: it may still be running."""
+        """Call a tool. Raise OutcomeUnknown if no answer comes in time, or at all: it may still be running."""
         headers = mcp_param_headers(self._header_maps.get(tool, {}), arguments)
         params = {"name": self._wire_names.get(tool, readable(tool)), "arguments": storable(arguments)}
         try:
@@ -278,7 +278,7 @@ class Connection:
         except TimeoutError:
             if self._spec.transport is not Transport.STDIO:
                 self._trace.signals.request_ping()
-            raise CallUnanswered(
+            raise OutcomeUnknown(
                 f"{tool}: no answer within {self._spec.call_seconds:g} seconds",
                 hint=f"it may still be running; raise callTimeout of {self._spec.name}, or request less at once",
             ) from None

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
-from toolscript.core.errors import CallUnanswered, ServerRejected, ServerUnavailable, ToolscriptError
+from toolscript.core.errors import OutcomeUnknown, ServerRejected, ServerUnavailable, ToolscriptError
 from toolscript.core.mcp_client.model import STDERR_PREFIX, STDOUT_PREFIX
 from toolscript.core.mcp_client.stdio import Child
 
@@ -58,7 +58,7 @@ def translate_errors(method: str) -> Iterator[None]:
 
 def unanswered(method: str) -> type[ServerUnavailable]:
     """Return the error for a request that was sent and has no answer: only a call may have had an effect."""
-    return CallUnanswered if method == CALL else ServerUnavailable
+    return OutcomeUnknown if method == CALL else ServerUnavailable
 
 
 def root_cause(fault: BaseException) -> BaseException:

@@ -92,6 +92,11 @@ class ServerState:
     resources: int = 0
     restarts: bool = False
 
+    @property
+    def answers(self) -> bool:
+        """Return whether a call is answered: now, or once it has woken the server."""
+        return self.status in (ServerStatus.READY, ServerStatus.ASLEEP)
+
 
 @dataclass(frozen=True)
 class Offer:

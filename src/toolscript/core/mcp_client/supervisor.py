@@ -137,7 +137,11 @@ class Supervisor:
         while not self._stopping.is_set():
             if self.state.status is ServerStatus.ASLEEP and not await self._woken():
                 return
-            hints = hints or await _load_hints()
+            try:
+                hints = hints or await _load_hints()
+            except ImportError as error:
+                self._publish_failure(f"a library is missing, install Toolscript again: {error}", restarts=False)
+                return
             failure = await self._attempt(hints)
             if self._stopping.is_set():
                 return

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -124,6 +125,15 @@ async def test_a_woken_server_that_hangs_fails_its_call_after_its_start_time(dro
     drowsy.use([faulty("hangs_at_start", start_seconds=0.4)], [Offer("hangs_at_start")])
     with pytest.raises(ServerUnavailable, match=r"not ready within 0\.4 seconds"):
         await drowsy.call("hangs_at_start", "work", {})
+
+
+async def test_a_library_that_cannot_be_imported_is_named(
+    drowsy: McpServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "toolscript.core.mcp_client.connection", None)
+    drowsy.use([plain()], [Offer("plain")])
+    with pytest.raises(ServerUnavailable, match="a library is missing"):
+        await drowsy.call("plain", "echo", {})
 
 
 async def test_a_server_that_sleeps_is_stopped_at_once(drowsy: McpServers) -> None:

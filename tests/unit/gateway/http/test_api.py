@@ -15,6 +15,7 @@ from tests.unit.gateway.http.requests import Reply, ask
 from tests.unit.gateway.http.test_fuzz import LENIENT, Bodies, is_documented
 from tests.unit.gateway.mcp.gateway_double import GatewayDouble, down, tool
 from tests.unit.gateway.runtime.serving import open_app
+from toolscript.core.errors import OutcomeUnknown
 from toolscript.core.items import CLIENT_PREFIX, Item, ItemKind
 from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
 from toolscript.gateway.http import create_gateway_app
@@ -338,6 +339,14 @@ async def test_the_hint_of_a_server_that_is_down_names_a_route() -> None:
     reply = await post(app, CALL, id="files__read_file")
     assert (reply.status, reply.error["message"]) == (503, "files is not connected")
     assert reply.error["details"]["hint"] == f"`GET {SERVERS}` shows the state of every server"
+
+
+async def test_a_call_without_an_answer_says_that_it_may_have_had_its_effect() -> None:
+    app = open_app(GatewayDouble(replies={"files__read_file": OutcomeUnknown("no answer within 60 seconds")}))
+    reply = await post(app, CALL, id="files__read_file")
+    details = reply.error["details"]
+    assert (reply.status, details["outcome"], details["retryable"]) == (503, "unknown", False)
+    assert details["hint"] == "it may have had its effect: check before you repeat it"
 
 
 class Servers(GatewayDouble):

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.unit.gateway.mcp.gateway_double import GatewayDouble, down
-from toolscript.core.errors import CallUnanswered, NotFound, NotReady, ServerRejected, ToolscriptError
+from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, ServerRejected, ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, Transport
 from toolscript.gateway import recording
@@ -64,7 +64,7 @@ async def test_the_entry_of_a_call_is_written_before_it_is_sent_and_completed_be
         (ServerRejected("no such row"), Outcome.ERROR, "UNAVAILABLE"),
         (down("files"), Outcome.REFUSED, "UNAVAILABLE"),
         (NotFound("the config leaves it out"), Outcome.REFUSED, "NOT_FOUND"),
-        (CallUnanswered("no answer within 60 seconds"), Outcome.UNKNOWN, "UNAVAILABLE"),
+        (OutcomeUnknown("no answer within 60 seconds"), Outcome.UNKNOWN, "UNAVAILABLE"),
     ],
 )
 async def test_the_outcome_says_whether_a_call_was_sent(
