@@ -32,14 +32,17 @@ from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.values import OnProgress, silent
 from toolscript.core.version import __version__
 from toolscript.gateway.activity import ActivityLog
+from toolscript.gateway.callers import current_client, current_terms
 from toolscript.gateway.capabilities import Capabilities, capabilities_of, default_capabilities
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.read import Config, left_out
+from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
 from toolscript.gateway.recording import RecordedGateway
+from toolscript.gateway.rules import CallRules, Risk, require_allowed
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
 from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile, ToolChange
@@ -94,6 +97,7 @@ class LocalGateway:
         self.left_out: Sequence[ServerState] = ()
         self.failed_before: Mapping[str, str] = {}
         self.note = ""
+        self.rules = CallRules()
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         if not await self._indexing.until_ready(self._patience):
@@ -105,7 +109,7 @@ class LocalGateway:
             await self._indexing.until_embedded(self._patience)
         answer = await self._search.search(query)
         hints = filter(None, (answer.hint, self._changed_note(answer), await self._not_searched_note(), self.note))
-        return replace(answer, hint="; ".join(hints))
+        return replace(answer.with_risks(self.rules.risk), hint="; ".join(hints))
 
     def curate(self, curation: Curation) -> None:
         """Apply these rules to searches from now on."""
@@ -158,13 +162,29 @@ class LocalGateway:
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         server, name = split_tool_id(tool)
         await self._wait_for_start(server)
-        if not self._offers(server, name):
+        item = self._offered(server, name)
+        if item is None:
             raise self._not_found(server, name)
+        self._require_allowed(item)
         try:
             return await self._servers.call(server, name, arguments)
         except ServerUnavailable as error:
             error.details.setdefault("server", server)
             raise
+
+    def require_allowed(self, server: str, name: str) -> None:
+        """Raise Forbidden for a call that the rules do not allow, also of a tool that is not known here."""
+        unknown = Item(tool_id(server, name), ItemKind.TOOL, server, name)
+        self._require_allowed(self._offered(server, name) or unknown)
+
+    def _require_allowed(self, item: Item) -> None:
+        terms = current_terms()
+        require_allowed(
+            self.rules.decide(item, current_client()),
+            item,
+            confirmed=terms.confirmed == tool_id(item.server, item.name),
+            limit=Risk(terms.max_risk) if terms.max_risk else None,
+        )
 
     async def servers(self) -> Sequence[ServerState]:
         refused = {offer.server: offer.refused for offer in self._servers.offers() if offer.refused}
@@ -208,12 +228,16 @@ class LocalGateway:
             is_fallback=self._search.is_fallback,
         )
 
-    def _offers(self, server: str, name: str) -> bool:
-        return any(
-            item.name == name and item.kind is ItemKind.TOOL
-            for offer in self._servers.offers()
-            if offer.server == server
-            for item in offer.items
+    def _offered(self, server: str, name: str) -> Item | None:
+        return next(
+            (
+                item
+                for offer in self._servers.offers()
+                if offer.server == server
+                for item in offer.items
+                if item.name == name and item.kind is ItemKind.TOOL
+            ),
+            None,
         )
 
     async def _wait_for_start(self, server: str) -> None:
@@ -304,6 +328,7 @@ async def _open_alone(
     # With nothing to search there is nothing to load a model for.
     async with open_resources(settings, on_progress, model=need.model and bool(config.servers)) as resources:
         resources.gateway.curate(read_curation(config))
+        resources.gateway.rules = read_call_rules(config)
         resources.gateway.left_out = left_out(config)
         resources.gateway.note = _age_note(cached.age) if cached.offers else ""
         if need.uses_cache:
@@ -537,6 +562,14 @@ def read_curation(config: Config) -> Curation:
     for problem in problems:
         logger.warning(str(problem))
     return curation
+
+
+def read_call_rules(config: Config) -> CallRules:
+    """Return the rules about calls; log those that have a mistake."""
+    own, of_project, problems = call_rules_of(config)
+    for problem in problems:
+        logger.warning(str(problem))
+    return CallRules(own, of_project)
 
 
 def cache_folder(settings: GatewaySettings) -> Path:
