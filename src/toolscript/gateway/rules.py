@@ -4,7 +4,7 @@ The first rule that fits decides, in the order of the user's file; without one t
 project decide by themselves, and the stricter of both decisions counts: a project can take away, and never give.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -70,6 +70,13 @@ class ToolRisk:
 
     def exceeds(self, limit: Risk) -> bool:
         return _RISKS.index(self.level) > _RISKS.index(limit)
+
+    def to_json(self) -> dict[str, str]:
+        return {"level": self.level.value, "basis": self.basis.value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, str]) -> "ToolRisk":
+        return cls(Risk(data["level"]), Basis(data["basis"]))
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ class LocalGateway:
         item = self._offered(server, name)
         if item is None:
             raise self._not_found(server, name)
-        self._require_allowed(item)
+        self._require_allowed(item, confirmed=current_terms().confirmed in (tool, tool_id(server, name)))
         try:
             return await self._servers.call(server, name, arguments)
         except ServerUnavailable as error:
@@ -177,14 +177,10 @@ class LocalGateway:
         unknown = Item(tool_id(server, name), ItemKind.TOOL, server, name)
         self._require_allowed(self._offered(server, name) or unknown)
 
-    def _require_allowed(self, item: Item) -> None:
-        terms = current_terms()
-        require_allowed(
-            self.rules.decide(item, current_client()),
-            item,
-            confirmed=terms.confirmed == tool_id(item.server, item.name),
-            limit=Risk(terms.max_risk) if terms.max_risk else None,
-        )
+    def _require_allowed(self, item: Item, *, confirmed: bool = False) -> None:
+        max_risk = current_terms().max_risk
+        limit = Risk(max_risk) if max_risk else None
+        require_allowed(self.rules.decide(item, current_client()), item, confirmed=confirmed, limit=limit)
 
     async def servers(self) -> Sequence[ServerState]:
         refused = {offer.server: offer.refused for offer in self._servers.offers() if offer.refused}

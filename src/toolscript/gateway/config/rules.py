@@ -55,7 +55,7 @@ def rule_of(written: object, place: str = "") -> Rule:
     for key in written:
         if key not in KEYS:
             raise InvalidRequest(
-                f"{ascii(str(key)[:40])} is not understood", hint=f"take it out; known are {', '.join(KEYS)}"
+                f"{str(key)[:40]!a} is not understood", hint=f"take it out; known are {', '.join(KEYS)}"
             )
     if ("do" in written) == ("is" in written):
         raise InvalidRequest(
