@@ -10,6 +10,7 @@ from toolscript.cli.output import colour_wanted, harmless, json_text, printable,
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, LOWER_THRESHOLD, LocalAnswer, LocalHit
+from toolscript.gateway.rules import Basis, claimed_risk
 
 if TYPE_CHECKING:
     from toolscript.gateway.doctor import Finding
@@ -86,6 +87,7 @@ def _explained(hit: LocalHit, *, semantic: bool) -> str:
         f"  {scores}",
         f"  matched: {printable(matched)}",
         f"  score: {printable(contributions)}",
+        *([f"  risk: {hit.risk.shown}"] if hit.risk else []),
     ]
     return "\n".join(lines)
 
@@ -114,8 +116,8 @@ def show_items(items: Sequence[Item]) -> None:
     if not items:
         say("the servers offer nothing\nhint: `toolscript list-servers` shows their state")
         return
-    rows = [[_name(item), item.kind, printable(item.description)[:MAX_DESCRIBED]] for item in items]
-    sys.stdout.write(table(["Tool", "Kind", "Description"], rows, colour=colour_wanted()) + "\n")
+    rows = [[_name(item), item.kind, printable(item.description)[:MAX_DESCRIBED], _claim(item)] for item in items]
+    sys.stdout.write(table(["Tool", "Kind", "Description", "Risk"], rows, colour=colour_wanted()) + "\n")
 
 
 def show_call(result: CallResult) -> None:
@@ -135,6 +137,12 @@ def _data(block: JsonObject) -> str:
         return json.dumps(block, ensure_ascii=False)
     size = len(str(block.get("data", ""))) * 3 // 4
     return f"[{block['type']}, {block.get('mimeType')}, {size:,} bytes; --json prints it]"
+
+
+def _claim(item: Item) -> str:
+    """Return what a tool claims about its risk; nothing where it claims nothing."""
+    risk = claimed_risk(item.annotations)
+    return risk.shown if item.kind is ItemKind.TOOL and risk.basis is Basis.CLAIM else ""
 
 
 def _name(item: Item) -> str:

@@ -172,6 +172,10 @@ class LocalGateway:
             error.details.setdefault("server", server)
             raise
 
+    def find_rules(self) -> Callable[[str, str], None] | None:
+        """Return what checks a call by server and tool; None without rules."""
+        return None if self.rules.is_empty else self.require_allowed
+
     def require_allowed(self, server: str, name: str) -> None:
         """Raise Forbidden for a call that the rules do not allow, also of a tool that is not known here."""
         unknown = Item(tool_id(server, name), ItemKind.TOOL, server, name)

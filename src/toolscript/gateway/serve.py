@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 
@@ -17,7 +17,6 @@ from starlette.types import ASGIApp
 
 from toolscript.core.errors import SetupError
 from toolscript.core.mcp.lazy_mount import LazyMount
-from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.version import __version__
 from toolscript.gateway.activity import ActivityLog
 from toolscript.gateway.discovery import (
@@ -50,20 +49,11 @@ LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "to
 class McpRoutes:
     """`/mcp` finds and calls tools; `/mcp/{server}` proxies one server."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        find_server: Callable[[str], ServerSpec | None],
-        until_quiet: Callable[[], Awaitable[None]],
-        activity: ActivityLog,
-        *,
-        arguments: bool = False,
-    ) -> None:
-        self._gateway = gateway
-        self._activity = activity
-        self._arguments = arguments
-        self._find_server = find_server
-        self._later = LazyMount(MODULES, self._open_apps, until_quiet)
+    def __init__(self, settings: GatewaySettings, resources: Resources) -> None:
+        self._resources = resources
+        self._arguments = keeps_arguments(settings)
+        self._split = settings.gateway_split_calls
+        self._later = LazyMount(MODULES, self._open_apps, resources.indexing.wait_for_model)
 
     @property
     def routes(self) -> tuple[BaseRoute, ...]:
@@ -82,11 +72,15 @@ class McpRoutes:
         from toolscript.gateway.mcp.session_use import SessionUsage
         from toolscript.gateway.mcp.tools import create_mcp_server
 
-        usage = SessionUsage(self._gateway, self._activity, is_one=False)
-        app, living = mcp_asgi(create_mcp_server(self._gateway, __version__, usage))
-        log = PassthroughLog(self._activity, arguments=self._arguments)
+        gateway, activity = self._resources.recorded, self._resources.activity
+        usage = SessionUsage(gateway, activity, is_one=False, split=self._split)
+        app, living = mcp_asgi(create_mcp_server(gateway, __version__, usage, split=self._split))
+        log = PassthroughLog(activity, arguments=self._arguments)
         async with living, AsyncClient(trust_env=False) as client:
-            yield {OWN: app, OF_SERVER: passthrough_asgi(self._find_server, client, log=log)}
+            of_server = passthrough_asgi(
+                self._resources.spec_named, client, log=log, find_rules=self._resources.gateway.find_rules
+            )
+            yield {OWN: app, OF_SERVER: of_server}
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool = False) -> None:
@@ -110,8 +104,9 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
     joined = join(settings)
 
     async def serve_client(gateway: Gateway, activity: ActivityLog) -> None:
-        usage = SessionUsage(gateway, activity, is_one=True)
-        await run_stdio(create_mcp_server(gateway, __version__, usage))
+        split = settings.gateway_split_calls
+        usage = SessionUsage(gateway, activity, is_one=True, split=split)
+        await run_stdio(create_mcp_server(gateway, __version__, usage, split=split))
 
     async def run() -> None:
         if joined is not None:
@@ -196,7 +191,7 @@ async def _open_app(
     @asynccontextmanager
     async def open_view(workspace: Workspace) -> AsyncIterator[ASGIApp]:
         async with open_following(settings, workspace.place, shared) as resources:
-            mcp = _mcp_routes(settings, resources)
+            mcp = McpRoutes(settings, resources)
             async with mcp.open():
                 yield create_view_app(
                     resources.recorded,
@@ -211,7 +206,7 @@ async def _open_app(
     stack.push_async_callback(views.close)
     sweeping = asyncio.create_task(views.sweep())
     stack.callback(sweeping.cancel)
-    mcp = _mcp_routes(settings, resources)
+    mcp = McpRoutes(settings, resources)
     return create_gateway_app(
         resources.recorded,
         activity=resources.activity,
@@ -222,16 +217,6 @@ async def _open_app(
         more_routes=(*routes, workspace_route(views), *mcp.routes),
         more_middleware=(Middleware(WorkspaceRouter, views=views),),
         lifespan=mcp.open,
-    )
-
-
-def _mcp_routes(settings: GatewaySettings, resources: Resources) -> McpRoutes:
-    return McpRoutes(
-        resources.recorded,
-        resources.spec_named,
-        resources.indexing.wait_for_model,
-        resources.activity,
-        arguments=keeps_arguments(settings),
     )
 
 

@@ -1,7 +1,7 @@
 """Asks the person at an MCP client whether a call may be made, where a rule wants it: by elicitation.
 
-Clients of the version 2026-07-28 get the question as a result, and repeat their call with the answer. Older ones are
-asked while their call runs, where the connection has a way back to them.
+Clients of the version 2026-07-28 get the question as a result, and repeat their call with the answer. Older ones
+are asked while their call runs, where the connection has a way back to them.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class Question:
 
 
 class Questions:
-    """The open questions. What a client sends back names one, which is answered once and for the same call alone."""
+    """The open questions. What a client sends back names one, which is answered once, for the same call alone."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -86,12 +86,17 @@ def message_of(refusal: Forbidden, arguments: JsonObject) -> str:
     shown = visible(arguments_shown(arguments))
     more = len(shown) - MAX_ARGUMENTS_SHOWN
     lines = [
-        f"Allow {visible(current_client())[:MAX_NAME]} to call {visible(str(refusal.details['tool']))[:MAX_NAME]}?",
+        f"Allow {_name(current_client())} to call {_name(str(refusal.details['tool']))}?",
         f"Risk: {about['risk']}",
         f"Arguments: {shown[:MAX_ARGUMENTS_SHOWN]}{f' ... and {more:,} more letters' if more > 0 else ''}",
         f"Asked by {about['rule']}",
     ]
     return "\n".join(lines)
+
+
+def _name(text: str) -> str:
+    """Return a name in one line: a second one could pose as a part of the question."""
+    return " ".join(visible(text).split())[:MAX_NAME]
 
 
 def can_be_asked(context: Context) -> bool:

@@ -167,7 +167,7 @@ _CALL_DESTRUCTIVE_TOOL: JsonObject = {
     **_CALL_TOOL,
     "name": CALL_DESTRUCTIVE,
     "title": "Call a destructive tool",
-    "description": "As call_tool, for any tool: it may delete or overwrite things. Results with `risk` do not need it.",
+    "description": "Call any tool as call_tool does, also one that may delete or overwrite things.",
     "inputSchema": closed({"tool": STRING, "arguments": {"type": "object"}}, "tool"),
 }
 

@@ -322,8 +322,9 @@ class MetaTools:
 def create_mcp_server(
     gateway: Gateway, version: str, usage: SessionUsage | None = None, *, split: bool = False
 ) -> Server[Any]:
-    """`split`: destructive tools are called by a meta-tool of their own, so that a client can allow the other one."""
-    tools, questions, definitions = MetaTools(gateway, split=split), Questions(), definitions_of_tools(split=split)
+    """`split`: destructive tools have a meta-tool of their own, so that a client can allow the other one."""
+    tools, questions = MetaTools(gateway, split=split), Questions()
+    definitions = definitions_of_tools(split=split)
     listing = ListToolsResult.model_validate({"tools": definitions})
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
