@@ -51,9 +51,7 @@ def _test(group: typer.Typer) -> None:
         """Show what happens to a call of a tool, and which rule decides. Nothing is called."""
         from toolscript.gateway.rules import CallRules
 
-        own, of_project, problems = _rules(config)
-        for problem in problems:
-            say(f"warning: {problem}")
+        own, of_project, _ = _rules(config)
         item = _item(tool, flags(config=config, data_dir=data_dir, alone=alone))
         decision = CallRules(own, of_project).decide(item, client)
         data = {
@@ -100,7 +98,7 @@ def _effect(rule: "Rule") -> str:
 
 
 def _row(rule: "Rule") -> list[str]:
-    return [rule.tools, rule.risk or "any", rule.client, _effect(rule), rule.problem or rule.place]
+    return [rule.tools, rule.risk or "any", rule.client, _effect(rule), f"{rule.place}{rule.problem and f': {rule.problem}'}"]
 
 
 def _data(rule: "Rule") -> dict[str, object]:

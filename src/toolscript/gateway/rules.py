@@ -151,7 +151,7 @@ class CallRules:
         return not any(rule.do for rule in (*self.own, *self.of_project))
 
     def risk(self, item: Item) -> ToolRisk:
-        return max(self._own_risk(item), *self._raised(item), key=_level)
+        return max([self._own_risk(item), *self._raised(item)], key=_level)
 
     def decide(self, item: Item, client: str) -> Decision:
         """Decide about a call. A risk that a project raises can make a decision stricter, and never laxer."""
