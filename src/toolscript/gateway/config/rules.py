@@ -8,7 +8,7 @@ from typing import TypeVar
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import SEPARATOR
 from toolscript.gateway.config.problems import Problem, Severity
-from toolscript.gateway.config.read import RULES, Config, RulesOfFile
+from toolscript.gateway.config.read import FILE_NAME, RULES, Config, RulesOfFile
 from toolscript.gateway.rules import Effect, Risk, Rule
 
 KEYS = ("tools", "risk", "client", "do", "is")
@@ -31,15 +31,17 @@ def call_rules_of(config: Config) -> tuple[list[Rule], list[Rule], list[Problem]
 
 
 def _read_file(of_file: RulesOfFile) -> tuple[list[Rule], list[Problem]]:
+    # In messages that agents read, too: the user's home folder is not their business.
+    named = f"~/{FILE_NAME}" if of_file.is_own else str(of_file.file)
     if not isinstance(of_file.raw, list) or len(of_file.raw) > MAX_RULES:
         message = f"{RULES} is not a list of at most {MAX_RULES:,} rules"
-        return [_denying({}, f"{RULES} of {of_file.file}", message)], [
+        return [_denying({}, f"{RULES} of {named}", message)], [
             _problem(of_file.file, f"{message}, so every call is denied", f"write a list of rules: [{EXAMPLE}]")
         ]
     rules: list[Rule] = []
     problems: list[Problem] = []
     for number, written in enumerate(of_file.raw, 1):
-        place = f"rule {number} of {of_file.file}"
+        place = f"rule {number} of {named}"
         try:
             rules.append(rule_of(written, place))
         except InvalidRequest as error:
