@@ -1,7 +1,7 @@
 """Tools of every risk, over HTTP: `python -m tests.support.mcp_servers.risky FILE ROWS` prints its port.
 
 Each call is noted in the file. For each row there are four tools: `read_3` claims to be read-only, `write_3` to
-be non-destructive, `destructive_3` says that it destroys, and `unannotated_3` claims nothing. `delete_all` deletes,
+be non-destructive, `destructive_3` says that it destroys, `unannotated_3` claims nothing. `delete_all` deletes,
 and claims to read.
 """
 
