@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
-from mcp_types import CallToolResult, Implementation, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, ElicitResult, Implementation, InputRequiredResult, TextContent
 
 from tests.e2e.commands import command
 from tests.e2e.gateway.machines import ROOT, Gateway, Machine, new_machine, until
@@ -210,7 +211,13 @@ async def way(name: str, machine: Machine) -> AsyncIterator[Way]:
                 yield OverMcp(client, is_one=name == "one-server")
 
 
-CLIENTS: Mapping[str, str] = {"cli": CommandLine.client, "http": OverHttp.client, "api": OverHttp.client}
+# Older clients over HTTP have no session, and so no name but that of their program.
+CLIENTS: Mapping[str, str] = {
+    "cli": CommandLine.client,
+    "http": OverHttp.client,
+    "api": OverHttp.client,
+    "mcp-legacy": "python-httpx*",
+}
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -227,3 +234,195 @@ async def test_every_row_of_client_risk_and_rule_holds_on_every_way_to_call(
     logged: list[dict[str, Any]] = machine.here().json("activity", "--limit", "100")["results"]
     outcomes_logged = {f"risky__{entry['tool']}": entry["outcome"] for entry in logged}
     assert outcomes_logged == {tool: "ok" if outcome == MADE else "refused" for tool, outcome in wanted.items()}
+
+
+ASK_TO_DESTROY = [{"risk": "destructive", "do": "ask"}]
+
+
+def editor_that_answers(action: str, asked: list[str]) -> dict[str, Any]:
+    async def answer(_context: object, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action=action)  # type: ignore[arg-type]
+
+    return {"client_info": EDITOR, "elicitation_callback": answer}
+
+
+@pytest.mark.parametrize("name", ["mcp", "stdio", "stdio-legacy"])
+async def test_a_person_at_an_mcp_client_is_asked_and_the_call_is_made_once_or_not_at_all(
+    machine: Machine, risky: Server, name: str
+) -> None:
+    configured(machine, risky, ASK_TO_DESTROY)
+    before, asked = len(risky.calls()), list[str]()
+    call = {"tool": "risky__destructive_0", "arguments": {"path": "a"}}
+    mode = "legacy" if name.endswith("legacy") else "auto"
+    with machine.gateway() as gateway:
+        ready(gateway)
+        for action in ("accept", "decline", "cancel"):
+            where = stdio_client(relay(machine)) if name.startswith("stdio") else f"{gateway.url}/mcp"
+            async with Client(where, mode=mode, **editor_that_answers(action, asked)) as client:
+                result = await client.call_tool("call_tool", call)
+            assert result.is_error == (action != "accept")
+    assert risky.calls()[before:] == ["destructive_0"]
+    assert len(asked) == 3
+    assert asked[0].startswith("Allow an-editor to call risky__destructive_0?\nRisk: claims destructive\n")
+    logged = [entry["outcome"] for entry in machine.here().json("activity")["results"]]
+    assert logged == ["refused", "refused", "ok", "refused"]
+
+
+async def test_an_answer_is_used_once_and_for_its_call_alone(machine: Machine, risky: Server) -> None:
+    configured(machine, risky, ASK_TO_DESTROY)
+    before = len(risky.calls())
+    call = {"tool": "risky__destructive_0", "arguments": {"path": "a"}}
+    yes = {"allow": ElicitResult(action="accept")}
+    with machine.gateway() as gateway:
+        async with Client(f"{ready(gateway).url}/mcp", **editor_that_answers("accept", [])) as client:
+            session = client.session
+            question = await session.call_tool("call_tool", call, allow_input_required=True)
+            assert isinstance(question, InputRequiredResult)
+            answer = {"input_responses": yes, "request_state": question.request_state}
+            assert (await session.call_tool("call_tool", call, **answer)).content  # type: ignore[arg-type]
+            another = {**call, "arguments": {"path": "b"}}
+            for arguments, state in ((call, question.request_state), (another, question.request_state)):
+                with pytest.raises(MCPError, match="Invalid or expired requestState"):
+                    await session.call_tool("call_tool", arguments, input_responses=yes, request_state=state)
+            with pytest.raises(MCPError, match="Invalid or expired requestState"):
+                await session.call_tool("call_tool", call, input_responses=yes, request_state="rule-forged")
+    assert risky.calls()[before:] == ["destructive_0"]
+
+
+def test_a_person_confirms_on_a_terminal_and_a_script_says_so(machine: Machine, risky: Server) -> None:
+    configured(machine, risky, ASK_TO_DESTROY)
+    before = len(risky.calls())
+    refused = machine.run("call", "risky__destructive_0", code=2)
+    assert "Cannot ask: stdin is not a terminal" in refused.stderr
+    assert "did destructive_0" in machine.run("call", "risky__destructive_0", "--yes").stdout
+    seen = machine.on_a_terminal("call", "risky__unannotated_0", answer="y\n")
+    assert "a person must allow this call of risky__unannotated_0 (destructive: it claims nothing)" in seen
+    assert risky.calls()[before:] == ["destructive_0", "unannotated_0"]
+
+
+def test_a_program_confirms_over_http_and_limits_the_risk(machine: Machine, risky: Server) -> None:
+    configured(machine, risky, [*ASK_TO_DESTROY, {"tools": "risky__write_0", "do": "deny"}])
+    before = len(risky.calls())
+    with machine.gateway() as gateway:
+        ready(gateway)
+        made = gateway.ask("/tools/risky__destructive_0?confirm=true", "POST", json={})
+        assert made.status_code == 200, made.text
+        body = {"id": "risky__destructive_1", "confirm": True}
+        made = gateway.ask("/api/v1/tools/call", "POST", json=body)
+        assert made.status_code == 200, made.text
+        for path in ("/tools/risky__write_0?confirm=true", "/tools/risky__destructive_0?confirm=1&max_risk=write"):
+            refused = gateway.ask(path, "POST", json={})
+            assert refused.status_code == 403
+            assert "confirmation" not in refused.json()["error"]["details"]
+        wrong = gateway.ask("/tools/risky__read_0?max_risk=low", "POST", json={})
+        assert (wrong.status_code, wrong.json()["error"]["details"]["field"]) == (422, "max_risk")
+    assert risky.calls()[before:] == ["destructive_0", "destructive_1"]
+
+
+async def test_a_client_that_is_set_to_allow_call_tool_destroys_nothing(machine: Machine, risky: Server) -> None:
+    configured(machine, risky, [{"tools": "risky__unannotated_1", "is": "write"}])
+    before = len(risky.calls())
+    with machine.gateway() as gateway:
+        ready(gateway)
+        process = relay(machine, TOOLSCRIPT_GATEWAY_SPLIT_CALLS="true")
+        async with Client(stdio_client(process), client_info=EDITOR) as client:
+            hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
+            outcomes = {}
+            for tool in ("read_0", "write_0", "destructive_0", "unannotated_0", "unannotated_1", "delete_all"):
+                result = await client.call_tool("call_tool", {"tool": f"risky__{tool}"})
+                outcomes[tool] = not result.is_error
+                if result.is_error:
+                    assert text_of(result).endswith("counts as destructive: call it with call_destructive_tool.")
+            made = await client.call_tool("call_destructive_tool", {"tool": "risky__destructive_0"})
+    assert not made.is_error
+    claims = {name: hint.destructive_hint for name, hint in hints.items() if hint and name.startswith("call_")}
+    assert claims == {"call_tool": False, "call_destructive_tool": True}
+    assert outcomes == {
+        "read_0": True,
+        "write_0": True,
+        "destructive_0": False,
+        "unannotated_0": False,
+        "unannotated_1": True,
+        "delete_all": True,
+    }
+    assert risky.calls()[before:] == ["read_0", "write_0", "unannotated_1", "delete_all", "destructive_0"]
+
+
+async def test_a_server_that_calls_its_delete_tool_read_only_is_shown_as_claiming_it(machine: Machine) -> None:
+    with machine.gateway() as gateway:
+        ready(gateway)
+        [hit] = gateway.search("delete_all", limit=1)["results"]
+        assert hit["risk"] == {"level": "read", "basis": "claim"}
+        listed = machine.here().run("list-tools", "risky__delete_all").stdout
+        explained = machine.here().run("search", "delete_all", "--limit", "1", "--explain").stdout
+        tested = machine.here().run("rules", "test", "risky__delete_all").stdout
+        async with Client(f"{gateway.url}/mcp") as client:
+            found = text_of(await client.call_tool("search_tools", {"query": "delete_all", "limit": 1}))
+            described = text_of(await client.call_tool("describe_tool", {"tool": "risky__delete_all"}))
+    for shown in (listed, explained, tested, found):
+        assert "claims read-only" in shown
+        assert "is read-only" not in shown
+    assert '"readOnlyHint":true' in described
+
+
+def test_the_commands_show_which_rule_decides_and_the_doctor_what_is_wrong(
+    machine: Machine, risky: Server
+) -> None:
+    rules = [{"tools": "risky__read_*", "do": "allow"}, {"client": "cur*", "do": "ask"}, {"do": "dney"}]
+    here = configured(machine, risky, rules).here()
+    assert here.json("rules", "test", "risky__read_0")["rule"] == "rule 1 of ~/.toolscript.json"
+    decided = here.json("rules", "test", "risky__write_0", "--client", "cursor-vscode")
+    assert decided == {
+        "tool": "risky__write_0",
+        "client": "cursor-vscode",
+        "effect": "ask",
+        "rule": "rule 2 of ~/.toolscript.json",
+        "risk": {"level": "write", "basis": "claim"},
+    }
+    assert here.json("rules", "test", "risky__write_0")["effect"] == "deny"
+    listed = here.run("rules", "list")
+    assert "`do` is not one of them; use one of allow, ask, deny" in listed.stdout
+    assert [rule.get("do") for rule in here.json("rules", "list")["own"]] == ["allow", "ask", "deny"]
+    [finding] = [found for found in here.json("doctor", code=2)["findings"] if found["code"] == "CONFIG_WARNING"]
+    assert "rule 3 of rules denies what it is about, because of a mistake" in finding["message"]
+    assert finding["fix"] == "use one of allow, ask, deny"
+
+
+def test_a_gateway_that_runs_follows_the_rules_as_they_change(machine: Machine, risky: Server) -> None:
+    with machine.gateway() as gateway:
+        ready(gateway)
+        assert gateway.call("risky__read_0").status_code == 200
+        configured(machine, risky, [{"do": "deny"}])
+        until(lambda: gateway.call("risky__read_0").status_code == 403, "the rule that denies")
+        configured(machine, risky, [])
+        until(lambda: gateway.call("risky__read_0").status_code == 200, "the end of the rule")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"tools/list","params":{"name":"read_0"}}',
+        '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_0","name":"read_1"}}',
+        '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["read_0"]}}',
+        '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_0"}} x',
+        '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"read_0"}}',
+        '[{"jsonrpc":"2.0","id":1,"method":"ping"},'
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read_0"}}]',
+    ],
+)
+def test_no_request_leads_past_the_rules_to_one_server(denying: Gateway, risky: Server, body: str) -> None:
+    before = len(risky.calls())
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    answer = denying.ask("/mcp/risky", "POST", content=body, headers=headers)
+    assert "did read_0" not in answer.text
+    assert "denies this call" in answer.text or answer.status_code == 422 or answer.json() == []
+    assert risky.calls()[before:] == []
+
+
+@pytest.fixture(scope="module")
+def denying(tmp_path_factory: pytest.TempPathFactory, risky: Server) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("denying")
+    machine = new_machine(folder / "machine", folder).also(TOOLSCRIPT_SEARCH_MODEL="none", NO_PROXY="127.0.0.1")
+    with configured(machine, risky, [{"do": "deny"}]).gateway() as gateway:
+        yield ready(gateway)
