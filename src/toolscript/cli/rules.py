@@ -98,7 +98,13 @@ def _effect(rule: "Rule") -> str:
 
 
 def _row(rule: "Rule") -> list[str]:
-    return [rule.tools, rule.risk or "any", rule.client, _effect(rule), f"{rule.place}{rule.problem and f': {rule.problem}'}"]
+    return [
+        rule.tools,
+        rule.risk or "any",
+        rule.client,
+        _effect(rule),
+        f"{rule.place}{rule.problem and f': {rule.problem}'}",
+    ]
 
 
 def _data(rule: "Rule") -> dict[str, object]:

@@ -266,7 +266,10 @@ def _call(app: typer.Typer) -> None:
 
 
 async def call_confirmed(gateway: "Gateway", tool: str, arguments: dict[str, object], *, yes: bool) -> Any:
-    """Call a tool. Where a rule asks for a person, ask on a terminal; elsewhere only `--yes` confirms."""
+    """Call a tool. Where a rule asks for a person, ask on a terminal; elsewhere only `--yes` confirms.
+
+    No message names that option: an agent with a shell would be led to answer for its user.
+    """
     from toolscript.gateway.callers import CallTerms, on_terms
     from toolscript.gateway.rules import CONFIRMATION
 
@@ -274,9 +277,9 @@ async def call_confirmed(gateway: "Gateway", tool: str, arguments: dict[str, obj
         with on_terms(CallTerms(tool if yes else "")):
             return await gateway.call(tool, arguments)
     except Forbidden as refusal:
-        if CONFIRMATION not in refusal.details:
+        if CONFIRMATION not in refusal.details or not sys.stdin.isatty():
             raise
-        say(f"{refusal.message}")
+        say(printable(refusal.message))
         confirm(f"call {printable(tool)}?", yes=False)
     with on_terms(CallTerms(tool)):
         return await gateway.call(tool, arguments)

@@ -213,6 +213,6 @@ def require_allowed(decision: Decision, item: Item, *, confirmed: bool, limit: R
     if decision.effect is Effect.ASK and not confirmed:
         raise Forbidden(
             f"a person must allow this call of {name} ({risk.shown}), says {decision.reason}",
-            hint="ask the person to allow it by a rule, or to make the call with `toolscript call`",
+            hint="ask the person to allow it by a rule, or to make the call in a terminal with `toolscript call`",
             details={**details, CONFIRMATION: {"risk": risk.shown, "rule": decision.reason}},
         )

@@ -294,7 +294,8 @@ def test_a_person_confirms_on_a_terminal_and_a_script_says_so(machine: Machine, 
     configured(machine, risky, ASK_TO_DESTROY)
     before = len(risky.calls())
     refused = machine.run("call", "risky__destructive_0", code=2)
-    assert "Cannot ask: stdin is not a terminal" in refused.stderr
+    assert "to make the call in a terminal" in refused.stderr
+    assert "--yes" not in refused.stderr
     assert "did destructive_0" in machine.run("call", "risky__destructive_0", "--yes").stdout
     seen = machine.on_a_terminal("call", "risky__unannotated_0", answer="y\n")
     assert "a person must allow this call of risky__unannotated_0 (destructive: it claims nothing)" in seen
@@ -366,9 +367,7 @@ async def test_a_server_that_calls_its_delete_tool_read_only_is_shown_as_claimin
     assert '"readOnlyHint":true' in described
 
 
-def test_the_commands_show_which_rule_decides_and_the_doctor_what_is_wrong(
-    machine: Machine, risky: Server
-) -> None:
+def test_commands_show_which_rule_decides_and_the_doctor_what_is_wrong(machine: Machine, risky: Server) -> None:
     rules = [{"tools": "risky__read_*", "do": "allow"}, {"client": "cur*", "do": "ask"}, {"do": "dney"}]
     here = configured(machine, risky, rules).here()
     assert here.json("rules", "test", "risky__read_0")["rule"] == "rule 1 of ~/.toolscript.json"
@@ -407,8 +406,7 @@ def test_a_gateway_that_runs_follows_the_rules_as_they_change(machine: Machine, 
         '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["read_0"]}}',
         '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_0"}} x',
         '{"jsonrpc":"2.0","method":"tools/call","params":{"name":"read_0"}}',
-        '[{"jsonrpc":"2.0","id":1,"method":"ping"},'
-        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read_0"}}]',
+        '[{"method":"ping","id":1},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read_0"}}]',
     ],
 )
 def test_no_request_leads_past_the_rules_to_one_server(denying: Gateway, risky: Server, body: str) -> None:

@@ -163,7 +163,7 @@ def test_a_refusal_names_the_rule_and_says_what_a_person_can_do() -> None:
         "says rule 1 of ~/.toolscript.json"
     )
     assert refused.value.hint == (
-        "ask the person to allow it by a rule, or to make the call with `toolscript call`"
+        "ask the person to allow it by a rule, or to make the call in a terminal with `toolscript call`"
     )
     require_allowed(rules.decide(tool(), "cursor"), tool(), confirmed=True)
 
