@@ -21,6 +21,7 @@ _HIT: Json = {
     **_TOOL,
     "confidence": 0.97,
     "reason": "name and description match: read, file",
+    "risk": {"level": "read", "basis": "claim"},
     "explanation": None,
 }
 _METADATA: Json = {
