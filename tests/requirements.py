@@ -80,7 +80,6 @@ ALL = (
     Requirement(
         "SK-011",
         "Skills are proposed from the catalog that exists, with evidence, also without a language model",
-        missing="S3's enhanced descriptions beside the human's",
     ),
     # Documents
     Requirement("DOC-001", "POST /search finds a tenant's documents"),
