@@ -323,7 +323,7 @@ class SearchWithin:
         return ToolAnswer(
             query=query.text,
             hits=outcome.explained_hits() if query.explain else outcome.hits,
-            candidate_count=count_reaching((scored.score for scored in ranked.items), query.threshold),
+            candidate_count=count_reaching(ranked.scores, query.threshold),
             search_type_used=_search_type_of(retrieval.candidates.whole),
             timings=_timings(context.stages),
             degraded=context.attempt.parts_failed,
