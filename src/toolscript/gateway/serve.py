@@ -148,13 +148,17 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, 
             config = uvicorn.Config(
                 app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False
             )
+            handover.server = server = uvicorn.Server(config)
+
+            def stop(*_: object) -> None:
+                server.should_exit = True
+
             # uvicorn re-raises the signal that stopped it, which would end this process before it stops its
-            # servers and removes its file.
-            signal.signal(signal.SIGTERM, lambda *_: None)
+            # servers and removes its file. One that comes before uvicorn listens for signals counts, too.
+            signal.signal(signal.SIGTERM, stop)
             record.write(replace(running, ready=True))
             on_ready(url)
-            handover.server = uvicorn.Server(config)
-            await handover.server.serve(sockets=[listener])
+            await server.serve(sockets=[listener])
 
 
 @contextmanager
