@@ -32,9 +32,10 @@ from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.values import OnProgress, silent
 from toolscript.core.version import __version__
 from toolscript.gateway.activity import ActivityLog
+from toolscript.gateway.approvals import HELD_UNTIL, Approvals, Decision, Review, Status, by_server, is_recent
 from toolscript.gateway.capabilities import Capabilities, capabilities_of, default_capabilities
 from toolscript.gateway.config.curation import curation_of
-from toolscript.gateway.config.read import Config, left_out
+from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
@@ -42,7 +43,8 @@ from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQ
 from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
-from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile, ToolChange
+from toolscript.gateway.store.approvals import ApprovalStore
+from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile
 from toolscript.gateway.typescript.module import typescript_module
 
 if TYPE_CHECKING:
@@ -60,6 +62,8 @@ WORTH_SAYING = 3600.0
 PATIENCE_SECONDS = 10.0
 # How long the first search of a gateway that has just started waits for the first server.
 FIRST_ANSWER_SECONDS = 10.0
+# How long a decision waits for the index to follow it.
+DECIDED_SECONDS = 10.0
 # Listed here because the library that lists all models takes two seconds to import.
 DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", "multilingual", BUILTIN, NO_MODEL)
 T = TypeVar("T")
@@ -104,22 +108,28 @@ class LocalGateway:
             # A keyword answer would not be the semantic one that was requested.
             await self._indexing.until_embedded(self._patience)
         answer = await self._search.search(query)
-        hints = filter(None, (answer.hint, self._changed_note(answer), await self._not_searched_note(), self.note))
-        return replace(answer, hint="; ".join(hints))
+        notes = self._held_note(), self._changed_note(answer), await self._not_searched_note(), self.note
+        return replace(answer, hint="; ".join(filter(None, (answer.hint, *notes))))
 
     def curate(self, curation: Curation) -> None:
         """Apply these rules to searches from now on."""
         self._search.curation = curation
 
+    def _held_note(self) -> str:
+        """Say that tools are held, without their names, which a server chose, and without a command for agents."""
+        held = [review for review in self._indexing.reviews() if review.held and review.waits]
+        return f"{HELD_UNTIL}: {by_server(held)}" if held else ""
+
     def _changed_note(self, answer: LocalAnswer) -> str:
-        """Name hits whose definition changed lately: a rug pull changes a tool that was approved before."""
-        changed = {(change.server, change.tool) for change in self._indexing.changes()}
-        names = [tool_id(*key) for hit in answer.hits if (key := (hit.item.server, hit.item.name)) in changed]
-        return (
-            f"changed by their servers lately: {_first_names(names)} (`toolscript doctor` shows how)"
-            if names
-            else ""
-        )
+        """Name hits that are shown, and whose definition changed since it was approved."""
+        changed = {
+            review.tool
+            for review in self._indexing.reviews()
+            if review.status is Status.CHANGED and not review.held and is_recent(review)
+        }
+        ids = [tool_id(hit.item.server, hit.item.name) for hit in answer.hits]
+        names = [name for name in ids if name in changed]
+        return f"changed by their servers since they were approved: {_first_names(names)}" if names else ""
 
     async def _not_searched_note(self) -> str:
         """Name the servers that are down: their tools must not look as if they did not exist."""
@@ -158,8 +168,11 @@ class LocalGateway:
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         server, name = split_tool_id(tool)
         await self._wait_for_start(server)
-        if not self._offers(server, name):
+        item = self._offered(server, name)
+        if item is None:
             raise self._not_found(server, name)
+        if self._indexing.approvals is not None:
+            await asyncio.to_thread(self._indexing.approvals.require, item)
         try:
             return await self._servers.call(server, name, arguments)
         except ServerUnavailable as error:
@@ -193,8 +206,18 @@ class LocalGateway:
             return state
         return replace(state, status=ServerStatus.FAILED, error=self.failed_before[state.name])
 
-    def changes(self) -> Sequence[ToolChange]:
-        return self._indexing.changes()
+    async def reviews(self) -> Sequence[Review]:
+        return self._indexing.reviews()
+
+    async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
+        decided = await self._indexing.decide(decision, digests)
+        # What was approved is found by the next search.
+        await self._indexing.until_embedded(DECIDED_SECONDS)
+        return decided
+
+    def is_approved(self, item: Item) -> bool:
+        """Return whether the current definition of this item is the approved one."""
+        return self._indexing.approvals is None or self._indexing.approvals.is_approved(item)
 
     async def health(self) -> GatewayHealth:
         return GatewayHealth(
@@ -208,13 +231,9 @@ class LocalGateway:
             is_fallback=self._search.is_fallback,
         )
 
-    def _offers(self, server: str, name: str) -> bool:
-        return any(
-            item.name == name and item.kind is ItemKind.TOOL
-            for offer in self._servers.offers()
-            if offer.server == server
-            for item in offer.items
-        )
+    def _offered(self, server: str, name: str) -> Item | None:
+        items = (item for offer in self._servers.offers() if offer.server == server for item in offer.items)
+        return next((item for item in items if item.name == name and item.kind is ItemKind.TOOL), None)
 
     async def _wait_for_start(self, server: str) -> None:
         """Wait until the server has started; its start timeout bounds the wait."""
@@ -480,7 +499,13 @@ def make_indexing(
         fallback_first=has_fallback and at_once,
         cache=None if settings.search_no_cache else cache_folder(settings),
         on_progress=on_progress,
+        approvals=approval_store(settings),
     )
+
+
+def approval_store(settings: GatewaySettings) -> ApprovalStore:
+    folder = settings.data_folder / "approvals"
+    return ApprovalStore(folder, Approvals(settings.gateway_approvals), ConfigPlace().own_file)
 
 
 def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *, again: bool = False) -> Embedder:

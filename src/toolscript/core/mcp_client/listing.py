@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 
@@ -53,7 +53,8 @@ class ListedItems:
         if not isinstance(entry, Mapping):
             raise InvalidRequest("an entry must be a JSON object")
         shape = _SHAPES[listing]
-        item = visible_item_from_json({"server": self.spec.name, "server_description": self.about, **shape(entry)})
+        fields = {"server": self.spec.name, "server_description": self.about, **shape(entry)}
+        item = replace(visible_item_from_json(fields), definition=canonical(entry))
         if item.kind is ItemKind.TOOL and not self.spec.offers(item.name):
             return
         if (item.kind, item.key) in self._taken:
@@ -64,6 +65,14 @@ class ListedItems:
         self.items.append(item)
         if item.kind is ItemKind.TOOL:
             self.wire_names[item.name] = str(entry["name"])
+
+
+def canonical(entry: Entry) -> str:
+    """Return a definition as JSON that differs only where its values differ: not by key order or whitespace."""
+    try:
+        return json.dumps(entry, sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise InvalidRequest("nested too deeply") from None
 
 
 def tool_fields(entry: Entry) -> JsonObject:

@@ -11,7 +11,7 @@ import logging
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from toolscript.core.errors import ConfigInvalid
@@ -86,7 +86,7 @@ def read_config(
     for name, (raw, path) in sorted(written.entries.items()):
         seen = environment if environment_of is None else environment_of(path)
         spec, entry_problems = read_entry(name, raw, path, seen)
-        servers += [spec] if spec else []
+        servers += [replace(spec, file=str(path))] if spec else []
         problems += entry_problems
     return Config(
         tuple(servers),
@@ -248,6 +248,10 @@ class ConfigPlace:
     def store(self) -> TrustStore:
         return TrustStore(Path.home())
 
+    @property
+    def own_file(self) -> Path:
+        return Path.home().absolute() / FILE_NAME
+
     def paths(self) -> list[Path]:
         """Return the user's and the project's file, or the explicit one."""
         if self.files:
@@ -268,7 +272,7 @@ class ConfigPlace:
             # A system without file owners has no world-writable bit, either.
             return own and not (hasattr(os, "getuid") and path.stat().st_mode & stat.S_IWOTH)
         except OSError:
-            return path == Path.home().absolute() / FILE_NAME
+            return path == self.own_file
 
     def trust(self, path: Path, text: str) -> TrustState:
         return TrustState.TRUSTED if self.is_own(path) else self.store.state_of(path, text)
@@ -278,7 +282,7 @@ class ConfigPlace:
         if variables is None:
             return read_config(self.paths(), environment, self.trust)
         of_client = {**inherited(environment), **variables}
-        own = Path.home() / FILE_NAME
+        own = self.own_file
         return read_config(
             self.paths(), environment, self.trust, lambda path: environment if _is_same(path, own) else of_client
         )

@@ -12,13 +12,14 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, PaginatedRequestParams
 
-from toolscript.core.errors import NotFound, ToolscriptError
+from toolscript.core.errors import Forbidden, NotFound, ToolscriptError
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp.answers import MAX_WORDS, answered, compact_json, failed_with, one_line, result
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, texts, whole, wrong
 from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, client_of, create_tool_server, wire_answer
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
+from toolscript.gateway.approvals import HELD, for_agents, held_message
 from toolscript.gateway.callers import ITSELF, client_is
 from toolscript.gateway.json import answer_to_json, item_to_json
 from toolscript.gateway.mcp.definitions import (
@@ -105,10 +106,11 @@ def _from_json(text: str) -> object:
 
 @dataclass(frozen=True)
 class Unknown:
-    """An unknown tool name, and the nearest known names."""
+    """An unknown tool name, and the nearest known names; or why the tool is held."""
 
     tool: str
     nearest: tuple[str, ...] = ()
+    held: str = ""
 
 
 def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallResult:
@@ -174,6 +176,8 @@ def described(items: Sequence[Item], unknown: Sequence[Unknown], types: str = ""
 
 
 def no_such_tool(unknown: Unknown) -> str:
+    if unknown.held:
+        return unknown.held
     advice = (
         f"Nearest: {', '.join(unknown.nearest)}." if unknown.nearest else "search_tools finds the ones there are."
     )
@@ -235,7 +239,11 @@ class MetaTools:
     async def _described(self, arguments: DescribeArguments) -> CallResult:
         names = await self._full_names(arguments.tools)
         items = await self._tools(names)
-        unknown = [await self._unknown(name) for name in names if name not in items]
+        absent = [name for name in names if name not in items]
+        held = await self._held(absent) if absent else {}
+        if not items and held:
+            return failed_with("\n".join(held.values()))
+        unknown = [await self._unknown(name, held.get(name, "")) for name in absent]
         if not items:
             return failed_with("\n".join(no_such_tool(entry) for entry in unknown))
         types = await self._gateway.typescript(tuple(items), compact=True) if arguments.as_types else ""
@@ -255,6 +263,10 @@ class MetaTools:
             return await asyncio.to_thread(self._results.fitting, result)
         except NotFound:
             return failed_with(no_such_tool(await self._unknown(tool)))
+        except Forbidden as error:
+            if HELD not in error.details:
+                raise
+            return failed_with(for_agents(error.message))
 
     async def _full_names(self, names: Sequence[str]) -> list[str]:
         """Complete names without a server, where only one server has such a tool."""
@@ -271,7 +283,14 @@ class MetaTools:
         tools = {tool_id(item.server, item.name): item for item in listed if item.kind is ItemKind.TOOL}
         return {name: tools[name] for name in names if name in tools}
 
-    async def _unknown(self, name: str) -> Unknown:
+    async def _held(self, names: Sequence[str]) -> dict[str, str]:
+        """Return what to say of the tools that are held, by their names."""
+        held = {review.tool: review for review in await self._gateway.reviews() if review.held}
+        return {name: for_agents(held_message(held[name])) for name in names if name in held}
+
+    async def _unknown(self, name: str, held: str = "") -> Unknown:
+        if held:
+            return Unknown(name, held=held)
         try:
             words = " ".join(split_tool_id(name))
             with client_is(ITSELF):
