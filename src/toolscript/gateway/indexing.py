@@ -155,7 +155,7 @@ class Indexing:
         """Decide about definitions, and index what is no longer held."""
         if self.approvals is None:
             return ()
-        decided = await asyncio.to_thread(self.approvals.decide, decision, digests, self._offers())
+        decided = await asyncio.to_thread(self.approvals.decide, decision, digests, self.offers())
         self._mark_due()
         return decided
 
@@ -350,7 +350,7 @@ class Indexing:
         self._reviews = await asyncio.to_thread(self.approvals.reviews, offers)
         return admitted
 
-    def _offers(self) -> list[Offer]:
+    def offers(self) -> list[Offer]:
         """Return the servers' offers, and the cached offers of servers that have not answered yet."""
         return self._current_offers({state.name: state.status for state in self._servers.states()})
 

@@ -376,9 +376,6 @@ class Resources:
             settled.cancel()
             self.working.result()
 
-    def spec_named(self, name: str) -> ServerSpec | None:
-        return self.indexing.spec_named(name)
-
 
 @asynccontextmanager
 async def open_resources(

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 
@@ -17,7 +17,6 @@ from starlette.types import ASGIApp
 
 from toolscript.core.errors import SetupError
 from toolscript.core.mcp.lazy_mount import LazyMount
-from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.version import __version__
 from toolscript.gateway.activity import ActivityLog
 from toolscript.gateway.discovery import (
@@ -33,6 +32,7 @@ from toolscript.gateway.discovery import (
 from toolscript.gateway.following import open_following
 from toolscript.gateway.handover import Handover, taken_over
 from toolscript.gateway.history import keeps_arguments, open_activity
+from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.joining import join
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.runtime import Resources, open_shared, require_usable
@@ -53,17 +53,16 @@ class McpRoutes:
     def __init__(
         self,
         gateway: Gateway,
-        find_server: Callable[[str], ServerSpec | None],
-        until_quiet: Callable[[], Awaitable[None]],
+        indexing: Indexing,
         activity: ActivityLog,
         *,
         arguments: bool = False,
     ) -> None:
         self._gateway = gateway
         self._activity = activity
+        self._indexing = indexing
         self._arguments = arguments
-        self._find_server = find_server
-        self._later = LazyMount(MODULES, self._open_apps, until_quiet)
+        self._later = LazyMount(MODULES, self._open_apps, indexing.wait_for_model)
 
     @property
     def routes(self) -> tuple[BaseRoute, ...]:
@@ -78,6 +77,7 @@ class McpRoutes:
 
         from toolscript.core.mcp.endpoint import mcp_asgi
         from toolscript.gateway.mcp.passthrough import passthrough_asgi
+        from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals
         from toolscript.gateway.mcp.passthrough_calls import PassthroughLog
         from toolscript.gateway.mcp.session_use import SessionUsage
         from toolscript.gateway.mcp.tools import create_mcp_server
@@ -85,8 +85,10 @@ class McpRoutes:
         usage = SessionUsage(self._gateway, self._activity, is_one=False)
         app, living = mcp_asgi(create_mcp_server(self._gateway, __version__, usage))
         log = PassthroughLog(self._activity, arguments=self._arguments)
+        indexing = self._indexing
+        held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None
         async with living, AsyncClient(trust_env=False) as client:
-            yield {OWN: app, OF_SERVER: passthrough_asgi(self._find_server, client, log=log)}
+            yield {OWN: app, OF_SERVER: passthrough_asgi(indexing.spec_named, client, log=log, approvals=held)}
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool = False) -> None:
@@ -228,8 +230,7 @@ async def _open_app(
 def _mcp_routes(settings: GatewaySettings, resources: Resources) -> McpRoutes:
     return McpRoutes(
         resources.recorded,
-        resources.spec_named,
-        resources.indexing.wait_for_model,
+        resources.indexing,
         resources.activity,
         arguments=keeps_arguments(settings),
     )

@@ -237,9 +237,33 @@ class ApprovalStore:
                 details={HELD: review.status.value, "tool": review.tool, "server": item.server},
             )
 
-    def holds(self, server: str) -> bool:
-        """Return whether new and changed items of this server are held."""
-        return server in self._servers and self._servers[server].holds
+    def may_hold(self, server: str) -> bool:
+        """Return whether anything of this server can be held: by its origin, or because something was rejected."""
+        known = self._servers.get(server)
+        return known is not None and (known.holds or bool((known.record() or Record()).rejected))
+
+    def is_listed(self, server: str) -> bool:
+        return server in self._servers and self._servers[server].record() is not None
+
+    def admits(self, item: Item) -> bool:
+        """Return whether the item, as it is, is not held."""
+        server = self._servers.get(item.server)
+        return server is None or not server.held([item])
+
+    def held_by_key(self, server: str, key: str, offers: Sequence[Offer]) -> Review | None:
+        """Return the review of what the server offers under this key, if it is held."""
+        known = self._servers.get(server)
+        items = (item for offer in offers if offer.server == server for item in offer.items if item.key == key)
+        item = next(items, None)
+        return known.held_review(item) if known and item else None
+
+    def approves_name(self, server: str, key: str, name: str) -> bool:
+        """Return whether a definition with this key and exactly this name was approved, or need not be."""
+        known = self._servers.get(server)
+        if known is None or not known.holds:
+            return True
+        definition = (known.record() or Record()).approved.get(key)
+        return definition is not None and json.loads(definition).get("name") == name
 
     def decide(self, decision: Decision, digests: Collection[str], offers: Sequence[Offer]) -> list[Review]:
         """Decide about the definitions with these digests. Return what was decided about."""
