@@ -74,9 +74,11 @@ class ServerApprovals:
         """Approve what a server offers the first time; note when anything else was first seen."""
         if self._after(self.record(), items) is not None:
             with self._locked():
-                now = self._after(self.record(), items)
+                before = self.record()
+                now = self._after(before, items)
                 if now is not None:
                     self._write(now)
+                    self._log(now.seen.keys() - (before.seen if before else {}).keys(), items)
 
     def reviews(self, items: Sequence[Item]) -> list[Review]:
         """Return the items whose current definition is not approved."""
@@ -143,14 +145,17 @@ class ServerApprovals:
         if record is None:
             return Record({item.key: definition_of(item) for item in items[:MAX_APPROVED]})
         unapproved = [item for item in items if self._status(record, item) is not Status.APPROVED]
-        digests = [digest_of(self.source, item) for item in unapproved]
-        news = [digest for digest in digests if digest not in record.seen]
+        digests = {digest_of(self.source, item): item for item in unapproved}
+        news = {digest: item for digest, item in digests.items() if digest not in record.seen}
         if not news:
             return None
-        for item in unapproved:
-            logger.warning("not approved yet: %s__%s", item.server, item.name)
         seen = {**record.seen, **dict.fromkeys(news, time.time())}
         return replace(record, seen=dict([*seen.items()][-MAX_SEEN:]))
+
+    def _log(self, digests: Collection[str], items: Sequence[Item]) -> None:
+        for item in items if digests else ():
+            if digest_of(self.source, item) in digests:
+                logger.warning("not approved: %s__%s", item.server, item.name)
 
     def _read_file(self) -> Record:
         try:
