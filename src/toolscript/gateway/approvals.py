@@ -24,7 +24,7 @@ MAX_LINES, MAX_LETTERS, MAX_COMPARED = 400, 160, 5_000
 RECENT_SECONDS = 7 * 24 * 3600.0
 
 # Where a text is split into lines, so that a changed sentence is one changed line.
-_SENTENCE_END = re.compile(r"(?<=[.!?;:]) ")
+_SENTENCE_END = re.compile(r"(?<=[.!?;]) ")
 
 
 class Approvals(StrEnum):

@@ -44,7 +44,7 @@ def review_routes(gateway: Gateway) -> list[Route]:
             )
         body = json_object(await request.body(), "send the digests of reviews: `digests`")
         require_known("a decision", body, ("digests",), word="field")
-        digests = texts(body, "digests", MAX_DECIDED)
+        digests = texts({"digests": None, **body}, "digests", MAX_DECIDED, "digests")
         decision = Decision(request.url.path.rpartition("/")[2])
         decided = await gateway.decide(decision, tuple(dict.fromkeys(digests)))
         return JSONResponse({"results": [*map(review_shown, decided)]})
