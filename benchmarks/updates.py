@@ -99,7 +99,7 @@ class Update:
 
 @dataclass(frozen=True)
 class PackageUpdates:
-    """`months` between the first and the last version; None if the registry's dates are not in their order."""
+    """`months` between the first and the last version; None without two."""
 
     package: str
     versions: int
@@ -164,10 +164,12 @@ def _update(before: Listed, now: Listed) -> Update:
 
 
 def _months(listed: Sequence[Listed]) -> float | None:
+    """Return the time between the first and the last version.
+
+    A copy of a registry may have fetched an old version late: a version is as old as any that follows it.
+    """
     dates = [datetime.fromisoformat(entry.published) for entry in listed]
-    if len(dates) < 2 or sorted(dates) != dates:
-        return None
-    return (dates[-1] - dates[0]).total_seconds() / 86_400 / MONTH_DAYS
+    return (dates[-1] - min(dates)).total_seconds() / 86_400 / MONTH_DAYS if len(dates) > 1 else None
 
 
 def _listed(package: Package, count: int) -> list[Listed]:

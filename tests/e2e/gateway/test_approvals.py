@@ -23,7 +23,7 @@ READ, READ_ALL, LIST = "notes__read_notes", "notes__read_all_notes", "notes__lis
 @pytest.fixture
 def machine(machine: Machine) -> Machine:
     """Return a machine whose commands run in this process."""
-    return machine.also(TOOLSCRIPT_SEARCH_MODEL="none").here()
+    return machine.also(TOOLSCRIPT_SEARCH_MODEL="none", NO_PROXY="127.0.0.1").here()
 
 
 def rugpull(machine: Machine, what: str, calls: int = 1) -> Mapping[str, object]:
