@@ -558,6 +558,31 @@ def add_bench_day(app: typer.Typer) -> None:
             raise typer.Exit(1)
 
 
+UpdatedPackages = Annotated[
+    list[str] | None, typer.Argument(help="Packages of npm or PyPI; none: the servers that were tried by hand.")
+]
+UpdatedVersions = Annotated[int, typer.Option("--versions", min=2, help="The last so many versions of each.")]
+
+
+def add_bench_updates(app: typer.Typer) -> None:
+    @app.command()
+    def updates(packages: UpdatedPackages = None, versions: UpdatedVersions = 10, as_json: AsJson = False) -> None:
+        """How many definitions the updates of published MCP servers change: what there is to approve.
+
+        Installs each version by name, starts it, and compares what it lists with the version before.
+        """
+        from benchmarks.updates import PACKAGES, measure_updates
+        from benchmarks.updates import as_json as as_data
+
+        chosen = [package for package in PACKAGES if not packages or package.name in packages]
+        if packages and len(chosen) != len(packages):
+            raise InvalidRequest(f"known packages are {', '.join(package.name for package in PACKAGES)}")
+        with progress() as on_progress:
+            measured = measure_updates(chosen, versions, on_progress)
+        table = titled_tables({"updates": [entry.as_row() for entry in measured]})
+        show(as_data(measured), table, as_json=as_json)
+
+
 PeerDataset = Annotated[Path, typer.Option("--dataset", help="Folder with tools.jsonl and queries.jsonl.")]
 PeerNames = Annotated[
     list[str] | None,
@@ -618,6 +643,7 @@ def bench_commands() -> typer.Typer:
     add_bench_proposals(app)
     add_bench_peers(app)
     add_bench_day(app)
+    add_bench_updates(app)
 
     @app.command()
     def index(

@@ -55,7 +55,10 @@ NAMES = {
 }
 # The files, by the tags of the operations that return their records; a record is in the first that needs it.
 FILES = {
-    "tools": ("Tools, calls, servers and what was called", ("tools", "servers", "activity")),
+    "tools": (
+        "Tools, calls, servers, what was called and what is not approved",
+        ("tools", "servers", "activity", "reviews"),
+    ),
     "registry": (
         "Skills, suggestions, rules, logged searches, changes, sources, jobs and the audit log",
         ("skills", "suggestions", "curation", "tool_searches", "changes", "sources", "jobs", "audit"),

@@ -80,7 +80,6 @@ ALL = (
     Requirement(
         "SK-011",
         "Skills are proposed from the catalog that exists, with evidence, also without a language model",
-        missing="S3's enhanced descriptions beside the human's",
     ),
     # Documents
     Requirement("DOC-001", "POST /search finds a tenant's documents"),
@@ -128,7 +127,6 @@ ALL = (
     Requirement(
         "TR-002",
         "New and changed tools of a server are held until approved",
-        missing="the service holds changes (TOOLSCRIPT_HOLD_CHANGES); the gateway tells of them and holds none",
     ),
     Requirement(
         "TR-003",

@@ -6,9 +6,12 @@ import {
   type GetHealthAnswer,
   type GetToolQuery,
   type ListActivityQuery,
+  type ListReviewsQuery,
   type ListToolsQuery,
   OPERATIONS,
   type Operations,
+  type Review,
+  type ReviewDecision,
   type Server,
   type Tool,
   type ToolSearchAnswer,
@@ -25,6 +28,7 @@ export class GatewayClient {
   readonly tools: GatewayTools;
   readonly servers: Servers;
   readonly activity: Activity;
+  readonly reviews: Reviews;
   readonly #operator: Operator<Operations>;
 
   constructor(options: ClientOptions) {
@@ -32,6 +36,7 @@ export class GatewayClient {
     this.tools = new GatewayTools(this.#operator);
     this.servers = new Servers(this.#operator);
     this.activity = new Activity(this.#operator);
+    this.reviews = new Reviews(this.#operator);
   }
 
   /** What works. */
@@ -100,5 +105,28 @@ export class Activity {
 
   list(list: ListOptions<ListActivityQuery> = {}, options?: RequestOptions): Pages<ActivityEntry> {
     return this.#operator.list("list_activity", list, options);
+  }
+}
+
+/** New and changed definitions; a decision needs the gateway's token. */
+export class Reviews {
+  readonly #operator: Operator<Operations>;
+
+  constructor(operator: Operator<Operations>) {
+    this.#operator = operator;
+  }
+
+  list(list: ListOptions<ListReviewsQuery> = {}, options?: RequestOptions): Pages<Review> {
+    return this.#operator.list("list_reviews", list, options);
+  }
+
+  /** Approve exactly these definitions, once a person has reviewed them. */
+  async approve(digests: string[], options?: RequestOptions): Promise<ReviewDecision> {
+    return await this.#operator.send("approve_reviews", { body: { digests } }, options);
+  }
+
+  /** Keep exactly these definitions out, until they change again. */
+  async reject(digests: string[], options?: RequestOptions): Promise<ReviewDecision> {
+    return await this.#operator.send("reject_reviews", { body: { digests } }, options);
   }
 }

@@ -30,6 +30,7 @@ YOURS = (
     "curation",
     "rules",
     "trust",
+    "review",
     "mcp",
     "gateway",
     "activity",
@@ -118,6 +119,12 @@ def _add_trust(app: typer.Typer) -> None:
     from toolscript.cli.gateway import trust_command
 
     trust_command(app)
+
+
+def _add_review(app: typer.Typer) -> None:
+    from toolscript.cli.review import review_commands
+
+    app.add_typer(review_commands(), name="review")
 
 
 def _add_config(app: typer.Typer) -> None:
@@ -364,6 +371,7 @@ COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("mcp", "gateway"): _add_gateway,
     ("activity", "savings"): _add_activity,
     ("trust",): _add_trust,
+    ("review",): _add_review,
     ("config",): _add_config,
     ("doctor",): _add_doctor,
     ("migrate", "sync", "ingest", "reindex"): _add_index,

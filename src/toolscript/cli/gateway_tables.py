@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table, table_by_step
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
+from toolscript.gateway.approvals import HELD_UNTIL, Review
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, LOWER_THRESHOLD, LocalAnswer, LocalHit
 from toolscript.gateway.rules import Basis, claimed_risk
 
@@ -32,6 +33,8 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
     if answer.hint:
         # On the command line the threshold is an option.
         say(f"hint: {answer.hint.replace(LOWER_THRESHOLD, 'a lower --threshold')}")
+        if HELD_UNTIL in answer.hint:
+            say("hint: `toolscript review list` names what is held")
 
 
 def _hits_table(answer: LocalAnswer) -> str:
@@ -112,11 +115,13 @@ def show_servers(states: Sequence[ServerState]) -> None:
     sys.stdout.write(table(head, rows, colour=colour_wanted()) + "\n")
 
 
-def show_items(items: Sequence[Item]) -> None:
-    if not items:
+def show_items(items: Sequence[Item], held: Sequence[Review] = ()) -> None:
+    """Print the items, and those that are held after them, without a word of their definitions."""
+    if not items and not held:
         say("the servers offer nothing\nhint: `toolscript list-servers` shows their state")
         return
     rows = [[_name(item), item.kind, printable(item.description)[:MAX_DESCRIBED], _claim(item)] for item in items]
+    rows += [[printable(review.tool), review.kind, f"(held: {review.status})", ""] for review in held]
     sys.stdout.write(table(["Tool", "Kind", "Description", "Risk"], rows, colour=colour_wanted()) + "\n")
 
 

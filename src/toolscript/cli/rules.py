@@ -52,8 +52,8 @@ def _test(group: typer.Typer) -> None:
         from toolscript.gateway.rules import CallRules
 
         own, of_project, _ = _rules(config)
-        item = _item(tool, flags(config=config, data_dir=data_dir, alone=alone))
-        decision = CallRules(own, of_project).decide(item, client)
+        item, is_approved = _item(tool, flags(config=config, data_dir=data_dir, alone=alone))
+        decision = CallRules(own, of_project, lambda _item: is_approved).decide(item, client)
         data = {
             "tool": tool,
             "client": client,
@@ -73,8 +73,11 @@ def _rules(config: "ConfigFile") -> tuple[list["Rule"], list["Rule"], Sequence[o
     return call_rules_of(place_of(load_gateway_settings(flags(config=config))).read(environment()))
 
 
-def _item(tool: str, options: dict[str, object]) -> "Item":
-    """Return the tool as the gateway lists it. Without its definition nothing is claimed."""
+def _item(tool: str, options: dict[str, object]) -> tuple["Item", bool]:
+    """Return the tool as the gateway lists it, and whether it is approved.
+
+    One that is not listed claims nothing.
+    """
     from toolscript.core.items import Item, ItemKind, split_tool_id, tool_id
     from toolscript.gateway.model import Need
     from toolscript.gateway.session import ask
@@ -82,15 +85,18 @@ def _item(tool: str, options: dict[str, object]) -> "Item":
     server, name = split_tool_id(tool)
 
     async def listed(gateway: "Gateway") -> Any:
-        return await gateway.items((tool_id(server, name),))
+        waiting = {review.tool for review in await gateway.reviews()}
+        return await gateway.items((tool_id(server, name),)), tool_id(server, name) not in waiting
 
     with progress() as on_progress:
-        items = ask(listed, flags=options, need=Need(model=False), on_progress=on_progress, on_start=say)
+        items, is_approved = ask(
+            listed, flags=options, need=Need(model=False), on_progress=on_progress, on_start=say
+        )
     for item in items:
         if item.kind is ItemKind.TOOL:
-            return item
+            return item, is_approved
     say(f"no server offers {tool}: it is judged by its name alone")
-    return Item(tool_id(server, name), ItemKind.TOOL, server, name)
+    return Item(tool_id(server, name), ItemKind.TOOL, server, name), is_approved
 
 
 def _effect(rule: "Rule") -> str:

@@ -15,8 +15,9 @@ from toolscript.cli.gateway_tables import say_if_a_guess, show_answer, show_call
 from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, Model, Refresh, flags
 from toolscript.cli.output import NOTHING_FOUND, confirm, json_text, printable, progress, say
 from toolscript.core.errors import Forbidden, InvalidRequest
-from toolscript.core.items import ItemKind, split_tool_id, tool_id
+from toolscript.core.items import Item, ItemKind, is_allowed, split_tool_id, tool_id
 from toolscript.core.retrieval.query import SearchType
+from toolscript.gateway.approvals import Review, review_shown
 from toolscript.gateway.json import answer_to_json, call_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import LocalAnswer, LocalQuery
 
@@ -164,6 +165,11 @@ def _show_types(answer: LocalAnswer, module: str) -> None:
 
 
 def _lists(app: typer.Typer) -> None:
+    _list_servers(app)
+    _list_tools(app)
+
+
+def _list_servers(app: typer.Typer) -> None:
     @app.command("list-servers")
     def list_servers(
         config: ConfigFile = None, data_dir: DataDir = None, alone: Alone = False, as_json: AsJson = False
@@ -180,6 +186,8 @@ def _lists(app: typer.Typer) -> None:
         if not any(state.answers for state in states):
             raise typer.Exit(NOTHING_FOUND)
 
+
+def _list_tools(app: typer.Typer) -> None:
     @app.command("list-tools")
     def list_tools(
         server: Annotated[str | None, typer.Argument(help="Only this server, or this server__tool.")] = None,
@@ -192,16 +200,20 @@ def _lists(app: typer.Typer) -> None:
         """List the tools, prompts and resources of the servers. Exit code 1: nothing."""
         from toolscript.gateway.model import Need
 
-        async def ask(gateway: "Gateway") -> Any:
-            return await gateway.items((server,) if server else ())
+        async def ask(gateway: "Gateway") -> tuple[Sequence[Item], Sequence[Review]]:
+            return await gateway.items((server,) if server else ()), await gateway.reviews()
 
         need = Need(model=False, refresh=refresh)
-        items = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
+        items, reviews = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
+        names = frozenset((server,) if server else ())
+        held = [review for review in reviews if review.held and is_allowed(review.server, review.name, names)]
         say_untrusted(flags(config=config, data_dir=data_dir))
-        _print_json({"tools": [item_to_json(item, schemas=True) for item in items]}) if as_json else show_items(
-            items
-        )
-        if not items:
+        if as_json:
+            shown = [item_to_json(item, schemas=True) for item in items]
+            _print_json({"tools": shown, "held": [*map(review_shown, held)]})
+        else:
+            show_items(items, held)
+        if not items and not held:
             if server:
                 say(f"nothing here is called {server}; `toolscript list-servers` names the servers")
             raise typer.Exit(NOTHING_FOUND)

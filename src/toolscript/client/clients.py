@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Sources,
         Suggestions,
     )
-    from toolscript.client.resources.tools import Activity, Servers, Tools
+    from toolscript.client.resources.tools import Activity, Reviews, Servers, Tools
 
 
 class _Resources(Generic[M_co]):
@@ -52,6 +52,13 @@ class _Resources(Generic[M_co]):
         from toolscript.client.resources.tools import Activity
 
         return Activity(self._conversation, self._sender)
+
+    @cached_property
+    def reviews(self) -> "Reviews[M_co]":
+        """New and changed definitions of a gateway's servers."""
+        from toolscript.client.resources.tools import Reviews
+
+        return Reviews(self._conversation, self._sender)
 
     @cached_property
     def skills(self) -> "Skills[M_co]":

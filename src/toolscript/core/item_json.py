@@ -23,7 +23,7 @@ def item_from_json(data: object, *, needs_server: bool = True) -> Item:
     kind = _kind(data)
     name = _text(data, "name", MAX_NAME, required=True)
     return Item(
-        key=_text(data, "id", MAX_NAME) or _natural_key(server, kind, name),
+        key=_text(data, "id", MAX_NAME) or natural_key(server, kind, name),
         kind=kind,
         server=server,
         name=name,
@@ -69,7 +69,7 @@ def storable(value: object, depth: int = 0) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _natural_key(server: str, kind: ItemKind, name: str) -> str:
+def natural_key(server: str, kind: ItemKind, name: str) -> str:
     """Return a JSON list: `a` with `b__c` and `a__b` with `c` stay two items."""
     key = json.dumps([kind, server, name], ensure_ascii=False)
     # The key has a unique index, and an index entry holds little more than this.

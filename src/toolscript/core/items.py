@@ -5,7 +5,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -86,7 +86,10 @@ class ItemKind(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """An item as its source defines it. `key` identifies it within its source."""
+    """An item as its source defines it. `key` identifies it within its source.
+
+    `definition` is what an MCP server sent, whole, as canonical JSON; it is empty for items from elsewhere.
+    """
 
     key: str
     kind: ItemKind
@@ -97,6 +100,7 @@ class Item:
     input_schema: JsonObject | None = None
     output_schema: JsonObject | None = None
     annotations: JsonObject | None = None
+    definition: str = field(default="", repr=False)
 
     @property
     def is_document(self) -> bool:

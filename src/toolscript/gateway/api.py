@@ -15,12 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from toolscript.core.errors import InvalidRequest, NotFound, OutcomeUnknown, ServerUnavailable
+from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, OutcomeUnknown, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp.arguments import one_of, require_known, text, truth, wrong
 from toolscript.core.retrieval.query import MAX_QUERY, SearchType
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.core.web.request_context import new_query_id
+from toolscript.gateway.approvals import HELD, held_message
 from toolscript.gateway.callers import CallTerms, on_terms
 from toolscript.gateway.json import Json, answer_shown, call_shown, server_shown, tool_shown
 from toolscript.gateway.model import Gateway, LocalQuery
@@ -28,6 +29,7 @@ from toolscript.gateway.openapi import (
     ANY_KIND,
     DEFAULT_PAGE,
     MAX_PAGE,
+    REVIEWS_PATH,
     SEARCH_FIELDS,
     SERVERS_PATH,
     TOOLS_PATH,
@@ -143,6 +145,9 @@ async def find_item(gateway: Gateway, full_name: str, kind_name: str) -> Item:
     for item in await gateway.items((name,)):
         if tool_id(item.server, item.name) == name and item.kind is kind:
             return item
+    for review in await gateway.reviews():
+        if (review.tool, review.kind) == (name, kind) and review.held:
+            raise held_over_http(held_message(review), {HELD: review.status.value, "tool": review.tool})
     from rapidfuzz import process
 
     names = [tool_id(item.server, item.name) for item in await gateway.items() if item.kind is kind]
@@ -160,12 +165,18 @@ def terms_of(tool: str, *, confirms: bool, given: Mapping[str, object]) -> CallT
     return CallTerms(tool if confirms else "", limit)
 
 
+def held_over_http(message: str, details: Mapping[str, object]) -> Forbidden:
+    return Forbidden(message, hint=f"`GET {REVIEWS_PATH}` shows how it differs; its user decides", details=details)
+
+
 async def _for_http(request: Awaitable[T]) -> T:
-    """Point to a route instead of a command where a server is down."""
+    """Point to a route instead of a command where a server is down or a tool is held."""
     try:
         return await request
     except OutcomeUnknown:
         raise
+    except Forbidden as error:
+        raise (held_over_http(error.message, error.details) if HELD in error.details else error) from error
     except ServerUnavailable as error:
         raise ServerUnavailable(error.message, hint=_STATES, details=error.details) from error
 

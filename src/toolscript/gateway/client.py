@@ -16,6 +16,7 @@ from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.text import readable
+from toolscript.gateway.approvals import Decision, Review, review_from_json
 from toolscript.gateway.callers import CLIENT_HEADER, current_client, current_terms
 from toolscript.gateway.json import (
     answer_from_json,
@@ -147,6 +148,27 @@ class GatewayClient:
         query = query_of({"confirm": "true" if terms.confirmed else None, "max_risk": terms.max_risk or None})
         request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
         return await self._ask(lambda answer: call_from_json(json.loads(answer)), request)
+
+    async def reviews(self) -> Sequence[Review]:
+        from toolscript.gateway.openapi import MAX_PAGE, REVIEWS_PATH
+
+        reviews: list[Review] = []
+        cursor = ""
+        for _ in range(MAX_PAGES):
+            path = f"{REVIEWS_PATH}{query_of({'limit': MAX_PAGE, 'cursor': cursor})}"
+            page = await self._read(lambda data: data, "GET", path)
+            reviews += map(review_from_json, page["results"])
+            cursor = page["next_cursor"]
+            if not cursor:
+                break
+        return reviews
+
+    async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
+        from toolscript.gateway.openapi import REVIEWS_PATH
+
+        body = json.dumps({"digests": [*digests]}).encode()
+        request = Request("POST", f"{REVIEWS_PATH}/{decision}", body, idempotent=False, timeout=self._seconds)
+        return await self._ask(lambda answer: [*map(review_from_json, json.loads(answer)["results"])], request)
 
     async def servers(self) -> Sequence[ServerState]:
         return await self._read(lambda data: states_from_json(data["servers"]), "GET", "/servers")

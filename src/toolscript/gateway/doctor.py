@@ -4,16 +4,15 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from toolscript.core.embedding.download_failures import Refusals
 from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, SetupError
-from toolscript.core.items import tool_id
 from toolscript.core.mcp_client.model import ServerState, Transport
 from toolscript.core.values import OnProgress
+from toolscript.gateway.approvals import Review, Status, is_recent
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.problems import Problem, Severity
 from toolscript.gateway.config.rules import call_rules_of
@@ -23,7 +22,9 @@ from toolscript.gateway.joining import find_running
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, Need
 from toolscript.gateway.runtime import load_embedder, open_alone
 from toolscript.gateway.settings import NO_ACTIVITY, NO_MODEL, GatewaySettings, environment, load_gateway_settings
-from toolscript.gateway.store.offers import ToolChange
+
+# Of a difference; `toolscript review show` has the rest.
+MAX_LINES = 6
 
 
 @dataclass(frozen=True)
@@ -140,19 +141,22 @@ async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[F
     try:
         async with open_alone(settings, Need(model=False, uses_cache=False), on_progress) as gateway:
             states = [state for state in await gateway.servers() if state not in gateway.left_out]
-            return [*map(_server, states), *map(_change, gateway.changes())]
+            waiting = [review for review in await gateway.reviews() if review.waits]
+            return [*map(_server, states), *map(_review, waiting)]
     except ConfigInvalid as error:
         return [Finding("CAPABILITIES", False, error.message, error.hint)]
 
 
-def _change(change: ToolChange) -> Finding:
-    name = tool_id(change.server, change.tool)
-    when = datetime.fromtimestamp(change.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _review(review: Review) -> Finding:
+    """Return a finding for what waits for a decision. It is a fault if it is held, or changed in the last days."""
+    state = "held" if review.held else "shown"
+    [*lines] = review.difference.splitlines()
+    more = f" (and {len(lines) - MAX_LINES} more lines)" if len(lines) > MAX_LINES else ""
     return Finding(
-        "TOOL_CHANGED",
-        False,
-        f"{name} changed from {change.before!r} to {change.now!r} at {when}",
-        f"if {change.server} should not have changed it, remove the server from the config file; shown for a week",
+        "APPROVAL",
+        not review.held and (review.status is Status.NEW or not is_recent(review)),
+        f"{review.tool} is {review.status}, and {state}: {' '.join(lines[:MAX_LINES])}{more}",
+        f"`toolscript review show {review.tool}`, then approve or reject it",
     )
 
 

@@ -50,7 +50,7 @@ async def open_following(
         stack.callback(stop_watching.set)
         named: list[Path] = []
         # Watching starts before reading, so that no change is missed.
-        changes = config_changes(place.watched(), stop_watching, named=lambda: [*named])
+        changes = config_changes(_watched(place, resources), stop_watching, named=lambda: [*named])
         config, offers = _use_config(settings, place, resources, named)
         if not resources.indexing.uses_cache or len(offers) == len(config.servers):
             # Mark the servers as starting, so that a search waits instead of using an empty index; or as asleep.
@@ -61,12 +61,18 @@ async def open_following(
         yield resources
 
 
+def _watched(place: ConfigPlace, resources: Resources) -> list[Path]:
+    """Return the config files with their trust records, and what other processes change when they approve."""
+    approvals = resources.indexing.approvals
+    return [*place.watched(), *([approvals.decided_file] if approvals else [])]
+
+
 def _use_config(settings: GatewaySettings, place: ConfigPlace, resources: Resources, named: list[Path]) -> _Used:
     """Use the config of now. `named` gets the files that it names, to be watched, too."""
     config = place.read_and_warn(environment())
     named[:] = config.named
     resources.gateway.curate(read_curation(config))
-    resources.gateway.rules = read_call_rules(config)
+    resources.gateway.rules = read_call_rules(config, resources.gateway.is_approved)
     max_seconds = 0.0 if settings.search_no_cache else SEARCHED_SECONDS
     cached = OfferFile(cache_folder(settings) / "tools", config.servers).recall(max_seconds, FAILED_SECONDS)
     resources.gateway.left_out = left_out(config)
@@ -101,4 +107,4 @@ async def _follow(
             # OSError: the gateway's working folder was removed.
             logger.error("the config file cannot be used; the servers stay as they were: %s", error)
         else:
-            logger.warning("the config file changed and was read again")
+            logger.warning("the config file, trust or approvals changed and were read again")

@@ -34,6 +34,7 @@ from toolscript.gateway.api import api_routes, json_object, terms_of
 from toolscript.gateway.callers import on_terms
 from toolscript.gateway.json import answer_to_json, call_to_json, health_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import Gateway, LocalQuery
+from toolscript.gateway.review_api import HAS_CREDENTIAL, review_routes
 
 # Values of `Sec-Fetch-Site` for this gateway's own page, and for an address that the user typed.
 OWN_SITES = frozenset({"same-origin", "none"})
@@ -77,7 +78,8 @@ class Guard:
             return Forbidden("this gateway answers to 127.0.0.1 and localhost only", details={"header": "Host"})
         if header := _foreign_page(headers, scope):
             return Forbidden("requests from other web pages are not allowed", details={"header": header})
-        if scope["path"] != "/livez" and not self._has_token(headers) and not await self._is_own_connection(scope):
+        scope[HAS_CREDENTIAL] = self._has_token(headers)
+        if scope["path"] != "/livez" and not scope[HAS_CREDENTIAL] and not await self._is_own_connection(scope):
             return Unauthorized(
                 "this gateway belongs to one user and requires their token", hint=_HOW_TO_AUTHENTICATE
             )
@@ -237,6 +239,7 @@ def create_gateway_app(
             *gateway_routes(gateway, limit=limit, threshold=threshold),
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
+            *review_routes(gateway),
             *more_routes,
         ],
         middleware=[
@@ -265,6 +268,7 @@ def create_view_app(
             *gateway_routes(gateway, limit=limit, threshold=threshold),
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
+            *review_routes(gateway),
             *more_routes,
         ],
         exception_handlers={ToolscriptError: _handle_own_error, HTTPException: _handle_http_exception},

@@ -19,10 +19,12 @@ from toolscript.core.retrieval.model import IndexCard
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.verdict import CosineScale
 from toolscript.core.values import OnProgress, Progress
+from toolscript.gateway.approvals import Decision, Review
 from toolscript.gateway.index import Analysed, LocalIndex, analyse
 from toolscript.gateway.search import LocalSearch
+from toolscript.gateway.store.approvals import ApprovalStore
 from toolscript.gateway.store.embeddings import AnalysisFile, EmbeddingFile
-from toolscript.gateway.store.offers import OfferFile, ToolChange
+from toolscript.gateway.store.offers import OfferFile
 
 BATCH = 64
 SHOW_EVERY = 512
@@ -53,9 +55,9 @@ class IndexFiles:
 
     def remember(
         self, offers: Sequence[Offer], failed: Mapping[str, str], analysed: Mapping[str, Analysed]
-    ) -> bool:
+    ) -> None:
         self.words.remember(analysed)
-        return self.offers.remember(offers, failed)
+        self.offers.remember(offers, failed)
 
 
 @dataclass
@@ -87,8 +89,9 @@ class Indexing:
     """Updates the index when servers change and when the model is loaded.
 
     `cache` is the folder of the cache files; None: no cache. Without `load_embedder` nothing is embedded, for
-    commands that do not search. `load_fallback` loads the embedder that is used where the model cannot be loaded;
-    with `fallback_first` also until the model is loaded and has embedded every item.
+    commands that do not search. What `approvals` holds is not indexed. `load_fallback` loads the embedder that is
+    used where the model cannot be loaded; with `fallback_first` also until the model is loaded and has embedded
+    every item.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class Indexing:
         load_embedder: Callable[[], Embedder] | None,
         cache: Path | None,
         on_progress: OnProgress,
+        approvals: ApprovalStore | None = None,
         load_fallback: Callable[[], Embedder] | None = None,
         fallback_first: bool = False,
     ) -> None:
@@ -122,7 +126,8 @@ class Indexing:
         self._model_decided = asyncio.Event()
         self._wait_is_over = False
         self._not_waited_for: frozenset[str] = frozenset()
-        self._changes: Sequence[ToolChange] = ()
+        self.approvals = approvals
+        self._reviews: Sequence[Review] = ()
         self.specs: Sequence[ServerSpec] = ()
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
@@ -137,13 +142,22 @@ class Indexing:
         self._cached = {offer.server: offer for offer in cached}
         self._given = dict(self._cached)
         self._files = IndexFiles.of(self._cache, specs) if self._cache else None
-        self._changes = self._files.offers.changes() if self._files else []
+        if self.approvals is not None:
+            self.approvals.use(specs)
         self._open_vectors()
         self._mark_due()
 
-    def changes(self) -> Sequence[ToolChange]:
-        """Return the tools whose definition changed in the last days."""
-        return self._changes
+    def reviews(self) -> Sequence[Review]:
+        """Return what the servers offer and nobody has approved."""
+        return self._reviews
+
+    async def decide(self, decision: Decision, digests: Collection[str]) -> Sequence[Review]:
+        """Decide about definitions, and index what is no longer held."""
+        if self.approvals is None:
+            return ()
+        decided = await asyncio.to_thread(self.approvals.decide, decision, digests, self.offers())
+        self._mark_due()
+        return decided
 
     @property
     def ready(self) -> bool:
@@ -299,7 +313,7 @@ class Indexing:
         failures, ends = self._failures(), self._wait_is_over
         states = {state.name: state.status for state in self._servers.states()}
         all_answered = ServerStatus.STARTING not in states.values()
-        offers = self._current_offers(states)
+        offers = await self._admitted(self._current_offers(states))
         items = [item for offer in offers for item in offer.items]
         # The model and the config may change while the index is built: the next round follows.
         model, fallback, files = self._model, self._fallback, self._files
@@ -326,8 +340,19 @@ class Indexing:
     async def _write_cache(self, files: IndexFiles, failures: Mapping[str, str]) -> None:
         """Cache what servers offered. What came from the cache is not written again, as if it were new."""
         offers = [offer for offer in self._servers.offers() if offer is not self._given.get(offer.server)]
-        is_new = await asyncio.to_thread(files.remember, offers, failures, dict(self._analysed))
-        self._changes = await asyncio.to_thread(files.offers.changes) if is_new else self._changes
+        await asyncio.to_thread(files.remember, offers, failures, dict(self._analysed))
+
+    async def _admitted(self, offers: Sequence[Offer]) -> Sequence[Offer]:
+        """Return the offers without what is held."""
+        if self.approvals is None:
+            return offers
+        admitted = await asyncio.to_thread(self.approvals.admitted, offers)
+        self._reviews = await asyncio.to_thread(self.approvals.reviews, offers)
+        return admitted
+
+    def offers(self) -> list[Offer]:
+        """Return the servers' offers, and the cached offers of servers that have not answered yet."""
+        return self._current_offers({state.name: state.status for state in self._servers.states()})
 
     async def _show(
         self, index: LocalIndex, hashes: list[str], model: _Model | None, fallback: _Model | None

@@ -9,6 +9,7 @@ from toolscript.core.items import Item, ItemKind, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.core.text import readable
+from toolscript.gateway.approvals import Decision, Review
 from toolscript.gateway.rules import ToolRisk
 
 DEFAULT_LIMIT = 3
@@ -194,6 +195,12 @@ class Gateway(Protocol):
         """Return the TypeScript module of these tools."""
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def reviews(self) -> Sequence[Review]:
+        """Return the definitions that nobody has approved, held or shown, and those that were rejected."""
+
+    async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
+        """Approve or reject exactly these definitions. Raise Conflict if one is not there any more."""
+
     async def servers(self) -> Sequence[ServerState]: ...
     async def health(self) -> GatewayHealth: ...
 

@@ -11,6 +11,7 @@ from toolscript.core.version import __version__
 from toolscript.core.web.cursors import CURSOR_PATTERN
 from toolscript.core.web.request_context import API_PREFIX, CODE, ERROR_CODES
 from toolscript.gateway.activity import Action, Outcome
+from toolscript.gateway.approvals import Decision, Status
 from toolscript.gateway.json import ANSWER, HIT, ITEM, STEP
 from toolscript.gateway.openapi_examples import ANSWER_EXAMPLES
 from toolscript.gateway.rules import Basis, Risk
@@ -20,8 +21,12 @@ Json = dict[str, Any]
 TOOLS_PATH = f"{API_PREFIX}/tools"
 SERVERS_PATH = f"{API_PREFIX}/servers"
 ACTIVITY_PATH = f"{API_PREFIX}/activity"
+REVIEWS_PATH = f"{API_PREFIX}/reviews"
+MAX_DECIDED = 1_000
 DEFAULT_PAGE, MAX_PAGE = 50, 200
 ANY_KIND = "any"
+UNAPPROVED = [status.value for status in Status if status is not Status.APPROVED]
+EXAMPLE_DIGEST = "9b2d1c7e0f3a4b5c6d7e8f9012345678"
 # New clients should not use an alias: it is marked deprecated, and kept.
 ALIAS_OF = "Alias of"
 SEARCH_FIELDS = ("query", "limit", "threshold", "kind", "search_type", "explain", "include_schemas")
@@ -37,15 +42,18 @@ TAGS = {
     "tools": "Find, read and call tools; find and read prompts and resources.",
     "servers": "The MCP servers, and how they are doing.",
     "activity": "What was searched and called.",
+    "reviews": "New and changed definitions: approve or reject them.",
     "aliases": "The same with other field names, kept for the clients that use them, and TypeScript.",
     "health": "Whether the gateway is alive, and what works.",
 }
 ERRORS = {
     400: "The query is blank: send some words. Everything else that is wrong with a request is 422.",
     401: "The request has no token, and does not come from a program of the gateway's owner.",
-    403: "The host name is not one of this machine, or the request comes from another web page; a rule denies the "
-    "call, or asks for a person: then there is `details.confirmation`.",
+    403: "The host name is not one of this machine, or the request comes from another web page; the tool is held "
+    "until its user approves it (`details.held` says why); or a rule denies the call, or asks for a person: then "
+    "there is `details.confirmation`.",
     404: "Nothing has this name; `details.nearest` has similar names.",
+    409: "A definition is not there any more, or is approved: list again.",
     413: "The body is too large.",
     422: "The request is not valid; `details.field` names the field.",
     500: "A fault of the gateway; its log has the `x-request-id`.",
@@ -86,11 +94,17 @@ def openapi_document(limit: int, threshold: float) -> Json:
             **_tool_paths(),
             **_server_paths(),
             **_activity_paths(),
+            **_review_paths(),
             **_alias_paths(limit, threshold),
             **_health_paths(),
         },
         "components": {
-            "schemas": {**_tool_schemas(limit, threshold), **_server_schemas(), **_activity_schemas()},
+            "schemas": {
+                **_tool_schemas(limit, threshold),
+                **_server_schemas(),
+                **_activity_schemas(),
+                **_review_schemas(),
+            },
             "securitySchemes": {
                 "token": {
                     "type": "http",
@@ -305,6 +319,68 @@ def _activity_schemas() -> Json:
         arguments=_or_null("object", "The arguments, with secrets masked; null unless they are logged."),
     )
     return {"ActivityEntry": entry, "ActivityPage": _page_of("ActivityEntry", "searches and calls")}
+
+
+def _review_paths() -> Json:
+    listing = _operation(
+        *("list_reviews", "reviews", "List definitions that are not approved", _named("ReviewPage"), 422),
+        description="What servers offer and the user has not approved, in order of server and name.",
+        parameters=(
+            *(_CURSOR, _LIMIT),
+            _parameter("server", STRING, "Only of this server."),
+            _parameter("status", {**STRING, "enum": ["", *UNAPPROVED]}, "Only with this status."),
+        ),
+    )
+    return {REVIEWS_PATH: {"get": listing}, **dict(map(_decision_path, Decision))}
+
+
+def _decision_path(decision: Decision) -> tuple[str, Json]:
+    done = "approved" if decision is Decision.APPROVE else "rejected"
+    operation = _operation(
+        f"{decision}_reviews",
+        "reviews",
+        f"{decision.capitalize()} definitions",
+        _named("ReviewDecision"),
+        *(401, 409, 422),
+        description=f"Requires the gateway's token. Exactly the definitions with these digests are {done}.",
+        body=_named("ReviewDecisionRequest"),
+    )
+    return f"{REVIEWS_PATH}/{decision}", {"post": {**operation, "security": SECURITY[:1]}}
+
+
+def _review_schemas() -> Json:
+    digests = list_of(_text("The `digest` of a review."))
+    review = _object(
+        "A definition that is not approved.",
+        digest=_text("Identifies exactly this definition of this item."),
+        id=_text("`server__tool`."),
+        kind=_text("Tool, prompt or resource.", enum=list(ItemKind)),
+        server=_text("The server that offers it."),
+        name=_text("Its name on the server."),
+        status=_text("`new`, `changed` since it was approved, or `rejected`.", enum=UNAPPROVED),
+        held=_described(BOOLEAN, "Whether it is neither found nor called; else it is only shown."),
+        seen_at=_text("When this definition was first seen.", format="date-time"),
+        difference=_text(
+            "The lines that it lost (`-`) and got (`+`), each with the path of its value; the server's own words, "
+            "with invisible characters spelled out."
+        ),
+    )
+    return {
+        "Review": review,
+        "ReviewPage": _page_of("Review", "definitions that are not approved"),
+        "ReviewDecision": _object("What was decided about.", results=_list("Review", "As it was before.")),
+        "ReviewDecisionRequest": _body(
+            "Definitions to decide about.",
+            "digests",
+            {"digests": [EXAMPLE_DIGEST]},
+            digests={
+                **digests,
+                "minItems": 1,
+                "maxItems": MAX_DECIDED,
+                "description": "As `list_reviews` names them.",
+            },
+        ),
+    }
 
 
 def _tool_schemas(limit: int, threshold: float) -> Json:

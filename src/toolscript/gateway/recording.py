@@ -12,6 +12,7 @@ from toolscript.core.mcp_client.model import CallResult, ServerSpec, ServerState
 from toolscript.core.text import readable
 from toolscript.core.tokens import as_json, size_of
 from toolscript.gateway.activity import Action, ActivityLog, Ending, Entry, Outcome
+from toolscript.gateway.approvals import Decision, Review
 from toolscript.gateway.callers import ITSELF, MCP, current_client
 from toolscript.gateway.config.secrets import MASK, looks_secret, secret_words
 from toolscript.gateway.json import answer_to_json, call_to_json
@@ -100,6 +101,12 @@ class RecordedGateway:
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
         return await self._gateway.typescript(wanted, compact=compact)
+
+    async def reviews(self) -> Sequence[Review]:
+        return await self._gateway.reviews()
+
+    async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
+        return await self._gateway.decide(decision, digests)
 
     async def servers(self) -> Sequence[ServerState]:
         return await self._gateway.servers()

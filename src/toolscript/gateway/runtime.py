@@ -32,10 +32,11 @@ from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.values import OnProgress, silent
 from toolscript.core.version import __version__
 from toolscript.gateway.activity import ActivityLog
+from toolscript.gateway.approvals import HELD_UNTIL, Approvals, Decision, Review, Status, by_server, is_recent
 from toolscript.gateway.callers import current_client, current_terms
 from toolscript.gateway.capabilities import Capabilities, capabilities_of, default_capabilities
 from toolscript.gateway.config.curation import curation_of
-from toolscript.gateway.config.read import Config, left_out
+from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.history import keeps_arguments, open_activity
@@ -45,7 +46,8 @@ from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.rules import CallRules, Risk, require_allowed
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
-from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile, ToolChange
+from toolscript.gateway.store.approvals import ApprovalStore
+from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile
 from toolscript.gateway.typescript.module import typescript_module
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ WORTH_SAYING = 3600.0
 PATIENCE_SECONDS = 10.0
 # How long the first search of a gateway that has just started waits for the first server.
 FIRST_ANSWER_SECONDS = 10.0
+# How long a decision waits for the index to follow it.
+DECIDED_SECONDS = 10.0
 # Listed here because the library that lists all models takes two seconds to import.
 DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", "multilingual", BUILTIN, NO_MODEL)
 T = TypeVar("T")
@@ -108,22 +112,29 @@ class LocalGateway:
             # A keyword answer would not be the semantic one that was requested.
             await self._indexing.until_embedded(self._patience)
         answer = await self._search.search(query)
-        hints = filter(None, (answer.hint, self._changed_note(answer), await self._not_searched_note(), self.note))
-        return replace(answer.with_risks(self.rules.risk), hint="; ".join(hints))
+        notes = self._held_note(), self._changed_note(answer), await self._not_searched_note(), self.note
+        hint = "; ".join(filter(None, (answer.hint, *notes)))
+        return replace(answer.with_risks(self.rules.risk), hint=hint)
 
     def curate(self, curation: Curation) -> None:
         """Apply these rules to searches from now on."""
         self._search.curation = curation
 
+    def _held_note(self) -> str:
+        """Say that tools are held, without their names, which a server chose, and without a command for agents."""
+        held = [review for review in self._indexing.reviews() if review.held and review.waits]
+        return f"{HELD_UNTIL}: {by_server(held)}" if held else ""
+
     def _changed_note(self, answer: LocalAnswer) -> str:
-        """Name hits whose definition changed lately: a rug pull changes a tool that was approved before."""
-        changed = {(change.server, change.tool) for change in self._indexing.changes()}
-        names = [tool_id(*key) for hit in answer.hits if (key := (hit.item.server, hit.item.name)) in changed]
-        return (
-            f"changed by their servers lately: {_first_names(names)} (`toolscript doctor` shows how)"
-            if names
-            else ""
-        )
+        """Name hits that are shown, and whose definition changed since it was approved."""
+        changed = {
+            review.tool
+            for review in self._indexing.reviews()
+            if review.status is Status.CHANGED and not review.held and is_recent(review)
+        }
+        ids = [tool_id(hit.item.server, hit.item.name) for hit in answer.hits]
+        names = [name for name in ids if name in changed]
+        return f"changed by their servers since they were approved: {_first_names(names)}" if names else ""
 
     async def _not_searched_note(self) -> str:
         """Name the servers that are down: their tools must not look as if they did not exist."""
@@ -165,6 +176,8 @@ class LocalGateway:
         item = self._offered(server, name)
         if item is None:
             raise self._not_found(server, name)
+        if self._indexing.approvals is not None:
+            await asyncio.to_thread(self._indexing.approvals.require, item)
         self._require_allowed(item, confirmed=current_terms().confirmed in (tool, tool_id(server, name)))
         try:
             return await self._servers.call(server, name, arguments)
@@ -213,8 +226,18 @@ class LocalGateway:
             return state
         return replace(state, status=ServerStatus.FAILED, error=self.failed_before[state.name])
 
-    def changes(self) -> Sequence[ToolChange]:
-        return self._indexing.changes()
+    async def reviews(self) -> Sequence[Review]:
+        return self._indexing.reviews()
+
+    async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
+        decided = await self._indexing.decide(decision, digests)
+        # What was approved is found by the next search.
+        await self._indexing.until_embedded(DECIDED_SECONDS)
+        return decided
+
+    def is_approved(self, item: Item) -> bool:
+        """Return whether the current definition of this item is the approved one."""
+        return self._indexing.approvals is None or self._indexing.approvals.is_approved(item)
 
     async def health(self) -> GatewayHealth:
         return GatewayHealth(
@@ -229,16 +252,8 @@ class LocalGateway:
         )
 
     def _offered(self, server: str, name: str) -> Item | None:
-        return next(
-            (
-                item
-                for offer in self._servers.offers()
-                if offer.server == server
-                for item in offer.items
-                if item.name == name and item.kind is ItemKind.TOOL
-            ),
-            None,
-        )
+        items = (item for offer in self._servers.offers() if offer.server == server for item in offer.items)
+        return next((item for item in items if item.name == name and item.kind is ItemKind.TOOL), None)
 
     async def _wait_for_start(self, server: str) -> None:
         """Wait until the server has started; its start timeout bounds the wait."""
@@ -328,7 +343,7 @@ async def _open_alone(
     # With nothing to search there is nothing to load a model for.
     async with open_resources(settings, on_progress, model=need.model and bool(config.servers)) as resources:
         resources.gateway.curate(read_curation(config))
-        resources.gateway.rules = read_call_rules(config)
+        resources.gateway.rules = read_call_rules(config, resources.gateway.is_approved)
         resources.gateway.left_out = left_out(config)
         resources.gateway.note = _age_note(cached.age) if cached.offers else ""
         if need.uses_cache:
@@ -381,9 +396,6 @@ class Resources:
         if self.working.done():
             settled.cancel()
             self.working.result()
-
-    def spec_named(self, name: str) -> ServerSpec | None:
-        return self.indexing.spec_named(name)
 
 
 @asynccontextmanager
@@ -505,7 +517,13 @@ def make_indexing(
         fallback_first=has_fallback and at_once,
         cache=None if settings.search_no_cache else cache_folder(settings),
         on_progress=on_progress,
+        approvals=approval_store(settings),
     )
+
+
+def approval_store(settings: GatewaySettings) -> ApprovalStore:
+    folder = settings.data_folder / "approvals"
+    return ApprovalStore(folder, Approvals(settings.gateway_approvals), ConfigPlace().own_file)
 
 
 def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *, again: bool = False) -> Embedder:
@@ -564,12 +582,12 @@ def read_curation(config: Config) -> Curation:
     return curation
 
 
-def read_call_rules(config: Config) -> CallRules:
+def read_call_rules(config: Config, is_approved: Callable[[Item], bool]) -> CallRules:
     """Return the rules about calls; log those that have a mistake."""
     own, of_project, problems = call_rules_of(config)
     for problem in problems:
         logger.warning(str(problem))
-    return CallRules(own, of_project)
+    return CallRules(own, of_project, is_approved)
 
 
 def cache_folder(settings: GatewaySettings) -> Path:

@@ -68,17 +68,20 @@ class McpRoutes:
 
         from toolscript.core.mcp.endpoint import mcp_asgi
         from toolscript.gateway.mcp.passthrough import passthrough_asgi
+        from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals
         from toolscript.gateway.mcp.passthrough_calls import PassthroughLog
         from toolscript.gateway.mcp.session_use import SessionUsage
         from toolscript.gateway.mcp.tools import create_mcp_server
 
-        gateway, activity = self._resources.recorded, self._resources.activity
+        resources, gateway, activity = self._resources, self._resources.recorded, self._resources.activity
         usage = SessionUsage(gateway, activity, is_one=False, split=self._split)
         app, living = mcp_asgi(create_mcp_server(gateway, __version__, usage, split=self._split))
         log = PassthroughLog(activity, arguments=self._arguments)
+        indexing, find_rules = resources.indexing, resources.gateway.find_rules
+        held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None
         async with living, AsyncClient(trust_env=False) as client:
             of_server = passthrough_asgi(
-                self._resources.spec_named, client, log=log, find_rules=self._resources.gateway.find_rules
+                indexing.spec_named, client, log=log, find_rules=find_rules, approvals=held
             )
             yield {OWN: app, OF_SERVER: of_server}
 

@@ -9,6 +9,7 @@ from typing import Any
 from toolscript.core.errors import SetupError
 from toolscript.core.retrieval.query import MAX_LIMIT, SearchType
 from toolscript.core.settings.unknown import warn_of_unknown
+from toolscript.gateway.approvals import Approvals
 from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD
 
 FLAG, ENVIRONMENT = "flag", "environment"
@@ -154,6 +155,13 @@ class GatewaySettings:
         "warning", _one_of(*LEVELS), ", ".join(f"`{name}`" for name in LEVELS), "What the gateway logs, to stderr."
     )
 
+    gateway_approvals: str = _setting(
+        Approvals.DEFAULT.value,
+        _one_of(*Approvals),
+        ", ".join(f"`{mode}`" for mode in Approvals),
+        "Which servers' new and changed tools are held until you approve them: those of projects and of remote "
+        "servers, also your own local ones (`strict`), or none. What is not held is shown.",
+    )
     gateway_activity: str = _setting(
         "names",
         _one_of(*ACTIVITY),

@@ -83,6 +83,51 @@ export interface Explanation {
   contributions: Record<string, number>;
 }
 
+/** A definition that is not approved. */
+export interface Review {
+  /** Identifies exactly this definition of this item. */
+  digest: string;
+  /** `server__tool`. */
+  id: string;
+  /** Tool, prompt or resource. */
+  kind: "tool" | "prompt" | "resource";
+  /** The server that offers it. */
+  server: string;
+  /** Its name on the server. */
+  name: string;
+  /** `new`, `changed` since it was approved, or `rejected`. */
+  status: "new" | "changed" | "rejected";
+  /** Whether it is neither found nor called; else it is only shown. */
+  held: boolean;
+  /** When this definition was first seen. */
+  seen_at: string;
+  /**
+   * The lines that it lost (`-`) and got (`+`), each with the path of its value; the server's own words, with
+   * invisible characters spelled out.
+   */
+  difference: string;
+}
+
+/** What was decided about. */
+export interface ReviewDecision {
+  /** As it was before. */
+  results: Review[];
+}
+
+/** Definitions to decide about. */
+export interface ReviewDecisionRequest {
+  /** As `list_reviews` names them. */
+  digests: string[];
+}
+
+/** One page of definitions that are not approved. */
+export interface ReviewPage {
+  /** The entries of this page. */
+  results: Review[];
+  /** `cursor` of the next page; null on the last one. */
+  next_cursor: string | null;
+}
+
 /** An MCP server. */
 export interface Server {
   /** Its name in the config file. */
@@ -296,6 +341,17 @@ export interface ListActivityQuery {
   outcome?: "" | "running" | "ok" | "error" | "unknown" | "refused";
 }
 
+export interface ListReviewsQuery {
+  /** `next_cursor` of the previous page; empty for the first page. */
+  cursor?: string;
+  /** Maximum number of entries of the page. Default: 50. */
+  limit?: number;
+  /** Only of this server. */
+  server?: string;
+  /** Only with this status. */
+  status?: "" | "new" | "changed" | "rejected";
+}
+
 export interface GetTypescriptQuery {
   /** Servers and `server__tool` names, with commas; empty: all. */
   filter?: string;
@@ -360,6 +416,12 @@ export interface Operations {
   list_servers: { query: ListServersQuery; answer: ServerPage };
   /** List searches and calls. */
   list_activity: { query: ListActivityQuery; answer: ActivityPage };
+  /** List definitions that are not approved. */
+  list_reviews: { query: ListReviewsQuery; answer: ReviewPage };
+  /** Approve definitions. */
+  approve_reviews: { body: ReviewDecisionRequest; answer: ReviewDecision };
+  /** Reject definitions. */
+  reject_reviews: { body: ReviewDecisionRequest; answer: ReviewDecision };
   /** A TypeScript module with the types of tools. */
   get_typescript: { query: GetTypescriptQuery; answer: string };
   /** What works. */
@@ -374,6 +436,9 @@ export const OPERATIONS = {
   get_tool: { method: "GET", path: "/api/v1/tools/{tool_id}" },
   list_servers: { method: "GET", path: "/api/v1/servers" },
   list_activity: { method: "GET", path: "/api/v1/activity" },
+  list_reviews: { method: "GET", path: "/api/v1/reviews" },
+  approve_reviews: { method: "POST", path: "/api/v1/reviews/approve" },
+  reject_reviews: { method: "POST", path: "/api/v1/reviews/reject" },
   get_typescript: { method: "GET", path: "/runtime/tools.ts" },
   get_health: { method: "GET", path: "/health" },
 } as const;

@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from toolscript.client.answers.tools import ActivityEntry, CallResult, ItemSkills, Server, Tool, ToolSearchAnswer
+from toolscript.client.answers.tools import (
+    ActivityEntry,
+    CallResult,
+    ItemSkills,
+    Review,
+    ReviewDecision,
+    Server,
+    Tool,
+    ToolSearchAnswer,
+)
 from toolscript.client.exchange import Request, Steps
 from toolscript.client.resource import (
     PREFIX,
@@ -18,6 +27,7 @@ from toolscript.client.resource import (
 )
 
 TOOLS, SERVERS, ACTIVITY = f"{PREFIX}/tools", f"{PREFIX}/servers", f"{PREFIX}/activity"
+REVIEWS = f"{PREFIX}/reviews"
 # How long a tool may take.
 CALL_SECONDS = 600.0
 
@@ -26,6 +36,7 @@ SearchType = Literal["semantic", "keyword", "hybrid"]
 Strategy = Literal["hierarchical", "direct", "hybrid"]
 Preset = Literal["precision", "balanced", "recall"]
 Risk = Literal["read", "write", "destructive"]
+Status = Literal["new", "changed", "rejected"]
 Outcome = Literal["running", "ok", "error", "unknown", "refused"]
 
 
@@ -169,3 +180,27 @@ class Activity(Resource[M_co]):
         """List searches and calls of a gateway, the newest first. `tool` is a name, or `server__tool`."""
         filters = {"server": server, "tool": tool, "client": client, "outcome": outcome}
         return self._listing(ACTIVITY, ActivityEntry, page_size, cursor, **filters)
+
+
+class Reviews(Resource[M_co]):
+    @listing
+    def list(
+        self,
+        *,
+        server: str | None = None,
+        status: Status | None = None,
+        page_size: int | None = None,
+        cursor: str = "",
+    ) -> Listing[Review]:
+        """List the definitions of a gateway's servers that are not approved, in order of server and name."""
+        return self._listing(REVIEWS, Review, page_size, cursor, server=server, status=status)
+
+    @operation
+    def approve(self, digests: Sequence[str]) -> Steps[ReviewDecision]:
+        """Approve exactly these definitions, once a person has reviewed them. It needs the gateway's token."""
+        return self._ask("POST", f"{REVIEWS}/approve", ReviewDecision, body={"digests": [*digests]})
+
+    @operation
+    def reject(self, digests: Sequence[str]) -> Steps[ReviewDecision]:
+        """Keep exactly these definitions out, until they change again. It needs the gateway's token."""
+        return self._ask("POST", f"{REVIEWS}/reject", ReviewDecision, body={"digests": [*digests]})

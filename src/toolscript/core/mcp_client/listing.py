@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 
@@ -52,8 +52,7 @@ class ListedItems:
     def _add_one(self, listing: str, entry: object, check: Callable[[Item], str | None]) -> None:
         if not isinstance(entry, Mapping):
             raise InvalidRequest("an entry must be a JSON object")
-        shape = _SHAPES[listing]
-        item = visible_item_from_json({"server": self.spec.name, "server_description": self.about, **shape(entry)})
+        item = listed_item(listing, entry, self.spec.name, self.about)
         if item.kind is ItemKind.TOOL and not self.spec.offers(item.name):
             return
         if (item.kind, item.key) in self._taken:
@@ -64,6 +63,20 @@ class ListedItems:
         self.items.append(item)
         if item.kind is ItemKind.TOOL:
             self.wire_names[item.name] = str(entry["name"])
+
+
+def listed_item(listing: str, entry: Entry, server: str, about: str = "") -> Item:
+    """Return the item of an entry of a list."""
+    fields = {"server": server, "server_description": about, **_SHAPES[listing](entry)}
+    return replace(visible_item_from_json(fields), definition=canonical(entry))
+
+
+def canonical(entry: Entry) -> str:
+    """Return a definition as JSON that differs only where its values differ: not by key order or whitespace."""
+    try:
+        return json.dumps(entry, sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise InvalidRequest("nested too deeply") from None
 
 
 def tool_fields(entry: Entry) -> JsonObject:

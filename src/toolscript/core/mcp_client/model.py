@@ -42,7 +42,8 @@ class Transport(StrEnum):
 class ServerSpec:
     """One entry of a config file, variables filled in. Fields that may contain secrets are not in its repr.
 
-    `inherited` are variables that every server gets from the environment; `env` overrides them.
+    `inherited` are variables that every server gets from the environment; `env` overrides them. `file` is the
+    config file: servers with the same entry are the same, whichever file has it.
     """
 
     name: str
@@ -58,6 +59,7 @@ class ServerSpec:
     start_seconds: float = 30.0
     call_seconds: float = 60.0
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
+    file: str = field(default="", compare=False)
 
     def offers(self, name: str) -> bool:
         """Return whether the config includes a tool of this name, by shell patterns."""

@@ -96,7 +96,7 @@ def read_config(
     for name, (raw, path) in sorted(written.entries.items()):
         seen = environment if environment_of is None else environment_of(path)
         spec, entry_problems = read_entry(name, raw, path, seen)
-        servers += [spec] if spec else []
+        servers += [replace(spec, file=str(path))] if spec else []
         problems += entry_problems
     return Config(
         tuple(servers),
@@ -268,6 +268,10 @@ class ConfigPlace:
     def store(self) -> TrustStore:
         return TrustStore(Path.home())
 
+    @property
+    def own_file(self) -> Path:
+        return Path.home().absolute() / FILE_NAME
+
     def paths(self) -> list[Path]:
         """Return the user's and the project's file, or the explicit one."""
         if self.files:
@@ -305,7 +309,7 @@ class ConfigPlace:
         if variables is None:
             return read_config(self.paths(), environment, self.trust)
         of_client = {**inherited(environment), **variables}
-        own = Path.home() / FILE_NAME
+        own = self.own_file
         return read_config(
             self.paths(), environment, self.trust, lambda path: environment if _is_same(path, own) else of_client
         )

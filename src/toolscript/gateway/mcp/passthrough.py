@@ -4,7 +4,7 @@ The client's credentials are removed and the server's own are added. Streams are
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from http import HTTPStatus
 
 import anyio
@@ -34,6 +34,7 @@ from toolscript.core.mcp.endpoint import LOOPBACK_ONLY, wire_result
 from toolscript.core.mcp_client.model import ServerSpec, Transport
 from toolscript.gateway.activity import NoActivity, Outcome
 from toolscript.gateway.callers import client_is
+from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals, ServerFilter
 from toolscript.gateway.mcp.passthrough_calls import PassingCalls, PassthroughLog, called_tools
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -56,9 +57,10 @@ def passthrough_asgi(
     security: TransportSecuritySettings = LOOPBACK_ONLY,
     log: PassthroughLog | None = None,
     find_rules: FindRules = lambda: None,
+    approvals: PassthroughApprovals | None = None,
 ) -> ASGIApp:
     """Return the app for `/mcp/{server}`. `find` returns the current spec of a server."""
-    passthrough = _Passthrough(find, client, security, log or PassthroughLog(NoActivity()), find_rules)
+    passthrough = _Passthrough(find, client, security, log or PassthroughLog(NoActivity()), find_rules, approvals)
     return RequestBodyLimitMiddleware(passthrough, MAX_BYTES)
 
 
@@ -70,9 +72,11 @@ class _Passthrough:
         security: TransportSecuritySettings,
         log: PassthroughLog,
         find_rules: FindRules,
+        approvals: PassthroughApprovals | None,
     ) -> None:
         self._log = log
         self._find_rules = find_rules
+        self._approvals = approvals
         self._find = find
         self._client = client
         self._security = TransportSecurityMiddleware(security)
@@ -86,11 +90,16 @@ class _Passthrough:
         try:
             spec = _reachable(self._find, str(request.path_params["server"]))
             body = await request.body()
+            held = self._approvals.of(spec.name) if self._approvals else None
         except ToolscriptError as error:
             await _error_response(error)(scope, receive, send)
             return
         calls = self._log.begin(spec, request.headers, body)
         try:
+            if held is not None and (refusal := held.refusal(body)):
+                calls.end(Outcome.REFUSED, "FORBIDDEN")
+                await refusal(scope, receive, send)
+                return
             await calls.sent()
             if (refused_calls := self._refused(spec, body, calls.client)) is not None:
                 calls.end(Outcome.REFUSED, ERROR_TABLE[Forbidden].code)
@@ -98,7 +107,7 @@ class _Passthrough:
                 return
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
-                await self._forward(spec, request, body, send, calls)
+                await self._forward(spec, request, body, send, calls, held)
                 tasks.cancel_scope.cancel()
         finally:
             calls.end()
@@ -123,7 +132,13 @@ class _Passthrough:
         return None
 
     async def _forward(
-        self, spec: ServerSpec, request: Request, body: bytes, send: Send, calls: PassingCalls
+        self,
+        spec: ServerSpec,
+        request: Request,
+        body: bytes,
+        send: Send,
+        calls: PassingCalls,
+        held: ServerFilter | None,
     ) -> None:
         upstream = self._client.build_request(
             request.method,
@@ -138,7 +153,10 @@ class _Passthrough:
             try:
                 _require_usable(spec, answer)
                 started = True
-                await _send_answer(answer, send, calls)
+                chunks = answer.aiter_raw()
+                if held is not None:
+                    chunks = held.filtered(body, answer.headers, chunks)
+                await _send_answer(answer, send, calls, chunks)
             finally:
                 await answer.aclose()
         except (httpx2.HTTPError, ToolscriptError) as error:
@@ -181,14 +199,16 @@ def _require_usable(spec: ServerSpec, answer: httpx2.Response) -> None:
         raise ServerRejected(f"{spec.name} has moved", hint="put its new `url` in .toolscript.json")
 
 
-async def _send_answer(answer: httpx2.Response, send: Send, calls: PassingCalls) -> None:
+async def _send_answer(
+    answer: httpx2.Response, send: Send, calls: PassingCalls, chunks: AsyncIterator[bytes]
+) -> None:
     headers = [
         (name.lower().encode("latin-1"), value.encode("latin-1"))
         for name, value in answer.headers.multi_items()
         if name.lower() in RESPONSE_HEADERS or name.lower().startswith("mcp-")
     ]
     await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
-    async for chunk in calls.watched(answer.headers, answer.status_code, answer.aiter_raw()):
+    async for chunk in calls.watched(answer.headers, answer.status_code, chunks):
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 

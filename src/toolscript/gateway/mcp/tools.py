@@ -28,6 +28,7 @@ from toolscript.core.mcp.endpoint import (
 )
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
+from toolscript.gateway.approvals import HELD, for_agents, held_message
 from toolscript.gateway.callers import ITSELF, CallTerms, client_is, current_terms, on_terms
 from toolscript.gateway.json import answer_to_json, item_to_json
 from toolscript.gateway.mcp.asking import (
@@ -123,10 +124,11 @@ def _from_json(text: str) -> object:
 
 @dataclass(frozen=True)
 class Unknown:
-    """An unknown tool name, and the nearest known names."""
+    """An unknown tool name, and the nearest known names; or why the tool is held."""
 
     tool: str
     nearest: tuple[str, ...] = ()
+    held: str = ""
 
 
 def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallResult:
@@ -192,6 +194,8 @@ def described(items: Sequence[Item], unknown: Sequence[Unknown], types: str = ""
 
 
 def no_such_tool(unknown: Unknown) -> str:
+    if unknown.held:
+        return unknown.held
     advice = (
         f"Nearest: {', '.join(unknown.nearest)}." if unknown.nearest else "search_tools finds the ones there are."
     )
@@ -261,7 +265,11 @@ class MetaTools:
     async def _described(self, arguments: DescribeArguments) -> CallResult:
         names = await self._full_names(arguments.tools)
         items = await self._tools(names)
-        unknown = [await self._unknown(name) for name in names if name not in items]
+        absent = [name for name in names if name not in items]
+        held = await self._held(absent) if absent else {}
+        if not items and held:
+            return failed_with("\n".join(held.values()))
+        unknown = [await self._unknown(name, held.get(name, "")) for name in absent]
         if not items:
             return failed_with("\n".join(no_such_tool(entry) for entry in unknown))
         types = await self._gateway.typescript(tuple(items), compact=True) if arguments.as_types else ""
@@ -289,6 +297,8 @@ class MetaTools:
         except Forbidden as refusal:
             if CONFIRMATION in refusal.details:
                 raise
+            if HELD in refusal.details:
+                return failed_with(for_agents(refusal.message))
             if MAX_RISK in refusal.details:
                 return failed_with(f"{tool[:200]} counts as destructive: call it with {CALL_DESTRUCTIVE}.")
             return failed(refusal)
@@ -308,7 +318,14 @@ class MetaTools:
         tools = {tool_id(item.server, item.name): item for item in listed if item.kind is ItemKind.TOOL}
         return {name: tools[name] for name in names if name in tools}
 
-    async def _unknown(self, name: str) -> Unknown:
+    async def _held(self, names: Sequence[str]) -> dict[str, str]:
+        """Return what to say of the tools that are held, by their names."""
+        held = {review.tool: review for review in await self._gateway.reviews() if review.held}
+        return {name: for_agents(held_message(held[name])) for name in names if name in held}
+
+    async def _unknown(self, name: str, held: str = "") -> Unknown:
+        if held:
+            return Unknown(name, held=held)
         try:
             words = " ".join(split_tool_id(name))
             with client_is(ITSELF):

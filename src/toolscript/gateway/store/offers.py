@@ -1,122 +1,26 @@
-"""Cache files of servers' last offers, and records of tools whose definition changed."""
+"""Cache files of servers' last offers."""
 
 import hashlib
 import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from toolscript.core.atomic_files import read_json, write_json_atomically
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.item_json import item_from_json
-from toolscript.core.items import Item, ItemKind
+from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import Offer, ServerSpec
 from toolscript.gateway.store.embeddings import server_list_hash
 
-SEEN_FORMAT = 1
-MAX_TOOLS, MAX_CHANGES = 5_000, 100
-MAX_KEPT, MAX_SHOWN, BEFORE_THE_DIFFERENCE = 4_000, 300, 60
-CHANGES_SECONDS = 7 * 24 * 3600.0
-OFFERS_FORMAT = 2
+OFFERS_FORMAT = 3
 MAX_REASON = 2_000
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class ToolChange:
-    """A tool whose definition differs from an earlier one, under the same config entry."""
-
-    server: str
-    tool: str
-    before: str
-    now: str
-    at: float
-
-
-class SeenTools:
-    def __init__(self, folder: Path, server: str, entry: str) -> None:
-        self._server = server
-        self._path = folder / f"seen-{entry[:32]}.json"
-
-    def look(self, items: Sequence[Item]) -> None:
-        """Compare a server's tools with their recorded definitions, and record changes."""
-        data = self._data()
-        recorded, changed = dict(data.get("tools", {})), dict(data.get("changed", {}))
-        for item in items:
-            if item.kind is ItemKind.TOOL:
-                definition = _definition_of(item)
-                earlier = recorded.get(item.name)
-                if earlier is not None and earlier["hash"] != _hash(definition):
-                    changed[item.name] = {**_difference(str(earlier["text"]), definition), "at": time.time()}
-                    logger.warning("the definition of a tool changed: %s__%s", self._server, item.name)
-                recorded[item.name] = {"hash": _hash(definition), "text": definition[:MAX_KEPT]}
-        recent = sorted(changed.items(), key=lambda change: -float(change[1]["at"]))[:MAX_CHANGES]
-        now = {"format": SEEN_FORMAT, "tools": dict([*recorded.items()][-MAX_TOOLS:]), "changed": dict(recent)}
-        if now != data:
-            self._write(now)
-
-    def changes(self) -> list[ToolChange]:
-        """Return the changes of the last days."""
-        changes = [
-            ToolChange(self._server, name, str(entry["before"]), str(entry["now"]), float(entry["at"]))
-            for name, entry in dict(self._data().get("changed", {})).items()
-        ]
-        return [change for change in changes if 0 <= time.time() - change.at < CHANGES_SECONDS]
-
-    def _data(self) -> Mapping[str, Any]:
-        try:
-            data = read_json(self._path)
-            return data if _has_our_format(data) else {}
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            logger.warning(
-                "the recorded tool definitions cannot be read",
-                extra={"file": str(self._path), "reason": str(error)},
-            )
-            return {}
-
-    def _write(self, data: object) -> None:
-        try:
-            write_json_atomically(self._path, data)
-        except OSError as error:
-            logger.warning(
-                "the tool definitions cannot be recorded", extra={"file": str(self._path), "reason": str(error)}
-            )
-
-
-def _has_our_format(data: object) -> bool:
-    """Return whether the data has our format; it only affects warnings."""
-    if not isinstance(data, dict) or data.get("format") != SEEN_FORMAT:
-        return False
-    parts = {"tools": {"hash", "text"}, "changed": {"before", "now", "at"}}
-    return all(
-        isinstance(data.get(name), dict)
-        and all(isinstance(entry, dict) and entry.keys() == keys for entry in data[name].values())
-        for name, keys in parts.items()
-    )
-
-
-def _definition_of(item: Item) -> str:
-    """Return all text of a tool that can influence an agent."""
-    rest = json.dumps([item.input_schema, item.annotations], sort_keys=True, ensure_ascii=False)
-    return f"{item.description}\n{rest}"
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-
-
-def _difference(before: str, now: str) -> dict[str, str]:
-    """Return excerpts of both texts, from shortly before the first difference."""
-    pairs = enumerate(zip(before, now, strict=False))
-    same = next((position for position, (old, new) in pairs if old != new), min(len(before), len(now)))
-    start = max(0, same - BEFORE_THE_DIFFERENCE)
-    return {"before": before[start : start + MAX_SHOWN], "now": now[start : start + MAX_SHOWN]}
 
 
 @dataclass(frozen=True)
@@ -148,10 +52,6 @@ class OfferFile:
         self._path = folder / f"tools-{server_list_hash([spec.name for spec in specs])}.json"
         self._prints = {spec.name: _fingerprint(spec) for spec in specs}
         self._exact = {spec.name: _exact_fingerprint(spec) for spec in specs}
-        self._seen = {
-            name: SeenTools(folder.parent / "seen", name, fingerprint)
-            for name, fingerprint in self._prints.items()
-        }
         self._written: object = None
 
     def recall(self, max_seconds: float, failed_seconds: float = 0.0) -> CachedOffers:
@@ -179,30 +79,19 @@ class OfferFile:
             {name: failure for name, failure in failed.items() if 0 <= failure.age < failed_seconds},
         )
 
-    def remember(self, offers: Sequence[Offer], failed: Mapping[str, str] | None = None) -> bool:
-        """Cache these offers and failures; entries of other servers stay.
-
-        Skip the write if nothing changed. Return whether there was a change.
-        """
+    def remember(self, offers: Sequence[Offer], failed: Mapping[str, str] | None = None) -> None:
+        """Cache these offers and failures; entries of other servers stay. Skip the write if nothing changed."""
         failed = failed or {}
         if not (offers or failed) or (list(offers), failed) == self._written:
-            return False
+            return
         self._written = list(offers), failed
         ours = [offer for offer in offers if offer.server in self._prints]
-        for offer in ours:
-            self._seen[offer.server].look(offer.items)
         news = {offer.server: self._entry(offer) for offer in ours}
         news |= {name: self._failure(name, error) for name, error in failed.items() if name in self._prints}
         try:
             write_json_atomically(self._path, {"format": OFFERS_FORMAT, "servers": {**self._stored(), **news}})
         except OSError as error:
             self._warn("the offers cannot be cached", error)
-        return True
-
-    def changes(self) -> list[ToolChange]:
-        """Return the changes of the last days, newest first."""
-        changes = [change for seen in self._seen.values() for change in seen.changes()]
-        return sorted(changes, key=lambda tool_change: -tool_change.at)
 
     def _entry(self, offer: Offer) -> dict[str, object]:
         items = [asdict(item) for item in offer.items]
@@ -232,7 +121,12 @@ def _offer(name: str, data: Mapping[str, object]) -> Offer:
     items = data["items"]
     if not isinstance(items, list):
         raise TypeError("items must be a list")
-    return Offer(name, tuple(item_from_json({**item, "server": name, "id": item["key"]}) for item in items))
+    return Offer(name, tuple(map(_item, items, repeat(name))))
+
+
+def _item(data: Mapping[str, Any], server: str) -> Item:
+    item = item_from_json({**data, "server": server, "id": data["key"]})
+    return replace(item, definition=str(data["definition"]))
 
 
 def _fingerprint(spec: ServerSpec) -> str:

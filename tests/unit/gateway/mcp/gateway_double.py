@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from toolscript.core.errors import NotFound, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
+from toolscript.gateway.approvals import Decision, Review
 from toolscript.gateway.model import LOWER_THRESHOLD, GatewayHealth, LocalAnswer, LocalHit, LocalQuery, ScoreParts
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -56,6 +57,8 @@ class GatewayDouble:
     broken: Exception | None = None
     calls: list[tuple[str, JsonObject]] = field(default_factory=list)
     queries: list[LocalQuery] = field(default_factory=list)
+    waiting: Sequence[Review] = ()
+    decisions: list[tuple[Decision, Sequence[str]]] = field(default_factory=list)
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         self.queries.append(query)
@@ -104,6 +107,13 @@ class GatewayDouble:
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    async def reviews(self) -> Sequence[Review]:
+        return self.waiting
+
+    async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
+        self.decisions.append((decision, digests))
+        return [review for review in self.waiting if review.digest in digests]
 
     async def servers(self) -> Sequence[ServerState]:
         return ()

@@ -1,0 +1,57 @@
+"""Reviews over HTTP: what is not approved, and a person's decisions. A decision needs the gateway's token."""
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from toolscript.core.errors import Unauthorized
+from toolscript.core.mcp.arguments import require_known, texts
+from toolscript.core.web.cursors import decode_cursor, encode_cursor
+from toolscript.gateway.api import count_in, json_object, parameter_of
+from toolscript.gateway.approvals import Decision, Review, Status, review_shown
+from toolscript.gateway.model import Gateway
+from toolscript.gateway.openapi import DEFAULT_PAGE, MAX_DECIDED, MAX_PAGE, REVIEWS_PATH
+
+# In the scope of a request that carries the gateway's token. A connection of the user's own is not enough: the
+# programs of an agent have one, too.
+HAS_CREDENTIAL = "toolscript.has_credential"
+
+
+def review_routes(gateway: Gateway) -> list[Route]:
+    async def list_reviews(request: Request) -> Response:
+        """List what is not approved, in order of server and name."""
+        limit = count_in(request, "limit", DEFAULT_PAGE, MAX_PAGE)
+        after = decode_cursor(request.query_params.get("cursor", ""), "")
+        server, status = request.query_params.get("server", ""), request.query_params.get("status", "")
+        if status:
+            parameter_of(request, "status", "", [*Status])
+        wanted = sorted(
+            (
+                review
+                for review in await gateway.reviews()
+                if server in ("", review.server) and status in ("", review.status) and _position(review) > after
+            ),
+            key=_position,
+        )
+        next_cursor = encode_cursor(_position(wanted[limit - 1])) if len(wanted) > limit else None
+        return JSONResponse({"results": [*map(review_shown, wanted[:limit])], "next_cursor": next_cursor})
+
+    async def decide(request: Request) -> Response:
+        if not request.scope.get(HAS_CREDENTIAL):
+            raise Unauthorized(
+                "a decision about a tool requires the gateway's token",
+                hint="its user decides: `toolscript review` in a terminal",
+            )
+        body = json_object(await request.body(), "send the digests of reviews: `digests`")
+        require_known("a decision", body, ("digests",), word="field")
+        digests = texts({"digests": None, **body}, "digests", MAX_DECIDED, "digests")
+        decision = Decision(request.url.path.rpartition("/")[2])
+        decided = await gateway.decide(decision, tuple(dict.fromkeys(digests)))
+        return JSONResponse({"results": [*map(review_shown, decided)]})
+
+    decisions = [Route(f"{REVIEWS_PATH}/{decision}", decide, methods=["POST"]) for decision in Decision]
+    return [Route(REVIEWS_PATH, list_reviews, methods=["GET"]), *decisions]
+
+
+def _position(review: Review) -> str:
+    return "\0".join((review.server, review.name, review.kind, review.digest))

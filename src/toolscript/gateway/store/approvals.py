@@ -1,0 +1,326 @@
+"""Records of approved definitions: one file per server, written under a lock, readable by its user alone."""
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from toolscript.core.atomic_files import read_json, write_json_atomically
+from toolscript.core.errors import Conflict, Forbidden, SetupError
+from toolscript.core.file_locks import take
+from toolscript.core.items import Item
+from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
+from toolscript.gateway.approvals import (
+    HELD,
+    Approvals,
+    Decision,
+    Review,
+    Status,
+    definition_of,
+    digest_of,
+    held_message,
+    review_of,
+)
+
+FORMAT = 1
+PRIVATE_FOLDER = 0o700
+MAX_SEEN, MAX_APPROVED = 2_000, 40_000
+LOCK_SECONDS, LOOK_SECONDS = 5.0, 0.005
+# Changed with every decision: other processes, and other workspaces of this one, watch it.
+DECIDED = "decided.json"
+HOW_TO_REVIEW = "`toolscript review show {0}` shows how it differs, `toolscript review approve {0}` releases it"
+
+logger = logging.getLogger(__name__)
+
+Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Record:
+    """By key of an item: its approved definition, the digest of a rejected one; when unapproved ones were seen."""
+
+    approved: dict[str, str] = field(default_factory=dict)
+    rejected: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)
+
+    def status_of(self, item: Item, digest: str) -> Status:
+        if self.rejected.get(item.key) == digest:
+            return Status.REJECTED
+        approved = self.approved.get(item.key)
+        if approved is None:
+            return Status.NEW
+        return Status.APPROVED if approved == definition_of(item) else Status.CHANGED
+
+
+class ServerApprovals:
+    """The record of one server: of one entry, in one config file, that runs one program or has one address."""
+
+    def __init__(self, folder: Path, spec: ServerSpec, *, holds: bool) -> None:
+        parts = (spec.file, spec.name, spec.transport, spec.command, spec.args, spec.cwd, spec.url)
+        self.source = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+        self._about = {"format": FORMAT, "server": spec.name, "file": spec.file}
+        self._path = folder / f"{self.source}.json"
+        self.holds = holds
+        self._read: tuple[Stamp, Record] | None = None
+        # What could not be written counts in this process all the same.
+        self._unwritten: Record | None = None
+
+    def observe(self, items: Sequence[Item]) -> None:
+        """Approve what a server offers the first time; note when anything else was first seen."""
+        if self._after(self.record(), items) is not None:
+            with self._locked():
+                before = self.record()
+                now = self._after(before, items)
+                if now is not None:
+                    self._write(now)
+                    self._log(now.seen.keys() - (before.seen if before else {}).keys(), items)
+
+    def reviews(self, items: Sequence[Item]) -> list[Review]:
+        """Return the items whose current definition is not approved."""
+        record = self.record()
+        return [] if record is None else [review for item in items if (review := self._review(record, item))]
+
+    def is_approved(self, item: Item) -> bool:
+        record = self.record()
+        return record is not None and self._review(record, item) is None
+
+    def held(self, items: Sequence[Item]) -> set[str]:
+        """Return the keys of the items that are held."""
+        record = self.record()
+        if record is None:
+            return set()
+        return {item.key for item in items if self._is_held(record, item, self._status(record, item))}
+
+    def held_review(self, item: Item) -> Review | None:
+        record = self.record()
+        review = None if record is None else self._review(record, item)
+        return review if review is not None and review.held else None
+
+    def decide(self, decision: Decision, items: Collection[Item]) -> None:
+        with self._locked():
+            record = self.record() or Record()
+            approved, rejected = dict(record.approved), dict(record.rejected)
+            for item in items:
+                if decision is Decision.APPROVE:
+                    approved[item.key] = definition_of(item)
+                    rejected.pop(item.key, None)
+                else:
+                    rejected[item.key] = digest_of(self.source, item)
+            self._write(replace(record, approved=approved, rejected=rejected), must=True)
+
+    def record(self) -> Record | None:
+        """Return the record; None for a server that was never listed.
+
+        A file that cannot be read counts as a record of nothing: what it approved is held, and not approved anew.
+        """
+        stamp = _stamp(self._path)
+        if stamp is None:
+            return self._unwritten
+        if self._read is None or self._read[0] != stamp:
+            self._read = stamp, self._read_file()
+        return self._read[1]
+
+    def _status(self, record: Record, item: Item) -> Status:
+        return record.status_of(item, digest_of(self.source, item) if item.key in record.rejected else "")
+
+    def _is_held(self, record: Record, item: Item, status: Status) -> bool:
+        """A change of what was rejected is held, whosever server it is."""
+        return status is not Status.APPROVED and (self.holds or item.key in record.rejected)
+
+    def _review(self, record: Record, item: Item) -> Review | None:
+        status = self._status(record, item)
+        if status is Status.APPROVED:
+            return None
+        held, digest = self._is_held(record, item, status), digest_of(self.source, item)
+        seen_at, approved = record.seen.get(digest, time.time()), record.approved.get(item.key, "")
+        return review_of(item, self.source, status, held=held, seen_at=seen_at, approved=approved)
+
+    def _after(self, record: Record | None, items: Sequence[Item]) -> Record | None:
+        """Return the record after these items were seen; None if it stays as it is."""
+        if record is None:
+            return Record({item.key: definition_of(item) for item in items[:MAX_APPROVED]})
+        unapproved = [item for item in items if self._status(record, item) is not Status.APPROVED]
+        digests = {digest_of(self.source, item): item for item in unapproved}
+        news = {digest: item for digest, item in digests.items() if digest not in record.seen}
+        if not news:
+            return None
+        seen = {**record.seen, **dict.fromkeys(news, time.time())}
+        return replace(record, seen=dict([*seen.items()][-MAX_SEEN:]))
+
+    def _log(self, digests: Collection[str], items: Sequence[Item]) -> None:
+        for item in items if digests else ():
+            if digest_of(self.source, item) in digests:
+                logger.warning("not approved: %s__%s", item.server, item.name)
+
+    def _read_file(self) -> Record:
+        try:
+            data = read_json(self._path)
+            if data["format"] != FORMAT:
+                raise ValueError("another format")
+            return Record(_texts(data["approved"]), _texts(data["rejected"]), _times(data["seen"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            logger.warning(
+                "the approvals cannot be read: all tools of the server count as new",
+                extra={"file": str(self._path), "reason": str(error)},
+            )
+            return Record()
+
+    def _write(self, record: Record, *, must: bool = False) -> None:
+        parts = {"approved": record.approved, "rejected": record.rejected, "seen": record.seen}
+        try:
+            write_json_atomically(self._path, {**self._about, **parts})
+        except OSError as error:
+            if must:
+                raise SetupError(
+                    f"{self._path} cannot be written: {error.strerror}", hint="check who may write there"
+                ) from error
+            self._unwritten = record
+            logger.warning(
+                "the approvals cannot be written", extra={"file": str(self._path), "reason": str(error)}
+            )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of this server's file, for reading and writing it as one step."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+            lock = self._path.with_suffix(".lock").open("ab")
+        except OSError:
+            yield
+            return
+        with lock:
+            until = time.monotonic() + LOCK_SECONDS
+            while not take(lock) and time.monotonic() < until:
+                time.sleep(LOOK_SECONDS)
+            yield
+
+
+class ApprovalStore:
+    """The approvals of the servers of one gateway or workspace. `own_file` is the user's own config file."""
+
+    def __init__(self, folder: Path, mode: Approvals, own_file: Path) -> None:
+        self._folder = folder
+        self._mode = mode
+        self._own_file = own_file
+        self._servers: dict[str, ServerApprovals] = {}
+
+    @property
+    def decided_file(self) -> Path:
+        return self._folder / DECIDED
+
+    def use(self, specs: Sequence[ServerSpec]) -> None:
+        self._servers = {spec.name: ServerApprovals(self._folder, spec, holds=self._holds(spec)) for spec in specs}
+
+    def admitted(self, offers: Sequence[Offer]) -> list[Offer]:
+        """Return the offers without what is held. A server's first offer is approved as a whole."""
+        return [self._admitted(offer) for offer in offers]
+
+    def reviews(self, offers: Sequence[Offer]) -> list[Review]:
+        """Return what these servers offer and is not approved, in order of server, name and kind."""
+        known = [(server, offer) for offer in offers if (server := self._servers.get(offer.server))]
+        reviews = [review for server, offer in known for review in server.reviews(offer.items)]
+        return sorted(reviews, key=lambda review: (review.server, review.name, review.kind, review.digest))
+
+    def is_approved(self, item: Item) -> bool:
+        """Return whether the current definition of this item is the approved one."""
+        server = self._servers.get(item.server)
+        return server is not None and server.is_approved(item)
+
+    def require(self, item: Item) -> None:
+        """Raise Forbidden if the item is held."""
+        server = self._servers.get(item.server)
+        review = server.held_review(item) if server else None
+        if review is not None:
+            raise Forbidden(
+                held_message(review),
+                hint=HOW_TO_REVIEW.format(review.tool),
+                details={HELD: review.status.value, "tool": review.tool, "server": item.server},
+            )
+
+    def may_hold(self, server: str) -> bool:
+        """Return whether anything of this server can be held: by its origin, or because something was rejected."""
+        known = self._servers.get(server)
+        return known is not None and (known.holds or bool((known.record() or Record()).rejected))
+
+    def is_listed(self, server: str) -> bool:
+        return server in self._servers and self._servers[server].record() is not None
+
+    def admits(self, item: Item) -> bool:
+        """Return whether the item, as it is, is not held."""
+        server = self._servers.get(item.server)
+        return server is None or not server.held([item])
+
+    def held_by_key(self, server: str, key: str, offers: Sequence[Offer]) -> Review | None:
+        """Return the review of what the server offers under this key, if it is held."""
+        known = self._servers.get(server)
+        items = (item for offer in offers if offer.server == server for item in offer.items if item.key == key)
+        item = next(items, None)
+        return known.held_review(item) if known and item else None
+
+    def approves_name(self, server: str, key: str, name: str) -> bool:
+        """Return whether a definition with this key and exactly this name was approved, or need not be."""
+        known = self._servers.get(server)
+        if known is None or not known.holds:
+            return True
+        definition = (known.record() or Record()).approved.get(key)
+        return definition is not None and json.loads(definition).get("name") == name
+
+    def decide(self, decision: Decision, digests: Collection[str], offers: Sequence[Offer]) -> list[Review]:
+        """Decide about the definitions with these digests. Return what was decided about."""
+        reviews = {review.digest: review for review in self.reviews(offers)}
+        if unknown := [digest for digest in digests if digest not in reviews]:
+            raise Conflict(
+                f"{len(unknown)} of {len(digests)} definitions are not there any more, or are approved",
+                hint="`toolscript review list` shows what there is now",
+                details={"digests": unknown[:10]},
+            )
+        for offer in offers:
+            server = self._servers.get(offer.server)
+            if server and (items := [item for item in offer.items if digest_of(server.source, item) in digests]):
+                server.decide(decision, items)
+        write_json_atomically(self.decided_file, {"at": time.time_ns()})
+        return [reviews[digest] for digest in digests]
+
+    def _admitted(self, offer: Offer) -> Offer:
+        server = self._servers.get(offer.server)
+        if server is None:
+            return offer
+        server.observe(offer.items)
+        held = server.held(offer.items)
+        if not held:
+            return offer
+        return replace(offer, items=tuple(item for item in offer.items if item.key not in held))
+
+    def _holds(self, spec: ServerSpec) -> bool:
+        if self._mode is Approvals.DEFAULT:
+            return spec.transport is not Transport.STDIO or not self._is_own(spec.file)
+        return self._mode is Approvals.STRICT
+
+    def _is_own(self, file: str) -> bool:
+        try:
+            return not file or Path(file).samefile(self._own_file)
+        except OSError:
+            return Path(file) == self._own_file
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_ino, about.st_size
+
+
+def _texts(data: Any) -> dict[str, str]:
+    if not all(isinstance(text, str) for text in data.values()):
+        raise TypeError("not a text")
+    return dict(data)
+
+
+def _times(data: Any) -> dict[str, float]:
+    return {str(digest): float(at) for digest, at in data.items()}
