@@ -407,15 +407,7 @@ def _tool_schemas(limit: int, threshold: float) -> Json:
         ),
         "ToolSearchMetadata": _search_metadata(),
         "Explanation": _explanation(),
-        "ToolRisk": _object(
-            "What calling a tool may do at worst.",
-            level=_described(_RISK_LEVEL, "From the least to the most: read, write, destructive."),
-            basis=_text(
-                "`rule`: a person says so; `claim`: its server says so, and nothing has checked it; `no_claim`: "
-                "its server says nothing; `unapproved`: the claim is not that of the approved definition.",
-                enum=[*Basis],
-            ),
-        ),
+        "ToolRisk": _tool_risk(),
         "CallRequest": _body(
             "A call of one tool.",
             "id",
@@ -502,6 +494,18 @@ def _search_metadata() -> Json:
             "items": STRING,
             "description": "What the rules of the curation did to the results; null unless `explain` is true.",
         },
+    )
+
+
+def _tool_risk() -> Json:
+    return _object(
+        "What calling a tool may do at worst.",
+        level=_described(_RISK_LEVEL, "From the least to the most: read, write, destructive."),
+        basis=_text(
+            "`rule`: a person says so; `claim`: its server says so, and nothing has checked it; `no_claim`: "
+            "its server says nothing; `unapproved`: the claim is not that of the approved definition.",
+            enum=[*Basis],
+        ),
     )
 
 
