@@ -28,6 +28,7 @@ YOURS = (
     "get-types",
     "call",
     "curation",
+    "rules",
     "trust",
     "review",
     "mcp",
@@ -136,6 +137,12 @@ def _add_curation(app: typer.Typer) -> None:
     from toolscript.cli.curation import curation_commands
 
     app.add_typer(curation_commands(), name="curation")
+
+
+def _add_rules(app: typer.Typer) -> None:
+    from toolscript.cli.rules import rules_commands
+
+    app.add_typer(rules_commands(), name="rules")
 
 
 def _add_index(app: typer.Typer) -> None:
@@ -360,6 +367,7 @@ COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("setup",): _add_setup,
     ("search", "list-servers", "list-tools", "get-types", "call"): _add_finding,
     ("curation",): _add_curation,
+    ("rules",): _add_rules,
     ("mcp", "gateway"): _add_gateway,
     ("activity", "savings"): _add_activity,
     ("trust",): _add_trust,

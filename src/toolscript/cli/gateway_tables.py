@@ -11,6 +11,7 @@ from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.gateway.approvals import HELD_UNTIL, Review
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, LOWER_THRESHOLD, LocalAnswer, LocalHit
+from toolscript.gateway.rules import Basis, claimed_risk
 
 if TYPE_CHECKING:
     from toolscript.gateway.doctor import Finding
@@ -89,6 +90,7 @@ def _explained(hit: LocalHit, *, semantic: bool) -> str:
         f"  {scores}",
         f"  matched: {printable(matched)}",
         f"  score: {printable(contributions)}",
+        *([f"  risk: {hit.risk.shown}"] if hit.risk else []),
     ]
     return "\n".join(lines)
 
@@ -118,9 +120,9 @@ def show_items(items: Sequence[Item], held: Sequence[Review] = ()) -> None:
     if not items and not held:
         say("the servers offer nothing\nhint: `toolscript list-servers` shows their state")
         return
-    rows = [[_name(item), item.kind, printable(item.description)[:MAX_DESCRIBED]] for item in items]
-    rows += [[printable(review.tool), review.kind, f"(held: {review.status})"] for review in held]
-    sys.stdout.write(table(["Tool", "Kind", "Description"], rows, colour=colour_wanted()) + "\n")
+    rows = [[_name(item), item.kind, printable(item.description)[:MAX_DESCRIBED], _claim(item)] for item in items]
+    rows += [[printable(review.tool), review.kind, f"(held: {review.status})", ""] for review in held]
+    sys.stdout.write(table(["Tool", "Kind", "Description", "Risk"], rows, colour=colour_wanted()) + "\n")
 
 
 def show_call(result: CallResult) -> None:
@@ -140,6 +142,12 @@ def _data(block: JsonObject) -> str:
         return json.dumps(block, ensure_ascii=False)
     size = len(str(block.get("data", ""))) * 3 // 4
     return f"[{block['type']}, {block.get('mimeType')}, {size:,} bytes; --json prints it]"
+
+
+def _claim(item: Item) -> str:
+    """Return what a tool claims about its risk; nothing where it claims nothing."""
+    risk = claimed_risk(item.annotations)
+    return risk.shown if item.kind is ItemKind.TOOL and risk.basis is Basis.CLAIM else ""
 
 
 def _name(item: Item) -> str:

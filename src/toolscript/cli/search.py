@@ -13,8 +13,8 @@ import typer
 from toolscript.cli.gateway import offer_trust, say_untrusted
 from toolscript.cli.gateway_tables import say_if_a_guess, show_answer, show_call, show_items, show_servers
 from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, Model, Refresh, flags
-from toolscript.cli.output import NOTHING_FOUND, json_text, progress, say
-from toolscript.core.errors import InvalidRequest
+from toolscript.cli.output import NOTHING_FOUND, confirm, json_text, printable, progress, say
+from toolscript.core.errors import Forbidden, InvalidRequest
 from toolscript.core.items import Item, ItemKind, is_allowed, split_tool_id, tool_id
 from toolscript.core.retrieval.query import SearchType
 from toolscript.gateway.approvals import Review, review_shown
@@ -254,6 +254,7 @@ def _call(app: typer.Typer) -> None:
             str,
             typer.Argument(help='Its arguments as a JSON object, `-` for stdin, or `@FILE`: {"path": "a.txt"}'),
         ] = "{}",
+        yes: Annotated[bool, typer.Option("--yes", help="Confirm the call where a rule asks for it.")] = False,
         config: ConfigFile = None,
         data_dir: DataDir = None,
         alone: Alone = False,
@@ -266,7 +267,7 @@ def _call(app: typer.Typer) -> None:
         server, _ = split_tool_id(tool)
 
         async def ask(gateway: "Gateway") -> Any:
-            return await gateway.call(tool, call_arguments)
+            return await call_confirmed(gateway, tool, call_arguments, yes=yes)
 
         need = Need(model=False, only_server=server)
         result = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
@@ -274,6 +275,26 @@ def _call(app: typer.Typer) -> None:
         if result.is_error:
             say("the tool reports an error")
             raise typer.Exit(NOTHING_FOUND)
+
+
+async def call_confirmed(gateway: "Gateway", tool: str, arguments: dict[str, object], *, yes: bool) -> Any:
+    """Call a tool. Where a rule asks for a person, ask on a terminal; elsewhere only `--yes` confirms.
+
+    No message names that option: an agent with a shell would be led to answer for its user.
+    """
+    from toolscript.gateway.callers import CallTerms, on_terms
+    from toolscript.gateway.rules import CONFIRMATION
+
+    try:
+        with on_terms(CallTerms(tool if yes else "")):
+            return await gateway.call(tool, arguments)
+    except Forbidden as refusal:
+        if CONFIRMATION not in refusal.details or not sys.stdin.isatty():
+            raise
+        say(printable(refusal.message))
+        confirm(f"call {printable(tool)}?", yes=False)
+    with on_terms(CallTerms(tool)):
+        return await gateway.call(tool, arguments)
 
 
 def _arguments(text: str) -> dict[str, object]:

@@ -22,6 +22,7 @@ from toolscript.core.retrieval.query import MAX_QUERY, SearchType
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.core.web.request_context import new_query_id
 from toolscript.gateway.approvals import HELD, held_message
+from toolscript.gateway.callers import CallTerms, on_terms
 from toolscript.gateway.json import Json, answer_shown, call_shown, server_shown, tool_shown
 from toolscript.gateway.model import Gateway, LocalQuery
 from toolscript.gateway.openapi import (
@@ -34,10 +35,12 @@ from toolscript.gateway.openapi import (
     TOOLS_PATH,
     openapi_document,
 )
+from toolscript.gateway.rules import Risk
 
 T = TypeVar("T")
 
 KINDS = (*ItemKind, ANY_KIND)
+RISKS = tuple(Risk)
 MAX_NEAREST = 3
 # Their paths look like those of a tool, which always has `__` in its id.
 _ACTIONS = ("search", "call")
@@ -80,11 +83,13 @@ def api_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Route]
 
     async def call_tool(request: Request) -> Response:
         body = json_object(await request.body(), _AS_OBJECT)
-        require_known("a call", body, ("id", "arguments"), word="field")
+        require_known("a call", body, ("id", "arguments", "confirm", "max_risk"), word="field")
         arguments = body.get("arguments", {})
         if not isinstance(arguments, dict):
             raise wrong("arguments", "must be a JSON object")
-        return JSONResponse(call_shown(await _for_http(gateway.call(_tool_id(text(body, "id"), "id"), arguments))))
+        tool = _tool_id(text(body, "id"), "id")
+        with on_terms(terms_of(tool, confirms=truth(body, "confirm"), given=body)):
+            return JSONResponse(call_shown(await _for_http(gateway.call(tool, arguments))))
 
     async def list_servers(request: Request) -> Response:
         return _page(request, await gateway.servers(), lambda server: server.name, server_shown)
@@ -152,6 +157,12 @@ async def find_item(gateway: Gateway, full_name: str, kind_name: str) -> Item:
         hint=f"`GET {TOOLS_PATH}` lists what there is, `POST {TOOLS_PATH}/search` finds it",
         details={"nearest": nearest},
     )
+
+
+def terms_of(tool: str, *, confirms: bool, given: Mapping[str, object]) -> CallTerms:
+    """Return the terms of a call: what a person confirms, and the highest risk."""
+    limit = one_of(given, "max_risk", RISKS) if "max_risk" in given else ""
+    return CallTerms(tool if confirms else "", limit)
 
 
 def held_over_http(message: str, details: Mapping[str, object]) -> Forbidden:

@@ -1,8 +1,9 @@
-"""The client whose request is being answered, for the activity log. Apart from it: every command loads this."""
+"""The client whose request is being answered, and the terms of its call. Apart: every command loads this."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import NamedTuple
 
 from toolscript.core.text import readable
 
@@ -29,3 +30,27 @@ def client_is(name: str) -> Iterator[None]:
         yield
     finally:
         _client.reset(token)
+
+
+class CallTerms(NamedTuple):
+    """What a call says of itself: the `server__tool` that a person confirmed, and the highest risk it may have."""
+
+    confirmed: str = ""
+    max_risk: str = ""
+
+
+_terms: ContextVar[CallTerms] = ContextVar("terms", default=CallTerms())  # noqa: B039 - a tuple
+
+
+def current_terms() -> CallTerms:
+    return _terms.get()
+
+
+@contextmanager
+def on_terms(terms: CallTerms) -> Iterator[None]:
+    """Make the calls of the context on these terms."""
+    token = _terms.set(terms)
+    try:
+        yield
+    finally:
+        _terms.reset(token)

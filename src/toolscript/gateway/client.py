@@ -17,7 +17,7 @@ from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.text import readable
 from toolscript.gateway.approvals import Decision, Review, review_from_json
-from toolscript.gateway.callers import CLIENT_HEADER, current_client
+from toolscript.gateway.callers import CLIENT_HEADER, current_client, current_terms
 from toolscript.gateway.json import (
     answer_from_json,
     call_from_json,
@@ -144,7 +144,9 @@ class GatewayClient:
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         body, seconds = json.dumps(arguments).encode(), self._call_seconds
-        request = Request("POST", f"/tools/{step_of(tool)}", body, idempotent=False, timeout=seconds)
+        terms = current_terms()
+        query = query_of({"confirm": "true" if terms.confirmed else None, "max_risk": terms.max_risk or None})
+        request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
         return await self._ask(lambda answer: call_from_json(json.loads(answer)), request)
 
     async def reviews(self) -> Sequence[Review]:

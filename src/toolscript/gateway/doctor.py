@@ -15,6 +15,7 @@ from toolscript.core.values import OnProgress
 from toolscript.gateway.approvals import Review, Status, is_recent
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.problems import Problem, Severity
+from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.discovery import place_of, running_here
 from toolscript.gateway.history import History, activity_file
 from toolscript.gateway.joining import find_running
@@ -56,7 +57,7 @@ def _files(settings: GatewaySettings) -> Iterator[Finding]:
     except ConfigInvalid as error:
         yield Finding("CONFIG_UNREADABLE", False, error.message, error.hint)
         return
-    yield from _entries([*config.problems, *curation_of(config)[1]])
+    yield from _entries([*config.problems, *curation_of(config)[1], *call_rules_of(config)[2]])
     if not config.servers and not config.problems:
         yield Finding(
             "NO_SERVERS",

@@ -20,6 +20,7 @@ from toolscript.gateway.runtime import (
     cache_folder,
     failed_before,
     open_resources,
+    read_call_rules,
     read_curation,
 )
 from toolscript.gateway.settings import GatewaySettings, environment
@@ -71,6 +72,7 @@ def _use_config(settings: GatewaySettings, place: ConfigPlace, resources: Resour
     config = place.read_and_warn(environment())
     named[:] = config.named
     resources.gateway.curate(read_curation(config))
+    resources.gateway.rules = read_call_rules(config, resources.gateway.is_approved)
     max_seconds = 0.0 if settings.search_no_cache else SEARCHED_SECONDS
     cached = OfferFile(cache_folder(settings) / "tools", config.servers).recall(max_seconds, FAILED_SECONDS)
     resources.gateway.left_out = left_out(config)

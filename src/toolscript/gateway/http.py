@@ -30,7 +30,8 @@ from toolscript.core.web.hosts import is_loopback_host, is_loopback_origin
 from toolscript.core.web.request_context import RequestContext, SecurityHeaders, code_of_status, has_kinds
 from toolscript.gateway.activity import ActivityLog, NoActivity
 from toolscript.gateway.activity_api import NamedClient, activity_routes
-from toolscript.gateway.api import api_routes, json_object
+from toolscript.gateway.api import api_routes, json_object, terms_of
+from toolscript.gateway.callers import on_terms
 from toolscript.gateway.json import answer_to_json, call_to_json, health_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import Gateway, LocalQuery
 from toolscript.gateway.review_api import HAS_CREDENTIAL, review_routes
@@ -148,7 +149,9 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
 
     async def call(request: Request) -> Response:
         arguments = json_object(await request.body(), "send the arguments as a JSON object")
-        return JSONResponse(call_to_json(await gateway.call(request.path_params["tool"], arguments)))
+        tool = request.path_params["tool"]
+        with on_terms(terms_of(tool, confirms=_flag(request, "confirm"), given=request.query_params)):
+            return JSONResponse(call_to_json(await gateway.call(tool, arguments)))
 
     return [
         Route("/search", search),

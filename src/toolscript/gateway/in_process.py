@@ -9,10 +9,11 @@ from typing import Any, Literal, Self
 
 from toolscript.client.answers.tools import CallResult, Server, Tool, ToolSearchAnswer
 from toolscript.client.resource import given, values_of
-from toolscript.client.resources.tools import Kind, SearchType
+from toolscript.client.resources.tools import Kind, Risk, SearchType
 from toolscript.core.items import ItemKind
 from toolscript.core.values import silent
 from toolscript.gateway.api import find_item, items_of_kind, position_of, search_with
+from toolscript.gateway.callers import CallTerms, on_terms
 from toolscript.gateway.client import GatewayClient
 from toolscript.gateway.following import open_following
 from toolscript.gateway.joining import LOOK_SECONDS, join, until_listed
@@ -115,9 +116,21 @@ class Gateway:
         """Return a tool with its schemas, by `server__tool`."""
         return Tool.from_json(tool_shown(await find_item(self._gateway, tool_id, kind), schemas=True))
 
-    async def call(self, tool_id: str, arguments: Mapping[str, Any] | None = None) -> CallResult:
-        """Call a tool. One that fails sets `is_error`; one that cannot be called raises."""
-        return CallResult.from_json(call_shown(await self._gateway.call(tool_id, dict(arguments or {}))))
+    async def call(
+        self,
+        tool_id: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        confirm: bool = False,
+        max_risk: Risk | None = None,
+    ) -> CallResult:
+        """Call a tool. One that fails sets `is_error`; one that cannot be called raises.
+
+        `confirm` says that a person confirms the call, where a rule asks for it; a tool above `max_risk` is not
+        called. Both, and what a rule denies, raise `Forbidden`.
+        """
+        with on_terms(CallTerms(tool_id if confirm else "", max_risk or "")):
+            return CallResult.from_json(call_shown(await self._gateway.call(tool_id, dict(arguments or {}))))
 
     async def types(self, names: Sequence[str] = (), *, compact: bool = False) -> str:
         """Return a TypeScript module for these servers and `server__tool`s, else for all tools."""

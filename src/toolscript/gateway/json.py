@@ -14,6 +14,7 @@ from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, STRING, list_of, object_of
 from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalStep, ScoreParts, WordMatch
+from toolscript.gateway.rules import Basis, Risk, ToolRisk
 
 Json = dict[str, Any]
 
@@ -24,8 +25,23 @@ _OBJECT_OR_NULL: JsonObject = {"type": ["object", "null"]}
 _NAMED: dict[str, JsonObject] = {"toolId": STRING, "serverName": STRING, "toolName": STRING, "description": STRING}
 _SCHEMAS = dict.fromkeys(("inputSchema", "outputSchema", "annotations"), _OBJECT_OR_NULL)
 ITEM = object_of({**_NAMED, "kind": STRING, **_SCHEMAS}, *_NAMED, "kind")
+RISK = object_of(
+    {
+        "level": {"type": "string", "enum": [*Risk]},
+        "basis": {"type": "string", "enum": [*Basis]},
+    },
+    *("level", "basis"),
+)
 HIT = object_of(
-    {**_NAMED, "confidence": NUMBER, "reason": STRING, "kind": STRING, "parts": ANY_OBJECT, **_SCHEMAS},
+    {
+        **_NAMED,
+        "confidence": NUMBER,
+        "reason": STRING,
+        "kind": STRING,
+        "risk": RISK,
+        "parts": ANY_OBJECT,
+        **_SCHEMAS,
+    },
     *(*_NAMED, "confidence", "reason"),
 )
 STEP = object_of(
@@ -96,7 +112,8 @@ def _steps(answer: LocalAnswer, shown: Callable[[LocalHit], Json]) -> list[Json]
 
 def _hit_shown(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
     explanation = asdict(hit.parts) if explain else None
-    found = {"confidence": hit.confidence, "reason": hit.reason, "explanation": explanation}
+    risk = hit.risk.to_json() if hit.risk else None
+    found = {"confidence": hit.confidence, "reason": hit.reason, "risk": risk, "explanation": explanation}
     return tool_shown(hit.item, schemas=schemas) | found
 
 
@@ -237,6 +254,8 @@ def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
     }
     if hit.item.kind is not ItemKind.TOOL:
         data["kind"] = hit.item.kind.value
+    if hit.risk is not None:
+        data["risk"] = hit.risk.to_json()
     if explain:
         data["parts"] = asdict(hit.parts)
     return data | item_to_json(hit.item, schemas=True) if schemas else data
@@ -248,7 +267,9 @@ def _step_from_json(data: Mapping[str, Any]) -> LocalStep:
 
 def _hit_from_json(data: Mapping[str, Any]) -> LocalHit:
     item = item_of_json({"kind": "tool", **data})
-    return LocalHit(item, data["confidence"], data["reason"], _parts_from_json(data.get("parts") or {}))
+    risk = ToolRisk.from_json(data["risk"]) if data.get("risk") else None
+    parts = _parts_from_json(data.get("parts") or {})
+    return LocalHit(item, data["confidence"], data["reason"], parts, risk=risk)
 
 
 def _parts_from_json(data: Mapping[str, Any]) -> ScoreParts:

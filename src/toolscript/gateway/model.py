@@ -1,7 +1,7 @@
 """Queries, answers and health of a gateway, and the port `Gateway`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from toolscript.core.errors import BlankQuery, InvalidRequest
@@ -10,6 +10,7 @@ from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.core.text import readable
 from toolscript.gateway.approvals import Decision, Review
+from toolscript.gateway.rules import ToolRisk
 
 DEFAULT_LIMIT = 3
 DEFAULT_THRESHOLD = 0.35
@@ -67,13 +68,17 @@ class ScoreParts:
 
 @dataclass(frozen=True)
 class LocalHit:
-    """`score` is the sum that ranks the hits of one query; only the searching process knows it."""
+    """`score` is the sum that ranks the hits of one query; only the searching process knows it.
+
+    `risk` is what calling the tool may do at worst, and None where the searching process has no rules.
+    """
 
     item: Item
     confidence: float
     reason: str
     parts: ScoreParts = field(default_factory=ScoreParts)
     score: float = field(default=0.0, compare=False)
+    risk: ToolRisk | None = None
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,15 @@ class LocalAnswer:
         for hit in (*(hit for step in self.steps for hit in step.hits), *self.hits):
             hits.setdefault(hit.item.key, hit)
         return tuple(hits.values())
+
+    def with_risks(self, risk_of: Callable[[Item], ToolRisk]) -> "LocalAnswer":
+        def rated(hits: tuple[LocalHit, ...]) -> tuple[LocalHit, ...]:
+            return tuple(
+                replace(hit, risk=risk_of(hit.item)) if hit.item.kind is ItemKind.TOOL else hit for hit in hits
+            )
+
+        steps = tuple(replace(step, hits=rated(step.hits)) for step in self.steps)
+        return replace(self, hits=rated(self.hits), near_misses=rated(self.near_misses), steps=steps)
 
 
 @dataclass(frozen=True)

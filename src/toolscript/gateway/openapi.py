@@ -14,6 +14,7 @@ from toolscript.gateway.activity import Action, Outcome
 from toolscript.gateway.approvals import Decision, Status
 from toolscript.gateway.json import ANSWER, HIT, ITEM, STEP
 from toolscript.gateway.openapi_examples import ANSWER_EXAMPLES
+from toolscript.gateway.rules import Basis, Risk
 
 Json = dict[str, Any]
 
@@ -48,8 +49,9 @@ TAGS = {
 ERRORS = {
     400: "The query is blank: send some words. Everything else that is wrong with a request is 422.",
     401: "The request has no token, and does not come from a program of the gateway's owner.",
-    403: "The host name is not one of this machine, the request comes from another web page, or the tool is held "
-    "until its user approves it: `details.held` says why.",
+    403: "The host name is not one of this machine, or the request comes from another web page; the tool is held "
+    "until its user approves it (`details.held` says why); or a rule denies the call, or asks for a person: then "
+    "there is `details.confirmation`.",
     404: "Nothing has this name; `details.nearest` has similar names.",
     409: "A definition is not there any more, or is approved: list again.",
     413: "The body is too large.",
@@ -230,6 +232,11 @@ _TOOL_ID = _parameter("tool_id", _ID, "`server__tool`, as results name it.", "pa
 _FILTER = _parameter("filter", STRING, "Servers and `server__tool` names, with commas; empty: all.")
 
 
+_RISK_LEVEL: Json = {**STRING, "enum": [*Risk]}
+_CONFIRM = "Whether a person confirms the call, where a rule asks for it."
+_MAX_RISK = "A tool of a higher risk is not called."
+
+
 def _tool_paths() -> Json:
     search = _operation(
         *("search_tools", "tools", "Search tools", _named("ToolSearchAnswer"), 400, 422, 503),
@@ -400,12 +407,23 @@ def _tool_schemas(limit: int, threshold: float) -> Json:
         ),
         "ToolSearchMetadata": _search_metadata(),
         "Explanation": _explanation(),
+        "ToolRisk": _object(
+            "What calling a tool may do at worst.",
+            level=_described(_RISK_LEVEL, "From the least to the most: read, write, destructive."),
+            basis=_text(
+                "`rule`: a person says so; `claim`: its server says so, and nothing has checked it; `no_claim`: "
+                "its server says nothing; `unapproved`: the claim is not that of the approved definition.",
+                enum=[*Basis],
+            ),
+        ),
         "CallRequest": _body(
             "A call of one tool.",
             "id",
             {"id": "filesystem__read_text_file", "arguments": {"path": "notes.txt"}},
             id=_described(_ID, "`server__tool`, as results name it."),
             arguments=_described(ANY_OBJECT, "As the tool's `input_schema` describes them.", default={}),
+            confirm=_described(BOOLEAN, _CONFIRM, default=False),
+            max_risk=_described(_RISK_LEVEL, _MAX_RISK, default=Risk.DESTRUCTIVE.value),
         ),
         "CallResult": _object(
             "The tool's own answer.",
@@ -440,6 +458,10 @@ def _hit() -> Json:
         **_tool()["properties"],
         confidence=_described(NUMBER, "How likely it is what was asked for.", minimum=0, maximum=1),
         reason=_text("Why it was found, in words."),
+        risk={
+            "description": "What calling it may do at worst; null for what cannot be called.",
+            "anyOf": [_named("ToolRisk"), {"type": "null"}],
+        },
         explanation=_described(explanation, "What the confidence is made of; null unless `explain` is true."),
     )
 
@@ -540,6 +562,7 @@ _ALIAS_FIELDS = {
     "annotations": "Hints of its server; null if it has none.",
     "confidence": "How likely it is what was asked for, 0 to 1.",
     "reason": "Why it was found, in words.",
+    "risk": "What calling it may do at worst; absent for what cannot be called.",
     "parts": "What the confidence is made of, with `explain`.",
     "query": "The query, as it was searched.",
     "totalResults": "Items that reach the threshold, before the limit.",
@@ -634,7 +657,11 @@ def _other_alias_paths() -> Json:
     call = _operation(
         *("call_tool_alias", "aliases", "Call a tool", _alias_result(), 404, 422, 502, 503),
         description=f"Alias of `POST {TOOLS_PATH}/call` with its own field names.",
-        parameters=(_TOOL_ID,),
+        parameters=(
+            _TOOL_ID,
+            _parameter("confirm", STRING, f"`true`: {_CONFIRM[0].lower()}{_CONFIRM[1:]}"),
+            _parameter("max_risk", _RISK_LEVEL, _MAX_RISK),
+        ),
         body=_described(ANY_OBJECT, "The arguments.", examples=[{"path": "notes.txt"}]),
     )
     call["requestBody"]["required"] = False

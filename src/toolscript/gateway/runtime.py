@@ -33,14 +33,17 @@ from toolscript.core.values import OnProgress, silent
 from toolscript.core.version import __version__
 from toolscript.gateway.activity import ActivityLog
 from toolscript.gateway.approvals import HELD_UNTIL, Approvals, Decision, Review, Status, by_server, is_recent
+from toolscript.gateway.callers import current_client, current_terms
 from toolscript.gateway.capabilities import Capabilities, capabilities_of, default_capabilities
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
+from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
 from toolscript.gateway.recording import RecordedGateway
+from toolscript.gateway.rules import CallRules, Risk, require_allowed
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
 from toolscript.gateway.store.approvals import ApprovalStore
@@ -98,6 +101,7 @@ class LocalGateway:
         self.left_out: Sequence[ServerState] = ()
         self.failed_before: Mapping[str, str] = {}
         self.note = ""
+        self.rules = CallRules()
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         if not await self._indexing.until_ready(self._patience):
@@ -109,7 +113,8 @@ class LocalGateway:
             await self._indexing.until_embedded(self._patience)
         answer = await self._search.search(query)
         notes = self._held_note(), self._changed_note(answer), await self._not_searched_note(), self.note
-        return replace(answer, hint="; ".join(filter(None, (answer.hint, *notes))))
+        hint = "; ".join(filter(None, (answer.hint, *notes)))
+        return replace(answer.with_risks(self.rules.risk), hint=hint)
 
     def curate(self, curation: Curation) -> None:
         """Apply these rules to searches from now on."""
@@ -173,11 +178,26 @@ class LocalGateway:
             raise self._not_found(server, name)
         if self._indexing.approvals is not None:
             await asyncio.to_thread(self._indexing.approvals.require, item)
+        self._require_allowed(item, confirmed=current_terms().confirmed in (tool, tool_id(server, name)))
         try:
             return await self._servers.call(server, name, arguments)
         except ServerUnavailable as error:
             error.details.setdefault("server", server)
             raise
+
+    def find_rules(self) -> Callable[[str, str], None] | None:
+        """Return what checks a call by server and tool; None without rules."""
+        return None if self.rules.is_empty else self.require_allowed
+
+    def require_allowed(self, server: str, name: str) -> None:
+        """Raise Forbidden for a call that the rules do not allow, also of a tool that is not known here."""
+        unknown = Item(tool_id(server, name), ItemKind.TOOL, server, name)
+        self._require_allowed(self._offered(server, name) or unknown)
+
+    def _require_allowed(self, item: Item, *, confirmed: bool = False) -> None:
+        max_risk = current_terms().max_risk
+        limit = Risk(max_risk) if max_risk else None
+        require_allowed(self.rules.decide(item, current_client()), item, confirmed=confirmed, limit=limit)
 
     async def servers(self) -> Sequence[ServerState]:
         refused = {offer.server: offer.refused for offer in self._servers.offers() if offer.refused}
@@ -323,6 +343,7 @@ async def _open_alone(
     # With nothing to search there is nothing to load a model for.
     async with open_resources(settings, on_progress, model=need.model and bool(config.servers)) as resources:
         resources.gateway.curate(read_curation(config))
+        resources.gateway.rules = read_call_rules(config, resources.gateway.is_approved)
         resources.gateway.left_out = left_out(config)
         resources.gateway.note = _age_note(cached.age) if cached.offers else ""
         if need.uses_cache:
@@ -559,6 +580,14 @@ def read_curation(config: Config) -> Curation:
     for problem in problems:
         logger.warning(str(problem))
     return curation
+
+
+def read_call_rules(config: Config, is_approved: Callable[[Item], bool]) -> CallRules:
+    """Return the rules about calls; log those that have a mistake."""
+    own, of_project, problems = call_rules_of(config)
+    for problem in problems:
+        logger.warning(str(problem))
+    return CallRules(own, of_project, is_approved)
 
 
 def cache_folder(settings: GatewaySettings) -> Path:

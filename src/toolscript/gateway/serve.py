@@ -32,7 +32,6 @@ from toolscript.gateway.discovery import (
 from toolscript.gateway.following import open_following
 from toolscript.gateway.handover import Handover, taken_over
 from toolscript.gateway.history import keeps_arguments, open_activity
-from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.joining import join
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.runtime import Resources, open_shared, require_usable
@@ -50,19 +49,11 @@ LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "to
 class McpRoutes:
     """`/mcp` finds and calls tools; `/mcp/{server}` proxies one server."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        indexing: Indexing,
-        activity: ActivityLog,
-        *,
-        arguments: bool = False,
-    ) -> None:
-        self._gateway = gateway
-        self._activity = activity
-        self._indexing = indexing
-        self._arguments = arguments
-        self._later = LazyMount(MODULES, self._open_apps, indexing.wait_for_model)
+    def __init__(self, settings: GatewaySettings, resources: Resources) -> None:
+        self._resources = resources
+        self._arguments = keeps_arguments(settings)
+        self._split = settings.gateway_split_calls
+        self._later = LazyMount(MODULES, self._open_apps, resources.indexing.wait_for_model)
 
     @property
     def routes(self) -> tuple[BaseRoute, ...]:
@@ -82,13 +73,17 @@ class McpRoutes:
         from toolscript.gateway.mcp.session_use import SessionUsage
         from toolscript.gateway.mcp.tools import create_mcp_server
 
-        usage = SessionUsage(self._gateway, self._activity, is_one=False)
-        app, living = mcp_asgi(create_mcp_server(self._gateway, __version__, usage))
-        log = PassthroughLog(self._activity, arguments=self._arguments)
-        indexing = self._indexing
+        resources, gateway, activity = self._resources, self._resources.recorded, self._resources.activity
+        usage = SessionUsage(gateway, activity, is_one=False, split=self._split)
+        app, living = mcp_asgi(create_mcp_server(gateway, __version__, usage, split=self._split))
+        log = PassthroughLog(activity, arguments=self._arguments)
+        indexing, find_rules = resources.indexing, resources.gateway.find_rules
         held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None
         async with living, AsyncClient(trust_env=False) as client:
-            yield {OWN: app, OF_SERVER: passthrough_asgi(indexing.spec_named, client, log=log, approvals=held)}
+            of_server = passthrough_asgi(
+                indexing.spec_named, client, log=log, find_rules=find_rules, approvals=held
+            )
+            yield {OWN: app, OF_SERVER: of_server}
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool = False) -> None:
@@ -112,8 +107,9 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
     joined = join(settings)
 
     async def serve_client(gateway: Gateway, activity: ActivityLog) -> None:
-        usage = SessionUsage(gateway, activity, is_one=True)
-        await run_stdio(create_mcp_server(gateway, __version__, usage))
+        split = settings.gateway_split_calls
+        usage = SessionUsage(gateway, activity, is_one=True, split=split)
+        await run_stdio(create_mcp_server(gateway, __version__, usage, split=split))
 
     async def run() -> None:
         if joined is not None:
@@ -150,13 +146,17 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, 
             config = uvicorn.Config(
                 app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False
             )
+            handover.server = server = uvicorn.Server(config)
+
+            def stop(*_: object) -> None:
+                server.should_exit = True
+
             # uvicorn re-raises the signal that stopped it, which would end this process before it stops its
-            # servers and removes its file.
-            signal.signal(signal.SIGTERM, lambda *_: None)
+            # servers and removes its file. One that comes before uvicorn listens for signals counts, too.
+            signal.signal(signal.SIGTERM, stop)
             record.write(replace(running, ready=True))
             on_ready(url)
-            handover.server = uvicorn.Server(config)
-            await handover.server.serve(sockets=[listener])
+            await server.serve(sockets=[listener])
 
 
 @contextmanager
@@ -198,7 +198,7 @@ async def _open_app(
     @asynccontextmanager
     async def open_view(workspace: Workspace) -> AsyncIterator[ASGIApp]:
         async with open_following(settings, workspace.place, shared) as resources:
-            mcp = _mcp_routes(settings, resources)
+            mcp = McpRoutes(settings, resources)
             async with mcp.open():
                 yield create_view_app(
                     resources.recorded,
@@ -213,7 +213,7 @@ async def _open_app(
     stack.push_async_callback(views.close)
     sweeping = asyncio.create_task(views.sweep())
     stack.callback(sweeping.cancel)
-    mcp = _mcp_routes(settings, resources)
+    mcp = McpRoutes(settings, resources)
     return create_gateway_app(
         resources.recorded,
         activity=resources.activity,
@@ -224,15 +224,6 @@ async def _open_app(
         more_routes=(*routes, workspace_route(views), *mcp.routes),
         more_middleware=(Middleware(WorkspaceRouter, views=views),),
         lifespan=mcp.open,
-    )
-
-
-def _mcp_routes(settings: GatewaySettings, resources: Resources) -> McpRoutes:
-    return McpRoutes(
-        resources.recorded,
-        resources.indexing,
-        resources.activity,
-        arguments=keeps_arguments(settings),
     )
 
 

@@ -135,6 +135,13 @@ class GatewaySettings:
         "How long after its last call the process of an MCP server is ended; a call starts it again. 0: never, "
         "and all servers are started at once.",
     )
+    gateway_split_calls: bool = _setting(
+        False,
+        _yes_or_no,
+        "true or false",
+        "MCP clients call destructive tools through `call_destructive_tool`, and all others through `call_tool`, "
+        "which they can then be set to allow.",
+    )
     gateway_token: str = field(
         default="",
         repr=False,

@@ -54,10 +54,13 @@ class HydrationStage:
             return [() for _ in groups]
         returned = {id_: revisions[id_] for id_ in ids}
         with context.spans.span("search.enrich"):
-            read, loaded = await asyncio.gather(
-                self._cache.read_or_cached(context.attempt, returned),
-                self._schemas.read_or_cached(context.attempt, returned if schemas else {}),
-            )
+            payloads = self._cache.read_or_cached(context.attempt, returned)
+            of_hits = self._schemas.read_or_cached(context.attempt, returned if schemas else {})
+            if self._cache.has_all(returned):
+                # As nearly always, for they were just ranked: one thing to wait for needs no task.
+                read, loaded = await payloads, await of_hits
+            else:
+                read, loaded = await asyncio.gather(payloads, of_hits)
         # An item that was removed a moment ago has no payload any more.
         return [
             tuple(

@@ -1,10 +1,10 @@
 """The item stage: query both retrievers and rank their candidates."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from toolscript.core.items import ItemKind
 from toolscript.core.retrieval.curation import Tool
@@ -114,6 +114,30 @@ class ScoredItem(NamedTuple):
     confidence: float | None = None
 
 
+class ScoredItems(Sequence[ScoredItem]):
+    """Scored items as columns: of hundreds, few are needed as objects."""
+
+    def __init__(self, ids: list[int], scores: list[float], confidences: list[float]) -> None:
+        self.ids = ids
+        self.scores = scores
+        self.confidences = confidences
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[ScoredItem]:
+        return map(ScoredItem, self.ids, self.scores, self.confidences)
+
+    @overload
+    def __getitem__(self, place: int) -> ScoredItem: ...
+    @overload
+    def __getitem__(self, place: slice) -> "ScoredItems": ...
+    def __getitem__(self, place: int | slice) -> "ScoredItem | ScoredItems":
+        if isinstance(place, slice):
+            return ScoredItems(self.ids[place], self.scores[place], self.confidences[place])
+        return ScoredItem(self.ids[place], self.scores[place], self.confidences[place])
+
+
 @dataclass(frozen=True)
 class RankedStep:
     """The best scored items for one step of a request for several things, and whether any fits."""
@@ -137,6 +161,11 @@ class RankedItems:
     ranking: RankedCandidates | None = None
     steps: tuple[RankedStep, ...] = ()
     fit: float | None = None
+
+    @property
+    def scores(self) -> Sequence[float]:
+        items = self.items
+        return items.scores if isinstance(items, ScoredItems) else [scored.score for scored in items]
 
 
 class ItemStage:
@@ -242,8 +271,7 @@ class ItemStage:
         """Return the items with their scores, and the ranking that they come from; promoted ones are first."""
         ranking = rank(request, fused, features, self._weights, self._scale)
         scores = scores_of(ranking, candidates.whole, candidates.directly)
-        rows = zip(ranking.ids.tolist(), scores, ranking.confidence.tolist(), strict=True)
-        items = list(map(ScoredItem._make, rows))
+        items = ScoredItems(ranking.ids.tolist(), scores, ranking.confidence.tolist())
         if not candidates.promoted:
             return items, ranking
         return _promoted_first(items, candidates.promoted), ranking.promoted(candidates.promoted)

@@ -60,6 +60,9 @@ class RevisionCache(Generic[Value]):
         entries = self._points.get_all(revisions)
         return {id_: value for id_, (revision, value) in entries.items() if revision == revisions[id_]}
 
+    def has_all(self, revisions: Revisions) -> bool:
+        return len(self.cached(revisions)) == len(revisions)
+
     async def read(self, revisions: Revisions) -> dict[int, Value]:
         """Return the values of all items that still exist."""
         cached = self.cached(revisions)

@@ -7,7 +7,7 @@ whole list is raised to the value of the word match.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -43,7 +43,8 @@ def scores_of(ranking: RankedCandidates, whole: Candidates, among: Collection[in
     spread = float(ranking.score[counted].std())
     scale = min(1.0, float(by_retrievers[counted].std()) / spread) if spread > 0 else 1.0
     behind = (ranking.score - ranking.score[0]) * scale
-    return [float(score) for score in np.clip(best + step * behind, 0.0, 1.0).tolist()]
+    scores: list[float] = np.clip(best + step * behind, 0.0, 1.0).tolist()
+    return scores
 
 
 def retriever_scores(whole: Candidates) -> list[tuple[int, float]]:
@@ -60,10 +61,12 @@ def reaches(score: float, threshold: float) -> bool:
     return round(score, SHOWN_DIGITS) >= threshold
 
 
-def count_reaching(scores: Iterable[float], threshold: float) -> int:
+def count_reaching(scores: Sequence[float], threshold: float) -> int:
     """Return how many scores reach the threshold; only those close to it are rounded."""
-    sure, close = threshold + SHOWN_STEP, threshold - SHOWN_STEP
-    return sum(score >= sure or (score > close and reaches(score, threshold)) for score in scores)
+    values = np.array(scores)
+    sure = int(np.count_nonzero(values > threshold + SHOWN_STEP))
+    close = values[np.abs(values - threshold) <= SHOWN_STEP].tolist()
+    return sure + sum(reaches(score, threshold) for score in close)
 
 
 def word_similarity(score: float, points: int) -> float:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -269,18 +270,18 @@ class SearchWithin:
     ) -> RetrievalResult:
         """Route by matched skills; `hybrid` searches all items at the same time."""
         query, is_hybrid = context.query, context.query.strategy is Strategy.HYBRID
-        with start_background(self._search_all(context, vectors) if is_hybrid else _nothing()) as direct:
+        with start_background(self._search_all(context, vectors)) if is_hybrid else nullcontext() as direct:
             skills = await self._match(context, vectors, await by_words, query.skill_limit, query.skill_threshold)
             context.stages.end("skills")
             log_skills(query, skills)
             if not skills:
                 logger.warning(NO_SKILLS_MATCHED, extra={"part": Part.SKILLS.value})
                 return RetrievalResult(
-                    ItemCandidates(await direct if is_hybrid else await self._search_all(context, vectors))
+                    ItemCandidates(await direct if direct else await self._search_all(context, vectors))
                 )
             ids = tuple(skill.id for skill in skills)
             routed = await self._items.retrieve(context, vectors, where_of(query.kind, ids, query.servers))
-            return RetrievalResult(ItemCandidates(await direct, routed), skills, ids)
+            return RetrievalResult(ItemCandidates(await direct if direct else None, routed), skills, ids)
 
     async def _search_all(self, context: SearchContext, vectors: Vectors) -> CandidateLists | None:
         query = context.query
@@ -323,7 +324,7 @@ class SearchWithin:
         return ToolAnswer(
             query=query.text,
             hits=outcome.explained_hits() if query.explain else outcome.hits,
-            candidate_count=count_reaching((scored.score for scored in ranked.items), query.threshold),
+            candidate_count=count_reaching(ranked.scores, query.threshold),
             search_type_used=_search_type_of(retrieval.candidates.whole),
             timings=_timings(context.stages),
             degraded=context.attempt.parts_failed,
@@ -376,10 +377,10 @@ def _timings(stages: Stages) -> Timings:
     )
 
 
-async def _nothing() -> None: ...
-
-
 async def _embed_all(embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+    if len(texts) == 1:
+        # Most requests: no task of its own for the one text.
+        return [await embedder.embed_query(texts[0])]
     return list(await asyncio.gather(*map(embedder.embed_query, texts)))
 
 

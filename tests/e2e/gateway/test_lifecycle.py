@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -50,6 +52,21 @@ def test_ctrl_c_leaves_neither_servers_nor_a_file(files: Machine) -> None:
         until(lambda: not is_alive(child), "the end of the server", seconds=10)
         assert [*(files.data / "run").glob("*.json")] == []
         assert "Traceback" not in gateway.log.read_text("utf-8")
+
+
+# A command may find the gateway in its file, and stop it, before it has begun to listen for signals.
+STOPPED_AT_ONCE = """
+import os, signal
+from toolscript.gateway.serve import serve
+from toolscript.gateway.settings import load_gateway_settings
+serve(load_gateway_settings({"gateway_port": 0}), lambda url: os.kill(os.getpid(), signal.SIGTERM))
+"""
+
+
+def test_a_gateway_that_is_stopped_in_the_moment_it_is_ready_ends(files: Machine) -> None:
+    command = [sys.executable, "-c", STOPPED_AT_ONCE]
+    subprocess.run(command, env=files.whole_environment(), cwd=files.project, timeout=60, check=True)
+    assert [*(files.data / "run").glob("*.json")] == []
 
 
 def test_a_killed_gateway_does_not_count_as_running(files: Machine) -> None:

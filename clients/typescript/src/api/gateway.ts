@@ -46,6 +46,10 @@ export interface CallRequest {
   id: string;
   /** As the tool's `input_schema` describes them. */
   arguments?: Record<string, unknown>;
+  /** Whether a person confirms the call, where a rule asks for it. Default: false. */
+  confirm?: boolean;
+  /** A tool of a higher risk is not called. Default: "destructive". */
+  max_risk?: "read" | "write" | "destructive";
 }
 
 /** The tool's own answer. */
@@ -196,6 +200,8 @@ export interface ToolHit {
   confidence: number;
   /** Why it was found, in words. */
   reason: string;
+  /** What calling it may do at worst; null for what cannot be called. */
+  risk: ToolRisk | null;
   /** What the confidence is made of; null unless `explain` is true. */
   explanation: Explanation | null;
 }
@@ -206,6 +212,17 @@ export interface ToolPage {
   results: Tool[];
   /** `cursor` of the next page; null on the last one. */
   next_cursor: string | null;
+}
+
+/** What calling a tool may do at worst. */
+export interface ToolRisk {
+  /** From the least to the most: read, write, destructive. */
+  level: "read" | "write" | "destructive";
+  /**
+   * `rule`: a person says so; `claim`: its server says so, and nothing has checked it; `no_claim`: its server says
+   * nothing; `unapproved`: the claim is not that of the approved definition.
+   */
+  basis: "rule" | "claim" | "unapproved" | "no_claim";
 }
 
 /** What a search found, and how. */

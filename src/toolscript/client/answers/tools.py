@@ -35,6 +35,17 @@ class Explanation(Record):
     """What each part of the ranking adds to the score. Only from a gateway."""
 
 
+class ToolRisk(Record):
+    """What calling a tool may do at worst."""
+
+    level: Literal["read", "write", "destructive"]
+    """From the least to the most: read, write, destructive."""
+    basis: Literal["rule", "claim", "unapproved", "no_claim"]
+    """`rule`: a person says so; `claim`: its server says so, and nothing has checked it; `no_claim`: its server
+    says nothing; `unapproved`: the claim is not that of the approved definition.
+    """
+
+
 class ToolHit(Record):
     id: int | str
     """Its id, for `GET /api/v1/tools/{tool_id}`."""
@@ -66,6 +77,8 @@ class ToolHit(Record):
     """Null unless `explain` is true."""
     reason: str | None = None
     """Why it was found, in words. Only from a gateway."""
+    risk: ToolRisk | None = None
+    """What calling it may do at worst; null for what cannot be called. Only from a gateway."""
 
 
 class ToolSearchStep(Record):

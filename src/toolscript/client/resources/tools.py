@@ -35,6 +35,7 @@ Kind = Literal["tool", "prompt", "resource"]
 SearchType = Literal["semantic", "keyword", "hybrid"]
 Strategy = Literal["hierarchical", "direct", "hybrid"]
 Preset = Literal["precision", "balanced", "recall"]
+Risk = Literal["read", "write", "destructive"]
 Status = Literal["new", "changed", "rejected"]
 Outcome = Literal["running", "ok", "error", "unknown", "refused"]
 
@@ -110,10 +111,20 @@ class Tools(Resource[M_co]):
 
     @operation
     def call(
-        self, tool_id: str, arguments: Mapping[str, Any] | None = None, *, timeout: float = CALL_SECONDS
+        self,
+        tool_id: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        confirm: bool | None = None,
+        max_risk: Risk | None = None,
+        timeout: float = CALL_SECONDS,
     ) -> Steps[CallResult]:
-        """Call a tool of a gateway, once: the call is never repeated. A tool that fails sets `is_error`."""
-        body = {"id": tool_id, "arguments": dict(arguments or {})}
+        """Call a tool of a gateway, once: the call is never repeated. A tool that fails sets `is_error`.
+
+        `confirm` says that a person confirms the call, where a rule asks for it; a tool above `max_risk` is not
+        called. Both, and what a rule denies, raise `Forbidden`.
+        """
+        body = {"id": tool_id, "arguments": dict(arguments or {}), "confirm": confirm, "max_risk": max_risk}
         return self._ask("POST", f"{TOOLS}/call", CallResult, body=body, idempotent=False, timeout=timeout)
 
     @operation

@@ -35,10 +35,20 @@ class Deadline:
 
     async def spend(self, share: float, work: Coroutine[Any, Any, T]) -> T:
         """Wait for the work for at most this share of the time left, then raise TimeoutError at once."""
-        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+        task, ended = loop.create_task(work), loop.create_future()
+
+        def end(_: object = None) -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        # `asyncio.wait` does the same in twice the time.
+        timer = loop.call_later(self.left * share, end)
+        task.add_done_callback(end)
         try:
-            await asyncio.wait({task}, timeout=self.left * share)
+            await ended
         finally:
+            timer.cancel()
             if not task.done():
                 _abandon(task)
         if not task.done():

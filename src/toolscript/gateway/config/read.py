@@ -24,7 +24,7 @@ from toolscript.gateway.config.trust import Trust, TrustState, TrustStore, how_t
 
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
-CURATION = "curation"
+CURATION, RULES = "curation", "rules"
 MAX_NAMED = 100
 MAX_UNTRUSTED = 1 << 20
 
@@ -37,9 +37,9 @@ logger = logging.getLogger(__name__)
 class Config:
     """`servers` by name, `files` that were read, and `problems` that exclude a server or are only warnings.
 
-    `used` are the files that name a server or have a curation, `untrusted` those that would name a server if they
-    were trusted. `curation` has what each file says there, not validated, with the file that says it; `named` are
-    further files that config files name, whether they exist or not.
+    `used` are the files that name a server or have a curation or rules, `untrusted` those that would name a server
+    if they were trusted. `curation` and `rules` have what each file says there, not validated, with the file that
+    says it; `named` are further files that config files name, whether they exist or not.
     """
 
     servers: tuple[ServerSpec, ...] = ()
@@ -49,6 +49,16 @@ class Config:
     untrusted: frozenset[Path] = frozenset()
     curation: tuple[tuple[Path, object], ...] = ()
     named: tuple[Path, ...] = ()
+    rules: tuple["RulesOfFile", ...] = ()
+
+
+@dataclass(frozen=True)
+class RulesOfFile:
+    """The `rules` of a file, not validated. `is_own`: the file is the user's, whose rules may also allow."""
+
+    file: Path
+    raw: object
+    is_own: bool = False
 
 
 def config_paths(home: Path, start: Path, explicit: Path | None = None) -> list[Path]:
@@ -96,6 +106,7 @@ def read_config(
         frozenset(written.untrusted),
         tuple(written.curation),
         tuple(written.named),
+        tuple(written.rules),
     )
 
 
@@ -110,6 +121,7 @@ class _Written:
     curation: list[tuple[Path, object]] = field(default_factory=list)
     curating: set[Path] = field(default_factory=set)
     named: list[Path] = field(default_factory=list)
+    rules: list[RulesOfFile] = field(default_factory=list)
 
     def add(self, path: Path, trust: Trust) -> None:
         try:
@@ -131,6 +143,9 @@ class _Written:
             self.entries[name] = shared_passthrough(raw, document), path
         self.problems += _problems_of_file(document, path)
         self._add_curation(document, path, is_own=trust(path, "") is TrustState.TRUSTED)
+        if rules := _rules_in(document, path):
+            self.curating.add(path)
+            self.rules += rules
 
     def _add_curation(self, document: Document, path: Path, *, is_own: bool) -> None:
         raw = document.value.get(CURATION) if isinstance(document.value, dict) else None
@@ -206,12 +221,17 @@ def server_entries(document: Document, path: Path) -> dict[str, object]:
 
 def _problems_of_file(document: Document, path: Path) -> Iterator[Problem]:
     keys = set(document.value) if isinstance(document.value, dict) else set()
-    if keys - {"$schema", "inputs", PASSTHROUGH, CURATION} and not keys & set(SECTIONS):
+    if keys - {"$schema", "inputs", PASSTHROUGH, CURATION, RULES} and not keys & set(SECTIONS):
         yield Problem("", path, "names no servers", f"put them under mcpServers: {_EXPECTED}", Severity.WARNING)
-    for name in sorted(set(document.repeated) & {*server_entries(document, path), *SECTIONS}):
-        server, subject = ("", f"{name} is") if name in SECTIONS else (name, "its name may be")
+    for name in sorted(set(document.repeated) & {*server_entries(document, path), *SECTIONS, RULES}):
+        server, subject = ("", f"{name} is") if name in {*SECTIONS, RULES} else (name, "its name may be")
         message = f"{subject} written twice; the last one counts"
         yield Problem(server, path, message, "make them one", Severity.WARNING)
+
+
+def _rules_in(document: Document, path: Path) -> list[RulesOfFile]:
+    raw = document.value.get(RULES) if isinstance(document.value, dict) else None
+    return [] if raw is None else [RulesOfFile(path, raw)]
 
 
 def _project_files(home: Path, start: Path) -> Iterator[Path]:
@@ -260,24 +280,31 @@ class ConfigPlace:
 
     def watched(self) -> list[Path]:
         """Return the files to watch, trust records included: trusting a file changes the config."""
-        paths = self.paths()
+        paths = [*self.paths(), *self._only_for_rules()]
         return [*paths, *(self.store.file_of(path) for path in paths if not self.is_own(path))]
 
     def is_own(self, path: Path) -> bool:
         """Return whether a file needs no trust: the user's own, or one they name, but not a project's."""
-        if self.named and self.by_person:
-            return True
-        try:
-            own = path.parent.samefile(Path.home()) and path.name == FILE_NAME
-            # A system without file owners has no world-writable bit, either.
-            return own and not (hasattr(os, "getuid") and path.stat().st_mode & stat.S_IWOTH)
-        except OSError:
-            return path == self.own_file
+        return bool(self.named and self.by_person) or _is_users(path)
 
     def trust(self, path: Path, text: str) -> TrustState:
         return TrustState.TRUSTED if self.is_own(path) else self.store.state_of(path, text)
 
     def read(self, environment: Mapping[str, str]) -> Config:
+        """Read the files. The rules of the user's own file apply whatever other file is named."""
+        config = self._read(environment)
+        rules = [RulesOfFile(of_file.file, of_file.raw, _is_users(of_file.file)) for of_file in config.rules]
+        for path in self._only_for_rules():
+            text = read_text(path, only_ours=True) if _is_users(path) else None
+            own = _rules_in(parse(text, path), path) if text is not None else []
+            rules = [*(RulesOfFile(path, of_file.raw, is_own=True) for of_file in own), *rules]
+        return replace(config, rules=tuple(rules))
+
+    def _only_for_rules(self) -> list[Path]:
+        own = Path.home() / FILE_NAME
+        return [] if any(_is_same(path, own) for path in self.paths()) else [own]
+
+    def _read(self, environment: Mapping[str, str]) -> Config:
         variables = self.variables
         if variables is None:
             return read_config(self.paths(), environment, self.trust)
@@ -294,6 +321,16 @@ class ConfigPlace:
             if problem.severity is Severity.WARNING:
                 logger.warning(str(problem))
         return config
+
+
+def _is_users(path: Path) -> bool:
+    """Return whether a file is the user's own one, which nobody else may write."""
+    try:
+        own = path.parent.samefile(Path.home()) and path.name == FILE_NAME
+        # A system without file owners has no world-writable bit, either.
+        return own and not (hasattr(os, "getuid") and path.stat().st_mode & stat.S_IWOTH)
+    except OSError:
+        return path == Path.home().absolute() / FILE_NAME
 
 
 def _is_same(path: Path, other: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Definitions of the three tools. Independent of the catalog, so that prompt caches stay valid."""
+"""Definitions of the tools. Independent of the catalog, so that prompt caches stay valid."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +12,7 @@ from toolscript.gateway.model import DEFAULT_THRESHOLD
 SEARCH = "search_tools"
 DESCRIBE = "describe_tool"
 CALL = "call_tool"
+CALL_DESTRUCTIVE = "call_destructive_tool"
 
 DEFAULT_LIMIT = 5
 MAX_RESULTS = 10
@@ -63,7 +64,7 @@ def _shown(
     return object_of({**properties, **more}, *required)
 
 
-_FOUND = list_of(_shown(HIT, SHOWN_HIT))
+_FOUND = list_of(_shown(HIT, SHOWN_HIT, risk=STRING))
 _STEPS = list_of(
     object_of({"query": STRING, "good_match": BOOLEAN, "tools": list_of(STRING)}, "query", "good_match", "tools")
 )
@@ -147,3 +148,36 @@ _CALL_TOOL: JsonObject = {
 }
 
 DEFINITIONS: tuple[JsonObject, ...] = (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_TOOL)
+
+# With a meta-tool for destructive tools: what a client can allow is this one.
+_CALL_OTHER_TOOL: JsonObject = {
+    **_CALL_TOOL,
+    "description": (
+        "Call a tool that search_tools found, with the arguments it takes. The answer is the tool's own. "
+        f"Tools that count as destructive are refused: {CALL_DESTRUCTIVE} calls them."
+    ),
+    "annotations": {
+        "readOnlyHint": False,
+        "destructiveHint": False,
+        "idempotentHint": False,
+        "openWorldHint": True,
+    },
+}
+_CALL_DESTRUCTIVE_TOOL: JsonObject = {
+    **_CALL_TOOL,
+    "name": CALL_DESTRUCTIVE,
+    "title": "Call a destructive tool",
+    "description": "Call any tool as call_tool does, also one that may delete or overwrite things.",
+    "inputSchema": closed({"tool": STRING, "arguments": {"type": "object"}}, "tool"),
+}
+
+
+def definitions_of_tools(*, split: bool) -> tuple[JsonObject, ...]:
+    """Return the definitions; `split`: destructive tools have a meta-tool of their own."""
+    if not split:
+        return DEFINITIONS
+    return (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_OTHER_TOOL, _CALL_DESTRUCTIVE_TOOL)
+
+
+def instructions(*, split: bool) -> str:
+    return f"{INSTRUCTIONS} Destructive tools go through {CALL_DESTRUCTIVE}." if split else INSTRUCTIONS

@@ -14,24 +14,28 @@ from mcp.server.transport_security import (
     TransportSecurityMiddleware,
     TransportSecuritySettings,
 )
+from mcp_types.version import LATEST_PROTOCOL_VERSION
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolscript.core.errors import (
     ERROR_TABLE,
     Forbidden,
+    InvalidRequest,
     NotFound,
     ServerRejected,
     ServerUnavailable,
     ToolscriptError,
     envelope_of,
 )
-from toolscript.core.mcp.endpoint import LOOPBACK_ONLY
+from toolscript.core.mcp.answers import failed
+from toolscript.core.mcp.endpoint import LOOPBACK_ONLY, wire_result
 from toolscript.core.mcp_client.model import ServerSpec, Transport
 from toolscript.gateway.activity import NoActivity, Outcome
+from toolscript.gateway.callers import client_is
 from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals, ServerFilter
-from toolscript.gateway.mcp.passthrough_calls import PassingCalls, PassthroughLog
+from toolscript.gateway.mcp.passthrough_calls import PassingCalls, PassthroughLog, called_tools
 
 MAX_BYTES = 4 * 1024 * 1024
 CONNECT_SECONDS = 10.0
@@ -41,6 +45,10 @@ RESPONSE_HEADERS = frozenset({"content-type", "cache-control", "allow", "retry-a
 logger = logging.getLogger("toolscript.mcp")
 
 FindServer = Callable[[str], ServerSpec | None]
+# Takes a server and a tool, and raises Forbidden where a rule does not allow the current client to call it.
+RequireAllowed = Callable[[str, str], None]
+# None: there are no rules.
+FindRules = Callable[[], RequireAllowed | None]
 
 
 def passthrough_asgi(
@@ -48,10 +56,11 @@ def passthrough_asgi(
     client: httpx2.AsyncClient,
     security: TransportSecuritySettings = LOOPBACK_ONLY,
     log: PassthroughLog | None = None,
+    find_rules: FindRules = lambda: None,
     approvals: PassthroughApprovals | None = None,
 ) -> ASGIApp:
     """Return the app for `/mcp/{server}`. `find` returns the current spec of a server."""
-    passthrough = _Passthrough(find, client, security, log or PassthroughLog(NoActivity()), approvals)
+    passthrough = _Passthrough(find, client, security, log or PassthroughLog(NoActivity()), find_rules, approvals)
     return RequestBodyLimitMiddleware(passthrough, MAX_BYTES)
 
 
@@ -62,9 +71,11 @@ class _Passthrough:
         client: httpx2.AsyncClient,
         security: TransportSecuritySettings,
         log: PassthroughLog,
+        find_rules: FindRules,
         approvals: PassthroughApprovals | None,
     ) -> None:
         self._log = log
+        self._find_rules = find_rules
         self._approvals = approvals
         self._find = find
         self._client = client
@@ -90,12 +101,35 @@ class _Passthrough:
                 await refusal(scope, receive, send)
                 return
             await calls.sent()
+            if (refused_calls := self._refused(spec, body, calls.client)) is not None:
+                calls.end(Outcome.REFUSED, ERROR_TABLE[Forbidden].code)
+                await refused_calls(scope, receive, send)
+                return
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
                 await self._forward(spec, request, body, send, calls, held)
                 tasks.cancel_scope.cancel()
         finally:
             calls.end()
+
+    def _refused(self, spec: ServerSpec, body: bytes, client: str) -> Response | None:
+        """Return the answer to a request with a call that a rule does not allow: none of its messages is sent."""
+        require_allowed = self._find_rules()
+        if require_allowed is None or not body:
+            return None
+        calls: list[tuple[object, str]] = []
+        try:
+            calls = called_tools(body)
+            with client_is(client):
+                for _, tool in calls:
+                    require_allowed(spec.name, tool)
+        except InvalidRequest as error:
+            return _error_response(error)
+        except Forbidden as error:
+            result = wire_result(failed(error), LATEST_PROTOCOL_VERSION)
+            answers = [{"jsonrpc": "2.0", "id": id_, "result": result} for id_, _ in calls if id_ is not None]
+            return JSONResponse(answers if len(answers) != 1 else answers[0])
+        return None
 
     async def _forward(
         self,

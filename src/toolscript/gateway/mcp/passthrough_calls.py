@@ -11,6 +11,7 @@ from typing import Any
 from mcp_types import CLIENT_INFO_META_KEY
 from starlette.datastructures import Headers
 
+from toolscript.core.errors import InvalidRequest
 from toolscript.core.mcp_client.failures import CALL
 from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.tokens import size_of
@@ -48,9 +49,11 @@ class PassthroughLog:
                 entry = self._entry(client, spec, message["params"])
                 tickets[str(message["id"])] = self._log.begin(entry)
         is_first = any(message.get("method") == "initialize" for message in messages)
-        return PassingCalls(
+        calls = PassingCalls(
             self._log, tickets, (lambda session: self._remember(session, client)) if is_first else None
         )
+        calls.client = client
+        return calls
 
     def _entry(self, client: str, spec: ServerSpec, params: Mapping[str, object]) -> Entry:
         given = params.get("arguments")
@@ -88,6 +91,7 @@ class PassingCalls:
         self._tickets = tickets
         self._on_session = on_session
         self._clock = time.perf_counter()
+        self.client = ""
 
     async def sent(self) -> None:
         """Wait until the entries are written: before the request is sent."""
@@ -192,6 +196,34 @@ def _messages(body: bytes) -> list[Mapping[str, Any]]:
         return []
     messages = data if isinstance(data, list) else [data]
     return [message for message in messages if isinstance(message, Mapping)]
+
+
+def called_tools(body: bytes) -> list[tuple[object, str]]:
+    """Return the id and the tool of each call in a body.
+
+    Raise InvalidRequest for a body that a server could read in another way: a rule would be applied to another
+    call than the one that is made.
+    """
+    try:
+        data = json.loads(body, object_pairs_hook=_without_repetition) if body else None
+    except (ValueError, RecursionError):
+        raise InvalidRequest("the body is not JSON, or has a key twice") from None
+    calls = []
+    for message in data if isinstance(data, list) else [data]:
+        if isinstance(message, Mapping) and message.get("method") == CALL:
+            params = message.get("params")
+            name = params.get("name") if isinstance(params, Mapping) else None
+            if not isinstance(name, str):
+                raise InvalidRequest("a call names no tool")
+            calls.append((message.get("id"), name))
+    return calls
+
+
+def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a key is there twice")
+    return members
 
 
 def _data(event: bytes) -> bytes:

@@ -13,7 +13,7 @@ from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.tokens import as_json, definitions_of, listed_bytes
 from toolscript.gateway.activity import ActivityLog, SessionUse
 from toolscript.gateway.callers import current_client
-from toolscript.gateway.mcp.definitions import DEFINITIONS
+from toolscript.gateway.mcp.definitions import definitions_of_tools
 from toolscript.gateway.model import Gateway
 
 # Over HTTP clients have no sessions: what a client asks after such a pause is another one.
@@ -27,9 +27,16 @@ class SessionUsage:
     """Adds up the requests of sessions. `is_one`: all of them are of one session, that of a client over stdio."""
 
     def __init__(
-        self, gateway: Gateway, log: ActivityLog, *, is_one: bool, clock: Callable[[], float] = time.time
+        self,
+        gateway: Gateway,
+        log: ActivityLog,
+        *,
+        is_one: bool,
+        split: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
+        self._own_bytes = listed_bytes(definitions_of_tools(split=split))
         self._gateway = gateway
         self._log = log
         self._is_one = is_one
@@ -49,7 +56,7 @@ class SessionUsage:
                 if block.get("type") == "text"
             )
             written = len(as_json({"name": name, "arguments": arguments}).encode("utf-8", "replace"))
-            return SessionUse(session, client, now, 1, read + written, listed_bytes(DEFINITIONS))
+            return SessionUse(session, client, now, 1, read + written, self._own_bytes)
 
         self._log.use(use)
         if now - measured > LIST_EVERY_SECONDS:

@@ -1,4 +1,4 @@
-"""The MCP server of the gateway: its three tools, their arguments and results."""
+"""The MCP server of the gateway: its tools, their arguments and results."""
 
 import asyncio
 import json
@@ -11,33 +11,51 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, PaginatedRequestParams
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolscript.core.errors import Forbidden, NotFound, ToolscriptError
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
-from toolscript.core.mcp.answers import MAX_WORDS, answered, compact_json, failed_with, one_line, result
+from toolscript.core.mcp.answers import MAX_WORDS, answered, compact_json, failed, failed_with, one_line, result
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, texts, whole, wrong
-from toolscript.core.mcp.endpoint import HOUR_MS, Context, Described, client_of, create_tool_server, wire_answer
+from toolscript.core.mcp.endpoint import (
+    HOUR_MS,
+    Context,
+    Described,
+    client_of,
+    create_tool_server,
+    wire_answer,
+    wire_result,
+)
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
 from toolscript.gateway.approvals import HELD, for_agents, held_message
-from toolscript.gateway.callers import ITSELF, client_is
+from toolscript.gateway.callers import ITSELF, CallTerms, client_is, current_terms, on_terms
 from toolscript.gateway.json import answer_to_json, item_to_json
+from toolscript.gateway.mcp.asking import (
+    Questions,
+    can_be_asked,
+    is_allowed_by_person,
+    message_of,
+    question_result,
+)
 from toolscript.gateway.mcp.definitions import (
     CALL,
+    CALL_DESTRUCTIVE,
     DEFAULT_LIMIT,
-    DEFINITIONS,
     DESCRIBE,
-    INSTRUCTIONS,
     MAX_DESCRIBED,
     MAX_RESULTS,
     SEARCH,
     SHOWN_ANSWER,
     SHOWN_HIT,
     SHOWN_ITEM,
+    definitions_of_tools,
+    instructions,
 )
 from toolscript.gateway.mcp.large_results import READ, LargeResults
 from toolscript.gateway.mcp.session_use import SessionUsage
 from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalQuery, LocalStep
+from toolscript.gateway.rules import CONFIRMATION, MAX_RISK, Risk, ToolRisk
 
 NEAREST = 3
 
@@ -186,7 +204,9 @@ def no_such_tool(unknown: Unknown) -> str:
 
 def _hit(hit: Mapping[str, Any]) -> dict[str, Any]:
     fields = _renamed(SHOWN_HIT, hit)
-    return {**fields, "confidence": round(hit["confidence"], 2), "description": one_line(hit["description"])}
+    risk = ToolRisk.from_json(hit["risk"]).shown_in_results if hit.get("risk") else ""
+    shown = {"confidence": round(hit["confidence"], 2), "description": one_line(hit["description"])}
+    return {**fields, **shown, **({"risk": risk} if risk else {})}
 
 
 def _renamed(names: Mapping[str, str], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,14 +216,18 @@ def _renamed(names: Mapping[str, str], data: Mapping[str, Any]) -> dict[str, Any
 
 def _line(hit: JsonObject) -> str:
     reason = f" ({hit['reason']})" if hit["reason"] else ""
-    line = f"{hit['tool']} {hit['confidence']:.2f}: {hit['description']}{reason}"
+    risk = f" [{hit['risk']}]" if "risk" in hit else ""
+    line = f"{hit['tool']} {hit['confidence']:.2f}: {hit['description']}{reason}{risk}"
     return f"{line}\n  {compact_json(hit['input_schema'])}" if "input_schema" in hit else line
 
 
 class MetaTools:
-    """Raises InvalidRequest for invalid arguments; any other failure is a result with `isError`."""
+    """Raises InvalidRequest for invalid arguments, and Forbidden where a person has to confirm a call; any other
+    failure is a result with `isError`. With `split`, destructive tools have a meta-tool of their own.
+    """
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, *, split: bool = False) -> None:
+        self._split = split
         self._gateway = gateway
         self._results = LargeResults()
         self._by_name: dict[str, Callable[[JsonObject], Awaitable[CallResult]]] = {
@@ -211,6 +235,8 @@ class MetaTools:
             DESCRIBE: self._describe,
             CALL: self._call,
         }
+        if split:
+            self._by_name[CALL_DESTRUCTIVE] = self._call_destructive
 
     def has(self, name: str) -> bool:
         return name in self._by_name
@@ -250,8 +276,13 @@ class MetaTools:
         return described(list(items.values()), unknown, types)
 
     async def _call(self, arguments: JsonObject) -> CallResult:
+        limit = Risk.WRITE.value if self._split else ""
+        with on_terms(current_terms()._replace(max_risk=limit)):
+            return await self._call_destructive(arguments)
+
+    async def _call_destructive(self, arguments: JsonObject) -> CallResult:
         call_arguments = parse_call(arguments)
-        return await answered(lambda: self._called(call_arguments))
+        return await answered(lambda: self._called(call_arguments), but_for=(Forbidden,))
 
     async def _called(self, arguments: CallArguments) -> CallResult:
         if arguments.tool == READ:
@@ -263,10 +294,14 @@ class MetaTools:
             return await asyncio.to_thread(self._results.fitting, result)
         except NotFound:
             return failed_with(no_such_tool(await self._unknown(tool)))
-        except Forbidden as error:
-            if HELD not in error.details:
+        except Forbidden as refusal:
+            if CONFIRMATION in refusal.details:
                 raise
-            return failed_with(for_agents(error.message))
+            if HELD in refusal.details:
+                return failed_with(for_agents(refusal.message))
+            if MAX_RISK in refusal.details:
+                return failed_with(f"{tool[:200]} counts as destructive: call it with {CALL_DESTRUCTIVE}.")
+            return failed(refusal)
 
     async def _full_names(self, names: Sequence[str]) -> list[str]:
         """Complete names without a server, where only one server has such a tool."""
@@ -301,9 +336,13 @@ class MetaTools:
         return Unknown(name, tuple(tool_id(hit.item.server, hit.item.name) for hit in hits))
 
 
-def create_mcp_server(gateway: Gateway, version: str, usage: SessionUsage | None = None) -> Server[Any]:
-    tools = MetaTools(gateway)
-    listing = ListToolsResult.model_validate({"tools": DEFINITIONS})
+def create_mcp_server(
+    gateway: Gateway, version: str, usage: SessionUsage | None = None, *, split: bool = False
+) -> Server[Any]:
+    """`split`: destructive tools have a meta-tool of their own, so that a client can allow the other one."""
+    tools, questions = MetaTools(gateway, split=split), Questions()
+    definitions = definitions_of_tools(split=split)
+    listing = ListToolsResult.model_validate({"tools": definitions})
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return listing
@@ -311,7 +350,7 @@ def create_mcp_server(gateway: Gateway, version: str, usage: SessionUsage | None
     async def call_tool(context: Context, params: CallToolRequestParams) -> dict[str, Any]:
         if not tools.has(params.name):
             message = (
-                f"Unknown tool: {params.name[:200]}. Tools that {DEFINITIONS[0]['name']} finds go through {CALL}."
+                f"Unknown tool: {params.name[:200]}. Tools that {definitions[0]['name']} finds go through {CALL}."
             )
             raise MCPError(INVALID_PARAMS, message)
         arguments = params.arguments or {}
@@ -322,10 +361,42 @@ def create_mcp_server(gateway: Gateway, version: str, usage: SessionUsage | None
                 usage.note(params.name, arguments, result)
             return result
 
+        async def call(confirmed: str) -> dict[str, Any]:
+            with on_terms(CallTerms(confirmed)):
+                return await wire_answer(answer(), context.protocol_version)
+
         with client_is(client_of(context)):
-            return await wire_answer(answer(), context.protocol_version)
+            return await answered_by_person(context, params, questions, call)
 
     described = Described(
-        version, "Finds and calls the right tool among all that your MCP servers have.", INSTRUCTIONS
+        version, "Finds and calls the right tool among all that your MCP servers have.", instructions(split=split)
     )
     return create_tool_server(described, list_tools, call_tool, listing=CacheHint(HOUR_MS, "public"))
+
+
+async def answered_by_person(
+    context: Context,
+    params: CallToolRequestParams,
+    questions: Questions,
+    call: Callable[[str], Awaitable[dict[str, Any]]],
+) -> dict[str, Any]:
+    """Make a call, of which `call` gets the tool that a person confirmed; ask the person where a rule wants it."""
+    tool, is_allowed = questions.answered(params)
+    if tool and not is_allowed:
+        return wire_result(_declined(tool), context.protocol_version)
+    try:
+        return await call(tool)
+    except Forbidden as refusal:
+        if not can_be_asked(context):
+            return wire_result(failed(refusal), context.protocol_version)
+        tool = str(refusal.details["tool"])
+        message = message_of(refusal, parse_call(params.arguments or {}).arguments)
+    if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return question_result(message, questions.add(tool, params))
+    if not await is_allowed_by_person(context, message):
+        return wire_result(_declined(tool), context.protocol_version)
+    return await call(tool)
+
+
+def _declined(tool: str) -> CallResult:
+    return failed_with(f"The person did not allow this call of {tool[:200]}. Do without it, or ask them.")

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.core.retrieval.builders import CandidateSets, having, hits_of, id_of, letters
 from toolscript.core.retrieval.fusion import fuse_scores
@@ -13,11 +14,15 @@ from toolscript.core.retrieval.model import Candidate, Candidates
 from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.rerank import Features, RankedCandidates, rank
 from toolscript.core.retrieval.weights import SPARSE_SCALE, RankingWeights
+from toolscript.tools.item_stage import RankedItems, ScoredItem, ScoredItems
 from toolscript.tools.score_scale import (
     HALF_SURE_IDFS,
     MIN_SPREAD,
+    SHOWN_STEP,
     WORDS_SPREAD,
     WORDS_TRUST,
+    count_reaching,
+    reaches,
     retriever_scores,
     scores_of,
     word_similarity,
@@ -148,3 +153,20 @@ def test_scores_descend_with_one_per_candidate(candidate_lists: list[Candidates]
     scores = scores_of(ranking, candidate_lists[0])
     assert len(scores) == len(ranking.ids)
     assert all(later <= earlier + 1e-9 for earlier, later in pairwise(scores))
+
+
+def test_columns_of_scored_items_read_as_the_items() -> None:
+    columns = ScoredItems([3, 1, 2], [0.9, 0.5, 0.1], [0.8, 0.4, 0.2])
+    items = [ScoredItem(3, 0.9, 0.8), ScoredItem(1, 0.5, 0.4), ScoredItem(2, 0.1, 0.2)]
+    assert list(columns) == [columns[0], columns[1], columns[2]] == items
+    assert list(columns[:2]) == items[:2]
+    assert (len(columns), bool(columns[3:])) == (3, False)
+    assert RankedItems(columns).scores == RankedItems(items).scores == [0.9, 0.5, 0.1]
+
+
+@given(
+    st.lists(st.one_of(st.floats(0, 1), st.floats(0.3 - 3 * SHOWN_STEP, 0.3 + 3 * SHOWN_STEP))),
+    st.sampled_from((0.0, 0.3, 1.0)),
+)
+def test_as_many_scores_reach_a_threshold_as_are_displayed_with_it(scores: list[float], threshold: float) -> None:
+    assert count_reaching(scores, threshold) == sum(reaches(score, threshold) for score in scores)
