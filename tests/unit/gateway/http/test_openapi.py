@@ -13,6 +13,7 @@ from starlette.routing import Route
 from tests.unit.gateway.http.requests import Reply, ask
 from tests.unit.gateway.mcp.gateway_double import GatewayDouble
 from tests.unit.gateway.runtime.serving import open_app
+from toolscript.gateway.approvals import Decision, Review, Status
 from toolscript.gateway.model import DEFAULT_LIMIT
 from toolscript.gateway.openapi import openapi_document
 
@@ -67,6 +68,20 @@ REQUESTS: list[tuple[str, str, str, Json | None, int]] = [
     ("GET", "/runtime/tools.ts", "/runtime/tools.ts?filter=nobody", None, 404),
     ("GET", "/runtime/tools.ts", f"/runtime/tools.ts?filter={'a,' * 1001}", None, 422),
 ]
+REVIEWS = "/api/v1/reviews"
+REVIEW = Review(
+    "0" * 32, "files__a", "tool", "files", "a", Status.NEW, held=True, seen_at=0.0, difference="+name: a"
+)
+# Of a gateway with this review, with its token.
+REVIEW_REQUESTS: list[tuple[str, str, str, Json | None, int]] = [
+    ("GET", REVIEWS, f"{REVIEWS}?limit=2", None, 200),
+    ("GET", REVIEWS, f"{REVIEWS}?status=odd", None, 422),
+    *(
+        ("POST", f"{REVIEWS}/{decision}", f"{REVIEWS}/{decision}", {"digests": digests}, status)
+        for decision in Decision
+        for digests, status in (([REVIEW.digest], 200), (["1" * 32], 409), ([], 422))
+    ),
+]
 
 
 def closed(schema: Any) -> Any:
@@ -113,8 +128,20 @@ async def test_an_answer_is_as_documented(
     is_as_documented(reply, operation)
 
 
+@pytest.mark.requirement("TR-002")
+@pytest.mark.parametrize(("method", "path", "target", "body", "status"), REVIEW_REQUESTS)
+async def test_an_answer_about_reviews_is_as_documented(
+    method: str, path: str, target: str, body: Json | None, status: int
+) -> None:
+    app = open_app(GatewayDouble(waiting=[REVIEW]), token="secret")
+    sent = b"" if body is None else json.dumps(body).encode()
+    reply = await ask(app, target, ("authorization", "Bearer secret"), method=method, body=sent)
+    assert reply.status == status
+    is_as_documented(reply, OPERATIONS[method, path])
+
+
 def test_every_operation_is_asked_for_its_answer_and_each_of_its_own_errors() -> None:
-    asked = {(method, path, str(status)) for method, path, _, _, status in REQUESTS}
+    asked = {(method, path, str(status)) for method, path, _, _, status in (*REQUESTS, *REVIEW_REQUESTS)}
     # Refused before a route is reached (see test_api.py), by a fault, or while no server has answered.
     elsewhere = {"401", "403", "413", "500"}
     documented = {
@@ -186,7 +213,7 @@ def test_every_field_and_parameter_is_described_and_every_body_has_an_example() 
         for operation in OPERATIONS.values()
         if "requestBody" in operation
     ]
-    assert len(bodies) == 3
+    assert len(bodies) == 5
     for body in bodies:
         schema = schemas[body["$ref"].rpartition("/")[2]] if "$ref" in body else body
         for example in schema["examples"]:

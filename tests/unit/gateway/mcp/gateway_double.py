@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolscript.core.errors import NotFound, ServerUnavailable
+from toolscript.core.errors import Conflict, NotFound, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.gateway.approvals import Decision, Review
@@ -112,6 +112,8 @@ class GatewayDouble:
         return self.waiting
 
     async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
+        if {*digests} - {review.digest for review in self.waiting}:
+            raise Conflict("a definition is not there any more")
         self.decisions.append((decision, digests))
         return [review for review in self.waiting if review.digest in digests]
 
