@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
+from toolscript.core.errors import ServerUnavailable
 from toolscript.core.items import Item, JsonObject
 
 # These introduce a server's own output in an `error`. It may contain anything, also secrets.
@@ -16,6 +17,8 @@ STDOUT_PREFIX, STDERR_PREFIX = "; stdout is not JSON-RPC: ", "; stderr: "
 MASK = "***"
 # Shorter values are words like `1` or `true`: no secrets, and masking them would make messages unreadable.
 _MIN_SECRET = 6
+# Scopes come from servers, and are shown in a command.
+_SHELL_SAFE = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
 _HEADER_FLAGS = frozenset({"header", "h"})
 _SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|bearer)", re.IGNORECASE)
 
@@ -39,6 +42,21 @@ class Transport(StrEnum):
 
 
 @dataclass(frozen=True)
+class OAuthClient:
+    """How to sign in to a server, where it differs from what the server's metadata say.
+
+    `client_id`: one that was registered by hand. `metadata_url`: where the user has a client id metadata document.
+    `callback_port`: the port of the redirect address; 0: a free one.
+    """
+
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ()
+    metadata_url: str = ""
+    callback_port: int = 0
+
+
+@dataclass(frozen=True)
 class ServerSpec:
     """One entry of a config file, variables filled in. Fields that may contain secrets are not in its repr.
 
@@ -54,6 +72,7 @@ class ServerSpec:
     cwd: str | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    oauth: OAuthClient = OAuthClient()
     include_tools: tuple[str, ...] = ()
     exclude_tools: tuple[str, ...] = ()
     start_seconds: float = 30.0
@@ -66,18 +85,27 @@ class ServerSpec:
         included = not self.include_tools or any(fnmatchcase(name, pattern) for pattern in self.include_tools)
         return included and not any(fnmatchcase(name, pattern) for pattern in self.exclude_tools)
 
+    @property
+    def may_sign_in(self) -> bool:
+        """Return whether its requests may get a token: it is remote, and its entry has no credentials already."""
+        has_own = "@" in self.url.partition("://")[2].partition("/")[0]
+        return bool(self.url) and not has_own and all(name.lower() != "authorization" for name in self.headers)
+
 
 class ServerStatus(StrEnum):
     STARTING = "starting"
     READY = "ready"
     ASLEEP = "asleep"
     FAILED = "failed"
+    SIGN_IN_NEEDED = "sign-in needed"
     STOPPED = "stopped"
 
 
 @dataclass(frozen=True)
 class ServerState:
     """State of a server. A failed server is retried automatically; `error` is the reason of the failure.
+
+    One that needs a sign-in is connected as soon as its person has signed in; `error` says how.
 
     One that is asleep has no process, and is woken by a call; its counts are those of its last listing. One that
     `restarts` worked, has crashed for the first time, and is being started again.
@@ -118,6 +146,21 @@ class CallResult:
     is_error: bool = False
 
 
+def how_to_sign_in(server: str, scopes: Sequence[str] = ()) -> str:
+    """Return the next step, for people and for agents: no agent can take it. `scopes`: what the server misses."""
+    sound = scopes if all(map(_SHELL_SAFE.fullmatch, scopes)) else ()
+    options = "".join(f" --scope {scope}" for scope in sound)
+    return f"only a person can sign in: `toolscript login {server}{options}`"
+
+
+def sign_in_needed(server: str, scopes: Sequence[str] = ()) -> ServerUnavailable:
+    return ServerUnavailable(
+        f"{server} needs a sign-in{' for more scopes' if scopes else ''}: the call was not made",
+        hint=f"{how_to_sign_in(server, scopes)}; then repeat the call",
+        details={"server": server, "sign_in": True},
+    )
+
+
 class ToolServers(Protocol):
     """MCP servers. Each has its own supervised connection; no server waits for another."""
 
@@ -146,6 +189,7 @@ def masked(text: str, spec: ServerSpec) -> str:
 
 def _secrets(spec: ServerSpec) -> set[str]:
     named = [*spec.env.values(), *spec.headers.values(), *_argument_secrets(spec.args), *_url_secrets(spec.url)]
+    named.append(spec.oauth.client_secret)
     # Both `Bearer abc` and `abc` are secrets.
     words = [word for value in named for word in (value, value.rpartition(" ")[2])]
     return {word for word in words if len(word) >= _MIN_SECRET}

@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -148,5 +148,5 @@ def _fingerprint(spec: ServerSpec) -> str:
 def _exact_fingerprint(spec: ServerSpec) -> str:
     """Hash the whole entry: a new token is a reason to try again."""
     parts = (_fingerprint(spec), sorted(spec.env.items()), sorted(spec.headers.items()))
-    more = (sorted(spec.inherited.items()), spec.start_seconds)
+    more = (sorted(spec.inherited.items()), spec.start_seconds, astuple(spec.oauth))
     return hashlib.sha256(json.dumps([*parts, *more], ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
