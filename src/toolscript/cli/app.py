@@ -35,6 +35,7 @@ YOURS = (
     "gateway",
     "activity",
     "savings",
+    "secrets",
     "config",
     "doctor",
 )
@@ -125,6 +126,12 @@ def _add_review(app: typer.Typer) -> None:
     from toolscript.cli.review import review_commands
 
     app.add_typer(review_commands(), name="review")
+
+
+def _add_secrets(app: typer.Typer) -> None:
+    from toolscript.cli.secrets import secrets_commands
+
+    app.add_typer(secrets_commands(), name="secrets")
 
 
 def _add_config(app: typer.Typer) -> None:
@@ -372,6 +379,7 @@ COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("activity", "savings"): _add_activity,
     ("trust",): _add_trust,
     ("review",): _add_review,
+    ("secrets",): _add_secrets,
     ("config",): _add_config,
     ("doctor",): _add_doctor,
     ("migrate", "sync", "ingest", "reindex"): _add_index,
