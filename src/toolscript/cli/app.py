@@ -37,6 +37,7 @@ YOURS = (
     "gateway",
     "activity",
     "savings",
+    "secrets",
     "config",
     "doctor",
 )
@@ -133,6 +134,12 @@ def _add_signin(app: typer.Typer) -> None:
     from toolscript.cli.signin import add_signin
 
     add_signin(app)
+
+
+def _add_secrets(app: typer.Typer) -> None:
+    from toolscript.cli.secrets import secrets_commands
+
+    app.add_typer(secrets_commands(), name="secrets")
 
 
 def _add_config(app: typer.Typer) -> None:
@@ -381,6 +388,7 @@ COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("trust",): _add_trust,
     ("review",): _add_review,
     ("login", "logout"): _add_signin,
+    ("secrets",): _add_secrets,
     ("config",): _add_config,
     ("doctor",): _add_doctor,
     ("migrate", "sync", "ingest", "reindex"): _add_index,

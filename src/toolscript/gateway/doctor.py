@@ -16,7 +16,7 @@ from toolscript.gateway.approvals import Review, Status, is_recent
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.problems import Problem, Severity
 from toolscript.gateway.config.rules import call_rules_of
-from toolscript.gateway.discovery import place_of, running_here
+from toolscript.gateway.discovery import place_of, running_here, with_secrets
 from toolscript.gateway.history import History, activity_file
 from toolscript.gateway.joining import find_running
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, Need
@@ -53,7 +53,7 @@ def examine(*, flags: Mapping[str, object], on_progress: OnProgress) -> list[Fin
 
 def _files(settings: GatewaySettings) -> Iterator[Finding]:
     try:
-        config = place_of(settings).read(environment())
+        config = with_secrets(place_of(settings), settings.data_folder).read(environment())
     except ConfigInvalid as error:
         yield Finding("CONFIG_UNREADABLE", False, error.message, error.hint)
         return

@@ -40,7 +40,7 @@ from toolscript.gateway.capabilities import Capabilities, capabilities_of, defau
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.rules import call_rules_of
-from toolscript.gateway.discovery import place_of
+from toolscript.gateway.discovery import place_of, with_secrets
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
@@ -342,7 +342,7 @@ async def open_alone(
 async def _open_alone(
     settings: GatewaySettings, need: Need, on_progress: OnProgress
 ) -> AsyncIterator["Resources"]:
-    config = read_settings(settings)
+    config = await asyncio.to_thread(read_settings, settings)
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
     cached = _recall(settings, config, need)
     not_started = {offer.server for offer in cached.offers}
@@ -581,13 +581,14 @@ def require_model(settings: GatewaySettings) -> None:
 
 def require_usable(settings: GatewaySettings) -> None:
     """Raise what would keep a gateway with these settings from opening: a malformed config, an unknown model."""
-    read_settings(settings)
+    place_of(settings).read_and_warn(environment())
     _capabilities(settings)
     require_model(settings)
 
 
 def read_settings(settings: GatewaySettings) -> Config:
-    return place_of(settings).read_and_warn(environment())
+    """Read the config with its secrets, which may take a while."""
+    return with_secrets(place_of(settings), settings.data_folder).read_and_warn(environment())
 
 
 def read_curation(config: Config) -> Curation:

@@ -5,7 +5,6 @@ which is read first. A keyring cannot list what it has, so the names are kept be
 """
 
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from toolscript.core.atomic_files import write_json_atomically
 from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.file_locks import take
 from toolscript.core.own_files import is_own, open_regular
+from toolscript.gateway.config.variables import NAME_RULE, is_secret_name
 from toolscript.gateway.system_keyring import KEYRING_SECONDS, Backend, KeyringFailed, SystemKeyring, find_backend
 
 # Names of what a gateway keeps for itself; they are not listed, and no config can reference them.
@@ -28,9 +28,9 @@ USUAL_DATA_FOLDER = ".toolscript"
 PRIVATE_FOLDER = 0o700
 MAX_VALUE = 64 << 10
 LOCK_SECONDS, LOOK_SECONDS = 5.0, 0.005
-NAME_RULE = "1 to 64 letters, digits, `_`, `.` or `-`, and a letter or `_` first"
+# In the message for a secret that may be there later.
+NO_KEYRING = "is in the system keyring, which cannot be used"
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _MAX_INTERNAL = 500
 
 
@@ -50,11 +50,6 @@ class SecretStore(Protocol):
         """Return the names of secrets that people set, sorted."""
 
 
-def is_secret_name(name: str) -> bool:
-    """Return whether people may give a secret this name."""
-    return _NAME.fullmatch(name) is not None
-
-
 class Secrets:
     """Implements `SecretStore`. Every method raises SetupError where files or the keyring do not allow it."""
 
@@ -65,12 +60,7 @@ class Secrets:
     @property
     def place(self) -> str:
         """Where the next secret is set."""
-        return self._keyring.place if self._keyring.is_usable else str(self._file)
-
-    @property
-    def names_file(self) -> Path:
-        """It changes whenever a person sets or removes a secret, and has no value."""
-        return self._folder / NAMES
+        return self._keyring.place if self._keyring.is_there() else str(self._file)
 
     def place_of(self, name: str) -> str:
         return str(self._file) if name in self._values() else self._keyring.place
@@ -160,6 +150,11 @@ class Secrets:
             yield
 
 
+def names_file(data_dir: Path) -> Path:
+    """Return the file that changes whenever a person sets or removes a secret. It has no value."""
+    return data_dir / FOLDER / NAMES
+
+
 def open_secret_store(
     data_dir: Path,
     *,
@@ -234,6 +229,6 @@ def _cannot_write(folder: Path, error: OSError) -> SetupError:
 
 def _unreachable(name: str, error: KeyringFailed) -> SetupError:
     return SetupError(
-        f"the secret {name} is in the system keyring, which cannot be used: {error}",
+        f"the secret {name} {NO_KEYRING}: {error}",
         hint=f"unlock the keyring, or set the secret again: toolscript secrets set {name}",
     )

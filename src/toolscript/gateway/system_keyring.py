@@ -8,7 +8,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 KEYRING_SECONDS = 5.0
 # How long a keyring that did not answer is not asked again.
-RETRY_SECONDS = 60.0
+RETRY_SECONDS = 20.0
 # Of modules of backends, as people know them.
 _PLACES = {
     "SecretService": "Secret Service",
@@ -58,8 +58,7 @@ class SystemKeyring:
         self._backend: Backend | None = None
         self._failed: tuple[float, str] | None = None
 
-    @property
-    def is_usable(self) -> bool:
+    def is_there(self) -> bool:
         """Return whether there is one. It may still be locked."""
         try:
             self._within(self._found)
@@ -69,7 +68,9 @@ class SystemKeyring:
 
     @property
     def place(self) -> str:
-        module = type(self._backend).__module__.rpartition(".")[2] if self._backend else ""
+        if self._backend is None:
+            return "the system keyring"
+        module = type(self._backend).__module__.rpartition(".")[2]
         return f"the system keyring ({_PLACES.get(module, module)})"
 
     def get(self, name: str) -> str | None:

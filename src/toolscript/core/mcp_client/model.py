@@ -1,12 +1,13 @@
 """MCP servers: their specs, their state, the results of calls, and the port that reaches them."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Protocol
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from toolscript.core.errors import ServerUnavailable
 from toolscript.core.items import Item, JsonObject
@@ -15,10 +16,14 @@ from toolscript.core.items import Item, JsonObject
 STDOUT_PREFIX, STDERR_PREFIX = "; stdout is not JSON-RPC: ", "; stderr: "
 
 MASK = "***"
+MAX_MESSAGE = 2_000
 # Shorter values are words like `1` or `true`: no secrets, and masking them would make messages unreadable.
 _MIN_SECRET = 6
 # Scopes come from servers, and are shown in a command.
 _SHELL_SAFE = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
+# What a person calls a secret is masked if it is shorter, too.
+_MIN_KNOWN = 4
+_MIN_LINE = 8
 _HEADER_FLAGS = frozenset({"header", "h"})
 _SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|bearer)", re.IGNORECASE)
 
@@ -61,7 +66,8 @@ class ServerSpec:
     """One entry of a config file, variables filled in. Fields that may contain secrets are not in its repr.
 
     `inherited` are variables that every server gets from the environment; `env` overrides them. `file` is the
-    config file: servers with the same entry are the same, whichever file has it.
+    config file: servers with the same entry are the same, whichever file has it. `secrets` are those that its
+    values were filled with, by name.
     """
 
     name: str
@@ -79,6 +85,7 @@ class ServerSpec:
     call_seconds: float = 60.0
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
     file: str = field(default="", compare=False)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def offers(self, name: str) -> bool:
         """Return whether the config includes a tool of this name, by shell patterns."""
@@ -181,6 +188,18 @@ class ToolServers(Protocol):
     async def close(self) -> None: ...
 
 
+def unfilled(text: str, spec: ServerSpec) -> str:
+    """Return a text of the entry with the names of its secrets in place of their values."""
+    for name, value in sorted(spec.secrets.items(), key=lambda secret: len(secret[1]), reverse=True):
+        text = text.replace(value, f"${{keyring:{name}}}") if len(value) >= _MIN_KNOWN else text
+    return text
+
+
+def shown(message: str, spec: ServerSpec) -> str:
+    """Return a message of a server as it is shown: without its secrets, and not too long."""
+    return masked(message, spec)[:MAX_MESSAGE]
+
+
 def masked(text: str, spec: ServerSpec) -> str:
     for secret in sorted(_secrets(spec), key=len, reverse=True):
         text = text.replace(secret, MASK)
@@ -192,7 +211,21 @@ def _secrets(spec: ServerSpec) -> set[str]:
     named.append(spec.oauth.client_secret)
     # Both `Bearer abc` and `abc` are secrets.
     words = [word for value in named for word in (value, value.rpartition(" ")[2])]
-    return {word for word in words if len(word) >= _MIN_SECRET}
+    known = [form for value in spec.secrets.values() for form in _forms(value)]
+    return {word for word in words if len(word) >= _MIN_SECRET} | {
+        form for form in known if len(form) >= _MIN_KNOWN
+    }
+
+
+def _forms(secret: str) -> list[str]:
+    """Return a secret as servers print it: as it is, in JSON, in a URL, and line by line."""
+    lines = [line.strip() for line in secret.splitlines()]
+    return [
+        secret,
+        json.dumps(secret)[1:-1],
+        quote(secret, safe=""),
+        *(line for line in lines if len(line) >= _MIN_LINE),
+    ]
 
 
 def _argument_secrets(args: tuple[str, ...]) -> list[str]:

@@ -23,6 +23,7 @@ from toolscript.core.mcp_client.model import (
     Transport,
     how_to_sign_in,
     masked,
+    shown,
     sign_in_needed,
 )
 from toolscript.core.mcp_client.oauth.tokens import Credentials
@@ -122,7 +123,7 @@ class Supervisor:
         except (ServerRejected, ServerUnavailable) as error:
             if connection.challenge is not None:
                 raise sign_in_needed(self.spec.name, connection.challenge.missing) from error
-            text = masked(f"{self.spec.name}: {error.message}", self.spec)
+            text = shown(f"{self.spec.name}: {error.message}", self.spec)
             raise type(error)(text, hint=error.hint, details=error.details) from error
 
     async def _awake(self) -> "Connection":
@@ -283,7 +284,7 @@ class Supervisor:
             with anyio.fail_after(self.spec.start_seconds):
                 self._publish_ready(connection, await connection.list_items())
         except (ServerRejected, TimeoutError) as error:
-            reason = masked(str(error), self.spec)
+            reason = shown(str(error), self.spec)
             log.warning("MCP server cannot be listed again", extra={"part": self.spec.name, "reason": reason})
         self._debounce = max(self._timing.debounce, 2 * (anyio.current_time() - began))
 
@@ -296,15 +297,16 @@ class Supervisor:
             version=connection.version,
             **_counts(listed.items),
         )
-        self._publish(state, Offer(self.spec.name, tuple(listed.items), tuple(listed.refused)))
+        refused = tuple(shown(reason, self.spec) for reason in listed.refused)
+        self._publish(state, Offer(self.spec.name, tuple(listed.items), refused))
 
     def _fail(self, failure: "Failure", *, restarts: bool) -> None:
         # The server's own output may contain anything: it is part of the server's state and is not logged.
-        reason = masked(failure.reason, self.spec)
+        reason = shown(failure.reason, self.spec)
         level = logging.DEBUG if reason == self._logged else logging.WARNING
         log.log(level, "MCP server is not ready", extra={"part": self.spec.name, "reason": reason})
         self._logged = reason
-        self._publish_failure(masked(f"{failure.reason}{failure.details}", self.spec), restarts=restarts)
+        self._publish_failure(f"{reason}{masked(failure.details, self.spec)}", restarts=restarts)
 
     def _publish_failure(self, error: str, *, restarts: bool) -> None:
         state = ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error, restarts=restarts)

@@ -4,14 +4,14 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolscript.core.mcp_client.model import OAuthClient, ServerSpec, Transport
 from toolscript.gateway.config.problems import RULE, Finding, Problem, Severity, is_server_name, nearest_name
-from toolscript.gateway.config.variables import Surroundings, fill
+from toolscript.gateway.config.variables import FindSecret, Surroundings, fill, no_secret
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 NAMES = frozenset(
@@ -83,17 +83,27 @@ _SYNONYMS |= {"timeout": "callTimeout, in seconds,", "allowedTools": "includeToo
 
 
 def read_entry(
-    name: str, raw: object, file: Path, environment: Mapping[str, str]
+    name: str,
+    raw: object,
+    file: Path,
+    environment: Mapping[str, str],
+    find_secret: FindSecret = no_secret,
 ) -> tuple[ServerSpec | None, list[Problem]]:
     """Return the server, or None if it is disabled or invalid, and the problems."""
-    fields = _Fields(raw if isinstance(raw, Mapping) else {}, Surroundings(environment, file.parent))
+    secrets: dict[str, str] = {}
+
+    def find(name: str) -> str | None:
+        value = find_secret(name)
+        return value if value is None else secrets.setdefault(name, value)
+
+    fields = _Fields(raw if isinstance(raw, Mapping) else {}, Surroundings(environment, file.parent, find))
     spec = None
     if not is_server_name(name):
         fields.refuse("its name cannot be used", f"call it {nearest_name(name)!r}; a name is {RULE}")
     elif not isinstance(raw, Mapping):
         fields.refuse("is not an object", 'write {"command": ...} or {"url": ...}')
     elif not is_switched_off(raw):
-        spec = _spec(name, fields)
+        spec = replace(_spec(name, fields), secrets=secrets)
     shown = name if len(name) <= 80 else name[:77] + "..."
     problems = [
         Problem(shown, file, finding.message, finding.fix, finding.severity) for finding in fields.findings
