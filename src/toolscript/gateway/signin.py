@@ -72,7 +72,7 @@ def sign_in(server: str, dialog: Dialog, *, flags: Mapping[str, object], scopes:
     settings = load_gateway_settings(flags)
     spec = _remote(settings, server)
     credentials, place = _credentials(settings, spec)
-    grant = asyncio.run(_sign_in(spec, credentials, dialog, tuple(scopes)))
+    grant = asyncio.run(sign_in_to(spec, credentials, dialog, tuple(scopes)))
     state = _until_connected(settings, server)
     return SignedIn(server, urlsplit(grant.issuer).netloc, grant.scope, place, state)
 
@@ -81,7 +81,7 @@ def sign_out(server: str, *, flags: Mapping[str, object]) -> SignedOut | None:
     """Revoke the tokens where the authorization server can, and forget them; None if there was no sign-in."""
     settings = load_gateway_settings(flags)
     credentials, _ = _credentials(settings, _remote(settings, server))
-    return asyncio.run(_sign_out(server, credentials))
+    return asyncio.run(sign_out_of(server, credentials))
 
 
 def has_browser() -> bool:
@@ -141,7 +141,7 @@ def _remote(settings: GatewaySettings, server: str) -> ServerSpec:
     return spec
 
 
-async def _sign_in(spec: ServerSpec, credentials: Credentials, dialog: Dialog, scopes: tuple[str, ...]) -> Grant:
+async def sign_in_to(spec: ServerSpec, credentials: Credentials, dialog: Dialog, scopes: tuple[str, ...]) -> Grant:
     found = await _found(spec)
     known = await credentials.load()
     same = known.client if known is not None and known.issuer == found.issuer else None
@@ -208,7 +208,7 @@ async def _pasted(request: Request, found: Discovered, dialog: Dialog) -> str:
     return ""
 
 
-async def _sign_out(server: str, credentials: Credentials) -> SignedOut | None:
+async def sign_out_of(server: str, credentials: Credentials) -> SignedOut | None:
     grant = await credentials.load()
     if grant is None:
         return None

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import ssl
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -58,7 +60,7 @@ async def send(
     """Send one request. A redirect is an answer like any other: it is never followed."""
     timeout = httpx2.Timeout(SECONDS)
     try:
-        async with asyncio.timeout(SECONDS), httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as client:
+        async with asyncio.timeout(SECONDS), httpx2.AsyncClient(timeout=timeout, verify=await _tls()) as client:
             request = client.build_request(
                 method, url, headers={"Accept": "application/json", **(headers or {})}, content=content or None
             )
@@ -70,6 +72,16 @@ async def send(
                 await answer.aclose()
     except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
         raise ServerUnavailable(f"{place_of(url)} cannot be reached: {type(error).__name__}") from error
+
+
+async def _tls() -> ssl.SSLContext:
+    """Return the certificate authorities of the system; reading them takes longer than most requests."""
+    return await asyncio.to_thread(_certificate_authorities)
+
+
+@cache
+def _certificate_authorities() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
 
 
 async def _body(answer: httpx2.Response) -> bytes:
