@@ -66,7 +66,8 @@ def consent(url: str, person: str = "ann") -> str:
                 answer = browser.get(target)
                 continue
             form, prompt = _FORM.search(answer.text), _PROMPT.search(answer.text)
-            assert form and prompt, answer.text[-2000:]
+            if form is None or prompt is None:
+                raise AssertionError(answer.text[-2000:])
             fields = {"prompt": prompt[1], "login": person, "password": "any"}
             answer = browser.post(urljoin(str(answer.url), form[1]), data=fields)
     raise AssertionError("the sign-in does not end")
@@ -77,6 +78,10 @@ def changed(address: str, **fields: str | None) -> str:
     parts = urlsplit(address)
     query = {**dict(parse_qsl(parts.query)), **fields}
     return urlunsplit(parts._replace(query=urlencode({name: value for name, value in query.items() if value})))
+
+
+def ask_for_tokens(issuer: str, **form: str) -> httpx.Response:
+    return httpx.post(f"{issuer}/token", data=form, trust_env=False, timeout=20)
 
 
 def visit(address: str) -> httpx.Response:

@@ -1,6 +1,6 @@
 """An MCP server that wants tokens of an authorization server, for itself: `ISSUER [PORT]`; it prints its port.
 
-`SCOPE` in its environment is a scope that every token needs, `RESOURCE` what its metadata say instead of the truth.
+`SCOPE` in its environment is a scope that every token needs, `RESOURCE` what its metadata say in place of itself.
 """
 
 import os
@@ -11,6 +11,7 @@ import time
 import httpx
 import uvicorn
 from joserfc import jwt
+from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.settings import AuthSettings
@@ -28,7 +29,7 @@ class Verifier(TokenVerifier):
     async def verify_token(self, token: str) -> AccessToken | None:
         try:
             claims = jwt.decode(token, self._keys).claims
-        except ValueError:
+        except (JoseError, ValueError):
             return None
         if claims["iss"] != self._issuer or claims["exp"] < time.time():
             return None

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.authorization_server_running import AuthorizationServer, changed, visit
+from tests.support.authorization_server_running import AuthorizationServer, ask_for_tokens, changed, visit
 from tests.unit.core.mcp_client.builders import running, text, until_ready, until_status
 from tests.unit.gateway.signin.conftest import PROTECTED
 from tests.unit.gateway.signin.people import NAME, Person, PersonElsewhere, SignedIn, remote, signed_in, store_of
@@ -78,15 +78,14 @@ async def test_a_code_is_good_for_nobody_else(issuer: AuthorizationServer, port:
         redirect_uri = address.partition("?")[0]
         for verifier in ({}, {"code_verifier": "v" * 64}):
             form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri, **verifier}
-            answer = httpx.post(f"{issuer.issuer}/token", data={**form, "client_id": "by-hand"}, trust_env=False)
+            answer = ask_for_tokens(issuer.issuer, **form, client_id="by-hand")
             assert answer.status_code in (400, 401), answer.text
         stolen.update(form)
         return address
 
     done = await signed_in(remote(port), tmp_path, Person(steal))
     grant = await done.grant()
-    form = {**stolen, "client_id": grant.client.client_id}
-    replayed = httpx.post(f"{issuer.issuer}/token", data=form, trust_env=False)
+    replayed = ask_for_tokens(issuer.issuer, **stolen, client_id=grant.client.client_id)
     assert replayed.json()["error"] == "invalid_grant"
 
 

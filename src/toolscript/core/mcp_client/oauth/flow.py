@@ -18,6 +18,7 @@ from toolscript.core.mcp_client.oauth.exchanges import (
     BASIC,
     NONE,
     POST,
+    Refused,
     place_of,
     post_credentials,
     post_json,
@@ -27,6 +28,7 @@ from toolscript.core.mcp_client.oauth.grant import Grant, Registration
 
 CLIENT_NAME = "Toolscript"
 OFFLINE = "offline_access"
+UNREVOCABLE = "unsupported_token_type"
 MAX_TOKEN = 32_000
 MAX_SECONDS = 365 * 24 * 3600
 _GRANTS = ["authorization_code", "refresh_token"]
@@ -57,7 +59,7 @@ async def client_for(
         )
     if wanted.metadata_url and metadata.client_id_metadata_document_supported:
         return Registration(wanted.metadata_url, redirect_uri=redirect_uri)
-    if known is not None and known.redirect_uri == redirect_uri:
+    if known is not None and known.covers(redirect_uri, scope):
         return known
     if metadata.registration_endpoint is None:
         raise SetupError(f"{place_of(found.issuer)} does not let clients register themselves", hint=_HOW_BY_HAND)
@@ -82,7 +84,7 @@ async def _register(endpoint: str, redirect_uri: str, scope: str) -> Registratio
     method = made.token_endpoint_auth_method or (BASIC if made.client_secret else NONE)
     if method not in (NONE, BASIC, POST) or (method != NONE and not made.client_secret):
         raise ServerRejected(f"{place_of(endpoint)} registered us with {shown(method)}, which is not supported")
-    return Registration(made.client_id, made.client_secret or "", method, redirect_uri)
+    return Registration(made.client_id, made.client_secret or "", method, redirect_uri, made.scope or scope)
 
 
 def scope_for(spec: ServerSpec, found: Discovered, wanted: tuple[str, ...] = ()) -> str:
@@ -179,13 +181,20 @@ async def refresh(grant: Grant) -> Grant:
 
 
 async def revoke(grant: Grant) -> bool:
-    """Revoke both tokens; return whether the authorization server has a way to."""
+    """Revoke both tokens; return whether the authorization server has a way to.
+
+    It may have none for access tokens: they end by themselves, and with the other one no new one comes.
+    """
     if not grant.revocation_endpoint:
         return False
     for token, kind in ((grant.refresh_token, "refresh_token"), (grant.access_token, "access_token")):
         if token:
             form = {"token": token, "token_type_hint": kind}
-            await post_credentials(grant.revocation_endpoint, form, grant.client)
+            try:
+                await post_credentials(grant.revocation_endpoint, form, grant.client)
+            except Refused as error:
+                if error.error != UNREVOCABLE or not grant.refresh_token:
+                    raise
     return True
 
 

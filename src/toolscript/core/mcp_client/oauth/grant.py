@@ -11,12 +11,18 @@ _EARLY_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Registration:
-    """Our client at one authorization server. `redirect_uri` is the one that the server knows."""
+    """Our client at one authorization server, as it was registered: for this address, and for these scopes."""
 
     client_id: str
     client_secret: str = field(default="", repr=False)
     auth_method: str = "none"
     redirect_uri: str = ""
+    scope: str = ""
+
+    def covers(self, redirect_uri: str, scope: str) -> bool:
+        """Return whether it can be used again. Without scopes it may ask for any."""
+        scopes = set(self.scope.split())
+        return self.redirect_uri == redirect_uri and (not scopes or scopes.issuperset(scope.split()))
 
 
 @dataclass(frozen=True)
