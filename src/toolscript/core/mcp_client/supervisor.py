@@ -123,7 +123,7 @@ class Supervisor:
         except (ServerRejected, ServerUnavailable) as error:
             if connection.challenge is not None:
                 raise sign_in_needed(self.spec.name, connection.challenge.missing) from error
-            text = shown(f"{self.spec.name}: {error.message}", self.spec)
+            text = self._shown(f"{self.spec.name}: {error.message}")
             raise type(error)(text, hint=error.hint, details=error.details) from error
 
     async def _awake(self) -> "Connection":
@@ -284,7 +284,7 @@ class Supervisor:
             with anyio.fail_after(self.spec.start_seconds):
                 self._publish_ready(connection, await connection.list_items())
         except (ServerRejected, TimeoutError) as error:
-            reason = shown(str(error), self.spec)
+            reason = self._shown(str(error))
             log.warning("MCP server cannot be listed again", extra={"part": self.spec.name, "reason": reason})
         self._debounce = max(self._timing.debounce, 2 * (anyio.current_time() - began))
 
@@ -297,16 +297,19 @@ class Supervisor:
             version=connection.version,
             **_counts(listed.items),
         )
-        refused = tuple(shown(reason, self.spec) for reason in listed.refused)
+        refused = tuple(map(self._shown, listed.refused))
         self._publish(state, Offer(self.spec.name, tuple(listed.items), refused))
 
     def _fail(self, failure: "Failure", *, restarts: bool) -> None:
         # The server's own output may contain anything: it is part of the server's state and is not logged.
-        reason = shown(failure.reason, self.spec)
+        reason = self._shown(failure.reason)
         level = logging.DEBUG if reason == self._logged else logging.WARNING
         log.log(level, "MCP server is not ready", extra={"part": self.spec.name, "reason": reason})
         self._logged = reason
         self._publish_failure(f"{reason}{masked(failure.details, self.spec)}", restarts=restarts)
+
+    def _shown(self, message: str) -> str:
+        return shown(self._credentials.masked(message) if self._credentials else message, self.spec)
 
     def _publish_failure(self, error: str, *, restarts: bool) -> None:
         state = ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error, restarts=restarts)

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 from toolscript.core.atomic_files import read_json, write_json_atomically
 from toolscript.core.errors import ServerRejected, ServerUnavailable, SetupError
 from toolscript.core.file_locks import take
-from toolscript.core.mcp_client.model import ServerSpec
+from toolscript.core.mcp_client.model import MASK, ServerSpec
 from toolscript.core.mcp_client.oauth.grant import Grant, grant_from_json
 
 if TYPE_CHECKING:
@@ -117,6 +117,14 @@ class Credentials:
         """Return another token than this one, which the server refused; an empty text if there is none."""
         grant = await self._renewed(refused)
         return grant.access_token if grant is not None and grant.access_token != refused else ""
+
+    def masked(self, text: str) -> str:
+        """Return a text of the server without the tokens that it got from us."""
+        grant = self._grant
+        tokens = (grant.access_token, grant.refresh_token) if grant is not None else ()
+        for token in filter(None, tokens):
+            text = text.replace(token, MASK)
+        return text
 
     async def until_changed(self) -> None:
         """Wait until somebody has signed in or out, in whichever process."""
