@@ -13,9 +13,12 @@ import uvicorn
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS
 from pydantic import AnyHttpUrl
 
 
@@ -55,9 +58,10 @@ def serve(issuer: str, port: int) -> None:
         return "42"
 
     @server.tool()
-    def fail_with(text: str) -> str:
-        """Fails with a text."""
-        raise RuntimeError(text)
+    def refuse_with_your_token() -> str:
+        """Refuses, and repeats the token."""
+        token = get_access_token()
+        raise MCPError(INVALID_PARAMS, f"I know {token and token.token}")
 
     sys.stdout.write(f"{port}\n")
     sys.stdout.flush()

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
@@ -149,16 +150,6 @@ async def test_tokens_are_not_sent_where_a_renewal_or_a_revocation_is_redirected
     assert await done.credentials.load() is None
 
 
-async def test_a_token_that_a_server_repeats_is_not_shown(
-    script: Script, servers: McpServers, tmp_path: Path
-) -> None:
-    done = await script.signed_in(tmp_path)
-    repeats = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": f"not with {TOKEN}"}}
-    script.answers["/mcp"] = JSONResponse(repeats)
-    servers.use([done.spec])
-    assert "not with ***" in (await until_failed(servers, NAME)).error
-
-
 async def test_a_bearer_token_does_not_follow_a_redirect_of_the_server(
     script: Script, servers: McpServers, tmp_path: Path
 ) -> None:
@@ -168,6 +159,16 @@ async def test_a_bearer_token_does_not_follow_a_redirect_of_the_server(
     await until_failed(servers, NAME)
     assert any(TOKEN in seen for seen in script.seen)
     assert not any(TOKEN in stolen for stolen in script.stolen)
+
+
+async def test_a_bearer_token_is_for_requests_to_its_server_alone(script: Script, tmp_path: Path) -> None:
+    auth = (await script.signed_in(tmp_path)).credentials.auth()
+    script.to_the_thief("/moved")
+    async with httpx2.AsyncClient(auth=auth, follow_redirects=True, trust_env=False, verify=False) as client:
+        assert (await client.get(f"{script.address}/moved")).url.path == "/moved"
+        await client.get(f"{script.thief}/named")
+    assert TOKEN in script.seen[-1]
+    assert script.stolen == ["/moved  ", "/named  "]
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,14 @@ async def test_a_refused_renewal_ends_the_sign_in_until_the_next(
     await until_ready(servers, NAME)
 
 
+async def test_a_token_that_a_server_repeats_is_not_shown(servers: McpServers, port: str, tmp_path: Path) -> None:
+    done = await signed_in(remote(port), tmp_path)
+    servers.use([done.spec])
+    await until_ready(servers, NAME)
+    with pytest.raises(ServerRejected, match=r"I know \*\*\*$"):
+        await servers.call(NAME, "refuse_with_your_token", {})
+
+
 async def test_an_authorization_server_that_is_away_ends_no_sign_in(port: str, tmp_path: Path) -> None:
     done = await signed_in(remote(port), tmp_path)
     grant = replace(await done.grant(), token_endpoint="http://127.0.0.1:9/token", expires_at=0.0)
