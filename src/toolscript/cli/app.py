@@ -31,10 +31,13 @@ YOURS = (
     "rules",
     "trust",
     "review",
+    "login",
+    "logout",
     "mcp",
     "gateway",
     "activity",
     "savings",
+    "secrets",
     "config",
     "doctor",
 )
@@ -125,6 +128,18 @@ def _add_review(app: typer.Typer) -> None:
     from toolscript.cli.review import review_commands
 
     app.add_typer(review_commands(), name="review")
+
+
+def _add_signin(app: typer.Typer) -> None:
+    from toolscript.cli.signin import add_signin
+
+    add_signin(app)
+
+
+def _add_secrets(app: typer.Typer) -> None:
+    from toolscript.cli.secrets import secrets_commands
+
+    app.add_typer(secrets_commands(), name="secrets")
 
 
 def _add_config(app: typer.Typer) -> None:
@@ -372,6 +387,8 @@ COMMANDS: Mapping[tuple[str, ...], Callable[[typer.Typer], None]] = {
     ("activity", "savings"): _add_activity,
     ("trust",): _add_trust,
     ("review",): _add_review,
+    ("login", "logout"): _add_signin,
+    ("secrets",): _add_secrets,
     ("config",): _add_config,
     ("doctor",): _add_doctor,
     ("migrate", "sync", "ingest", "reindex"): _add_index,

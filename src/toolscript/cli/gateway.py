@@ -325,7 +325,12 @@ def _status_line(health: "GatewayHealth") -> str:
     why = f": {health.note}" if health.note and (health.is_fallback or not health.semantic) else ""
     others = [
         f", {len(names[status])} {status} ({_first_names(names[status])})"
-        for status in (ServerStatus.STARTING, ServerStatus.ASLEEP, ServerStatus.FAILED)
+        for status in (
+            ServerStatus.STARTING,
+            ServerStatus.ASLEEP,
+            ServerStatus.FAILED,
+            ServerStatus.SIGN_IN_NEEDED,
+        )
         if names[status]
     ]
     servers = f"{len(ready)} of {len(health.servers)} servers ready{''.join(others)}"

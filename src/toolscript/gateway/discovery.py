@@ -8,9 +8,9 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from toolscript.core.errors import SetupError
@@ -19,6 +19,9 @@ from toolscript.core.own_files import is_own, open_regular
 from toolscript.core.version import __version__
 from toolscript.gateway.config.read import ConfigPlace
 from toolscript.gateway.settings import ENVIRONMENT, GatewaySettings
+
+if TYPE_CHECKING:
+    from toolscript.gateway.secret_store import SecretStore
 
 LOOK_SECONDS = 0.5
 PRIVATE_FOLDER = 0o700
@@ -244,7 +247,28 @@ def running_file(settings: GatewaySettings) -> RunningFile:
 
 
 def place_of(settings: GatewaySettings) -> ConfigPlace:
+    """Return the config files, without secrets: to read them may take a while. See `with_secrets`."""
     return ConfigPlace(settings.config, by_person=settings.sources.get("config") != ENVIRONMENT)
+
+
+def with_secrets(place: ConfigPlace, data_folder: Path) -> ConfigPlace:
+    """Return the place with the secrets of its servers, which whoever starts them needs."""
+    return replace(place, find_secret=_SecretsWhenNeeded(data_folder.expanduser()))
+
+
+class _SecretsWhenNeeded:
+    """Most configs reference no secret: what reads one is imported for the first that does."""
+
+    def __init__(self, data_folder: Path) -> None:
+        self._data_folder = data_folder
+        self._secrets: SecretStore | None = None
+
+    def __call__(self, name: str) -> str | None:
+        if self._secrets is None:
+            from toolscript.gateway.secret_store import open_secret_store
+
+            self._secrets = open_secret_store(self._data_folder)
+        return self._secrets.get(name)
 
 
 def listens(url: str) -> bool:

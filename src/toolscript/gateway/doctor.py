@@ -10,13 +10,13 @@ from toolscript.core.embedding.download_failures import Refusals
 from toolscript.core.embedding.model_runtime import GAIN, INSTALL, is_installed
 from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, SetupError
-from toolscript.core.mcp_client.model import ServerState, Transport
+from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
 from toolscript.core.values import OnProgress
 from toolscript.gateway.approvals import Review, Status, is_recent
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.problems import Problem, Severity
 from toolscript.gateway.config.rules import call_rules_of
-from toolscript.gateway.discovery import place_of, running_here
+from toolscript.gateway.discovery import place_of, running_here, with_secrets
 from toolscript.gateway.history import History, activity_file
 from toolscript.gateway.joining import find_running
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, Need
@@ -53,7 +53,7 @@ def examine(*, flags: Mapping[str, object], on_progress: OnProgress) -> list[Fin
 
 def _files(settings: GatewaySettings) -> Iterator[Finding]:
     try:
-        config = place_of(settings).read(environment())
+        config = with_secrets(place_of(settings), settings.data_folder).read(environment())
     except ConfigInvalid as error:
         yield Finding("CONFIG_UNREADABLE", False, error.message, error.hint)
         return
@@ -164,6 +164,8 @@ def _server(state: ServerState) -> Finding:
     if state.answers:
         how = f"protocol {state.protocol}" if state.protocol else f"{state.status}"
         return Finding("SERVER", True, f"{state.name}: {state.tools} tools, {how}")
+    if state.status is ServerStatus.SIGN_IN_NEEDED:
+        return Finding("SIGN_IN", False, f"{state.name}: {state.status}", state.error)
     return Finding("SERVER", False, f"{state.name}: {state.status}, {state.error}", _fix(state))
 
 
@@ -173,5 +175,5 @@ def _fix(state: ServerState) -> str:
     if state.transport is Transport.STDIO:
         return "run its command by hand to see its output; a variable it needs may be missing (envPassthrough)"
     if "401" in state.error:
-        return "it requires sign-in: set a token in `headers`, or use `npx -y mcp-remote URL` as its command"
+        return "it refuses the credentials of its entry: correct the token in `headers`"
     return "check that its address answers, and which headers it requires"

@@ -11,10 +11,11 @@ from toolscript.core.mcp_client.model import Offer
 from toolscript.core.values import silent
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.watch import config_changes
-from toolscript.gateway.discovery import place_of
+from toolscript.gateway.discovery import place_of, with_secrets
 from toolscript.gateway.runtime import (
     FAILED_SECONDS,
     REMEMBERED_SECONDS,
+    LocalGateway,
     Resources,
     Shared,
     cache_folder,
@@ -23,12 +24,15 @@ from toolscript.gateway.runtime import (
     read_call_rules,
     read_curation,
 )
+from toolscript.gateway.secret_store import NO_KEYRING, names_file
 from toolscript.gateway.settings import GatewaySettings, environment
 from toolscript.gateway.store.offers import OfferFile
 
 MODEL_FIRST_SECONDS = 2.0
 # Searched until its servers have been listed again.
 SEARCHED_SECONDS = 30 * 24 * 3600.0
+# A gateway that starts with the session may be there before its user unlocks the keyring.
+KEYRING_RETRY_SECONDS = 30.0
 # A config, and the cached offers of its servers that need not be listed again.
 _Used = tuple[Config, Sequence[Offer]]
 
@@ -43,15 +47,16 @@ async def open_following(
 
     It follows the files of `place`, else those of this folder. What is `shared` stays open after it.
     """
-    place = place or place_of(settings)
+    place = with_secrets(place or place_of(settings), settings.data_folder)
     async with AsyncExitStack() as stack:
         resources = await stack.enter_async_context(open_resources(settings, silent, at_once=True, shared=shared))
         stop_watching = asyncio.Event()
         stack.callback(stop_watching.set)
         named: list[Path] = []
         # Watching starts before reading, so that no change is missed.
-        changes = config_changes(_watched(place, resources), stop_watching, named=lambda: [*named])
-        config, offers = _use_config(settings, place, resources, named)
+        watched = _watched(settings, place, resources)
+        changes = config_changes(watched, stop_watching, named=lambda: [*named])
+        config, offers = await _use_config(settings, place, resources, named)
         if not resources.indexing.uses_cache or len(offers) == len(config.servers):
             # Mark the servers as starting, so that a search waits instead of using an empty index; or as asleep.
             resources.servers.use(config.servers, offers)
@@ -61,15 +66,19 @@ async def open_following(
         yield resources
 
 
-def _watched(place: ConfigPlace, resources: Resources) -> list[Path]:
-    """Return the config files with their trust records, and what other processes change when they approve."""
+def _watched(settings: GatewaySettings, place: ConfigPlace, resources: Resources) -> list[Path]:
+    """Return the config files with their trust records, and what changes with an approval or a secret."""
     approvals = resources.indexing.approvals
-    return [*place.watched(), *([approvals.decided_file] if approvals else [])]
+    decided = [approvals.decided_file] if approvals else []
+    return [*place.watched(), *decided, names_file(settings.data_folder)]
 
 
-def _use_config(settings: GatewaySettings, place: ConfigPlace, resources: Resources, named: list[Path]) -> _Used:
+async def _use_config(
+    settings: GatewaySettings, place: ConfigPlace, resources: Resources, named: list[Path]
+) -> _Used:
     """Use the config of now. `named` gets the files that it names, to be watched, too."""
-    config = place.read_and_warn(environment())
+    # On a thread: a keyring may take seconds.
+    config = await asyncio.to_thread(place.read_and_warn, environment())
     named[:] = config.named
     resources.gateway.curate(read_curation(config))
     resources.gateway.rules = read_call_rules(config, resources.gateway.is_approved)
@@ -99,12 +108,30 @@ async def _follow(
             await asyncio.wait_for(resources.indexing.wait_for_model(), MODEL_FIRST_SECONDS)
     config, offers = used
     resources.servers.use(config.servers, offers)
-    async for _ in changes:
+    async for _ in _with_retries(changes, resources.gateway):
         try:
-            config, offers = _use_config(settings, place, resources, named)
+            config, offers = await _use_config(settings, place, resources, named)
             resources.servers.use(config.servers, offers)
         except (ConfigInvalid, OSError) as error:
             # OSError: the gateway's working folder was removed.
             logger.error("the config file cannot be used; the servers stay as they were: %s", error)
         else:
-            logger.warning("the config file, trust or approvals changed and were read again")
+            logger.warning("the config file, trust, approvals or secrets changed and were read again")
+
+
+async def _with_retries(changes: AsyncIterator[None], gateway: LocalGateway) -> AsyncIterator[None]:
+    """Yield for each change, and now and then while a server waits for a keyring that is locked."""
+    change = asyncio.ensure_future(anext(changes))
+    try:
+        while True:
+            waits = any(NO_KEYRING in state.error for state in gateway.left_out)
+            await asyncio.wait({change}, timeout=KEYRING_RETRY_SECONDS if waits else None)
+            if change.done():
+                try:
+                    change.result()
+                except StopAsyncIteration:
+                    return
+                change = asyncio.ensure_future(anext(changes))
+            yield
+    finally:
+        change.cancel()

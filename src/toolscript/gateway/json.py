@@ -229,8 +229,9 @@ def states_from_json(data: Sequence[Mapping[str, Any]]) -> list[ServerState]:
 
 
 def health_to_json(health: GatewayHealth) -> Json:
-    """Add a `status`: `ok`, `degraded` (search without its model, or a server failed) or `starting`."""
-    failed = [state.name for state in health.servers if state.status is ServerStatus.FAILED]
+    """Add a `status`: `ok`, `degraded` (search without its model, or without a server) or `starting`."""
+    absent = ServerStatus.FAILED, ServerStatus.SIGN_IN_NEEDED
+    failed = [state.name for state in health.servers if state.status in absent]
     complete = health.semantic and not health.is_fallback and not failed
     status = "starting" if not health.ready else "ok" if complete else "degraded"
     return {"status": status, **asdict(health), "servers": states_to_json(health.servers)}

@@ -24,7 +24,9 @@ from toolscript.core.mcp_client.model import (
     ServerStatus,
     ToolServers,
     short_error,
+    sign_in_needed,
 )
+from toolscript.core.mcp_client.oauth.tokens import SignIns
 from toolscript.core.retrieval.curation import Curation
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
@@ -38,13 +40,14 @@ from toolscript.gateway.capabilities import Capabilities, capabilities_of, defau
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.rules import call_rules_of
-from toolscript.gateway.discovery import place_of
+from toolscript.gateway.discovery import place_of, with_secrets
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
 from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.rules import CallRules, Risk, require_allowed
 from toolscript.gateway.search import LocalSearch
+from toolscript.gateway.secret_store import open_secret_store
 from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
 from toolscript.gateway.store.approvals import ApprovalStore
 from toolscript.gateway.store.offers import CachedOffers, Failed, OfferFile
@@ -154,6 +157,8 @@ class LocalGateway:
         """Shorten a server's error; keep the message of an invalid entry, which contains the fix."""
         if state.status is ServerStatus.STARTING:
             return "still starting"
+        if state.status is ServerStatus.SIGN_IN_NEEDED:
+            return f"{state.status}; {state.error}"
         why = short_error(state.error)
         return why if state in self.left_out else why[:MAX_REASON]
 
@@ -270,6 +275,8 @@ class LocalGateway:
 
     def _not_found(self, server: str, name: str) -> NotFound | ServerUnavailable:
         for state in (*self._servers.states(), *self.left_out):
+            if state.name == server and state.status is ServerStatus.SIGN_IN_NEEDED:
+                return sign_in_needed(server)
             if state.name == server and not state.answers:
                 what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
                 return ServerUnavailable(
@@ -300,7 +307,7 @@ class LocalGateway:
 
 
 def _is_absent(state: ServerState, indexed_servers: Collection[str]) -> bool:
-    return state.status is ServerStatus.FAILED or (
+    return state.status in (ServerStatus.FAILED, ServerStatus.SIGN_IN_NEEDED) or (
         state.status is ServerStatus.STARTING and state.name not in indexed_servers
     )
 
@@ -335,7 +342,7 @@ async def open_alone(
 async def _open_alone(
     settings: GatewaySettings, need: Need, on_progress: OnProgress
 ) -> AsyncIterator["Resources"]:
-    config = read_settings(settings)
+    config = await asyncio.to_thread(read_settings, settings)
     specs = [spec for spec in config.servers if need.only_server in (None, spec.name)]
     cached = _recall(settings, config, need)
     not_started = {offer.server for offer in cached.offers}
@@ -388,6 +395,7 @@ class Resources:
     working: asyncio.Task[None]
     activity: ActivityLog
     recorded: RecordedGateway
+    sign_ins: SignIns
 
     async def settled(self, patience: float, not_for: Collection[str] = ()) -> None:
         """Wait until indexing has settled; raise if its task fails first."""
@@ -417,7 +425,8 @@ async def open_resources(
     weights = RankingWeights(meaning=settings.search_alpha)
     search = LocalSearch(_capabilities(settings), weights, SearchType(settings.search_type))
     timing = timing_of(settings) if at_once else None
-    servers = McpServers(timing, shared=shared.servers if shared else None)
+    sign_ins = shared.sign_ins if shared else sign_ins_of(settings)
+    servers = McpServers(timing, shared=shared.servers if shared else None, sign_ins=sign_ins)
     models = shared.models if shared else None
     indexing = make_indexing(settings, servers, search, on_progress, model=model, at_once=at_once, models=models)
     async with AsyncExitStack() as stack:
@@ -436,7 +445,7 @@ async def open_resources(
         recorded = RecordedGateway(
             gateway, activity, arguments=keeps_arguments(settings), find_server=indexing.spec_named
         )
-        yield Resources(servers, indexing, gateway, working, activity, recorded)
+        yield Resources(servers, indexing, gateway, working, activity, recorded, sign_ins)
 
 
 class Models:
@@ -464,23 +473,30 @@ class Models:
 
 @dataclass(frozen=True)
 class Shared:
-    """What the workspaces of one gateway share: servers with the same entry, models, and the log."""
+    """What the workspaces of one gateway share: servers with the same entry, sign-ins, models, and the log."""
 
     servers: "SharedServers"
     models: Models
     activity: ActivityLog
+    sign_ins: SignIns
 
 
 @asynccontextmanager
 async def open_shared(settings: GatewaySettings) -> AsyncIterator[Shared]:
     from toolscript.core.mcp_client.servers import SharedServers
 
-    servers = SharedServers(timing_of(settings))
+    sign_ins = sign_ins_of(settings)
+    servers = SharedServers(timing_of(settings), sign_ins)
     async with open_activity(settings) as activity:
         try:
-            yield Shared(servers, Models(settings, silent), activity)
+            yield Shared(servers, Models(settings, silent), activity, sign_ins)
         finally:
             await servers.close()
+
+
+def sign_ins_of(settings: GatewaySettings) -> SignIns:
+    folder = settings.data_folder
+    return SignIns(folder / "sign-ins", lambda: open_secret_store(folder))
 
 
 def timing_of(settings: GatewaySettings) -> "Timing":
@@ -565,13 +581,14 @@ def require_model(settings: GatewaySettings) -> None:
 
 def require_usable(settings: GatewaySettings) -> None:
     """Raise what would keep a gateway with these settings from opening: a malformed config, an unknown model."""
-    read_settings(settings)
+    place_of(settings).read_and_warn(environment())
     _capabilities(settings)
     require_model(settings)
 
 
 def read_settings(settings: GatewaySettings) -> Config:
-    return place_of(settings).read_and_warn(environment())
+    """Read the config with its secrets, which may take a while."""
+    return with_secrets(place_of(settings), settings.data_folder).read_and_warn(environment())
 
 
 def read_curation(config: Config) -> Curation:

@@ -81,7 +81,12 @@ class McpRoutes:
         held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None
         async with living, AsyncClient(trust_env=False) as client:
             of_server = passthrough_asgi(
-                indexing.spec_named, client, log=log, find_rules=find_rules, approvals=held
+                indexing.spec_named,
+                client,
+                log=log,
+                find_rules=find_rules,
+                approvals=held,
+                credentials_of=resources.sign_ins.of,
             )
             yield {OWN: app, OF_SERVER: of_server}
 

@@ -26,7 +26,7 @@ from toolscript.gateway.config.connect import (
     entry_of,
 )
 from toolscript.gateway.config.importing import Action, apply_import, backup_of
-from toolscript.gateway.discovery import Record, place_of, running_file, running_here
+from toolscript.gateway.discovery import Record, place_of, running_file, running_here, with_secrets
 from toolscript.gateway.launch import LOG_NAME
 from toolscript.gateway.model import Gateway, Need
 from toolscript.gateway.program import program_command
@@ -157,7 +157,8 @@ class Setup:
 
     def _check(self) -> Iterator[SetupStep]:
         """Start the servers once: a first search has their tools then, and a person sees what does not work."""
-        servers = place_of(self.settings).read(environment()).servers
+        place = with_secrets(place_of(self.settings), self.settings.data_folder)
+        servers = place.read(environment()).servers
         if not servers:
             return
         names = ", ".join(server.name for server in servers[:MAX_NAMED])

@@ -10,7 +10,7 @@ from toolscript.gateway.config.entries import PASSTHROUGH
 from toolscript.gateway.config.jsonc import parse, read_text
 from toolscript.gateway.config.read import ConfigPlace, server_entries, shared_passthrough
 from toolscript.gateway.config.trust import TrustRecord, TrustState
-from toolscript.gateway.config.variables import variables_in
+from toolscript.gateway.config.variables import secrets_in, variables_in
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.settings import load_gateway_settings
 
@@ -107,3 +107,5 @@ def _environment_of(entry: Mapping[str, object]) -> Iterator[str]:
         yield f"of your environment: {', '.join(map(str, passed)) if isinstance(passed, list) else passed}"
     if referenced := sorted(variables_in([entry.get(key) for key in ("command", "args", "cwd", "url")])):
         yield f"the values of {', '.join(referenced)}"
+    if secrets := sorted(secrets_in(entry)):
+        yield f"your secrets {', '.join(secrets)}"

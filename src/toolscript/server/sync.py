@@ -18,7 +18,8 @@ from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces
 from toolscript.core.postgres.pool import Pool
 from toolscript.core.values import OnProgress
 from toolscript.gateway.config.read import ConfigPlace, left_out
-from toolscript.gateway.settings import environment, load_gateway_settings
+from toolscript.gateway.discovery import with_secrets
+from toolscript.gateway.settings import environment, load_gateway_settings, usual_data_dir
 from toolscript.server.catalog_store import open_catalog, open_catalog_pool
 from toolscript.server.settings import load_settings
 from toolscript.tools.catalog.files import count_lines, read_items
@@ -117,7 +118,7 @@ def watch_servers(
 def _config_place(explicit: str) -> ConfigPlace:
     """Return the config file named by the user or the environment, or else the default ones."""
     settings = load_gateway_settings({"config": explicit or None})
-    return ConfigPlace(settings.config, by_person=bool(explicit))
+    return with_secrets(ConfigPlace(settings.config, by_person=bool(explicit)), settings.data_folder)
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,8 @@ class SyncService:
                 "no MCP servers are configured for this service",
                 hint="ask the operator to set TOOLSCRIPT_SYNC_CONFIG to the config file that names them",
             )
-        chosen = await asyncio.to_thread(choose_servers, ConfigPlace(self.config_file), names)
+        place = with_secrets(ConfigPlace(self.config_file), Path(usual_data_dir()))
+        chosen = await asyncio.to_thread(choose_servers, place, names)
 
         async def work(on_progress: OnProgress) -> Outcome:
             async with open_servers(chosen.specs) as servers:

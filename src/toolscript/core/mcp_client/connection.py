@@ -66,6 +66,8 @@ from toolscript.core.mcp_client.listing import (
     list_all,
 )
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, Transport
+from toolscript.core.mcp_client.oauth.challenge import Challenge
+from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.core.mcp_client.process_groups import ProcessGroups
 from toolscript.core.mcp_client.stdio import Child, stdio_streams
 from toolscript.core.mcp_client.supervision import Signals, Timing
@@ -214,14 +216,19 @@ async def _listen(session: ClientSession, signals: Signals, acknowledged: anyio.
 class Trace:
     """Record of one connection attempt, which explains its failure afterwards."""
 
-    def __init__(self, signals: Signals) -> None:
+    def __init__(self, signals: Signals, credentials: Credentials | None = None) -> None:
         self.signals = signals
-        self.watch = HttpWatch(signals.request_ping)
+        self.watch = HttpWatch(signals.request_ping, credentials)
         self.started: list[Child] = []
 
     def why(self, fault: BaseException) -> Failure:
         """Describe the failure, with the output of the process and the HTTP status of this attempt."""
         return describe_failure(fault, self.started[-1] if self.started else None, self.watch.refusal)
+
+    @property
+    def challenge(self) -> Challenge | None:
+        """Return the challenge of the server if it refused the last request for want of a token."""
+        return self.watch.auth.challenge if self.watch.auth is not None else None
 
 
 class _Dispatcher(JSONRPCDispatcher):
@@ -282,6 +289,10 @@ class Connection:
                 f"{tool}: no answer within {self._spec.call_seconds:g} seconds",
                 hint=f"it may still be running; raise callTimeout of {self._spec.name}, or request less at once",
             ) from None
+
+    @property
+    def challenge(self) -> Challenge | None:
+        return self._trace.challenge
 
     async def ping(self, seconds: float) -> None:
         """Check that the server still answers; an error response counts as an answer."""

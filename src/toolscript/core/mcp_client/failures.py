@@ -14,7 +14,8 @@ from toolscript.core.errors import OutcomeUnknown, ServerRejected, ServerUnavail
 from toolscript.core.mcp_client.model import STDERR_PREFIX, STDOUT_PREFIX
 from toolscript.core.mcp_client.stdio import Child
 
-MAX_MESSAGE = 2_000
+# A message is shortened when it is shown, after its secrets were masked: half of one is still one.
+MAX_UNMASKED = 64 << 10
 CALL = "tools/call"
 # Placeholder messages of the SDK for HTTP errors without a JSON-RPC error.
 SDK_PLACEHOLDERS = ("Server returned an error response", "Not Found", "Session terminated")
@@ -53,7 +54,7 @@ def translate_errors(method: str) -> Iterator[None]:
         if error.code == CONNECTION_CLOSED:
             raise unanswered(method)(f"{method}: the connection was closed") from error
         details = {"code": error.code}
-        raise ServerRejected(f"{method}: {error.message[:MAX_MESSAGE]}", details=details) from error
+        raise ServerRejected(f"{method}: {error.message[:MAX_UNMASKED]}", details=details) from error
 
 
 def unanswered(method: str) -> type[ServerUnavailable]:
@@ -81,8 +82,8 @@ def describe_failure(fault: BaseException, child: Child | None = None, refusal: 
 def _phrase(cause: BaseException) -> str:
     for kind, phrase in _PHRASES:
         if isinstance(cause, kind):
-            return f"{phrase}: {_detail(cause)}"[:MAX_MESSAGE]
-    return f"unexpected {type(cause).__name__}: {_detail(cause)}"[:MAX_MESSAGE]
+            return f"{phrase}: {_detail(cause)}"[:MAX_UNMASKED]
+    return f"unexpected {type(cause).__name__}: {_detail(cause)}"[:MAX_UNMASKED]
 
 
 def _detail(cause: BaseException) -> str:

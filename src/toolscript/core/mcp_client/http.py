@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 from mcp.client.sse import sse_client
@@ -12,6 +12,9 @@ from mcp.client.streamable_http import streamable_http_client
 from toolscript.core.errors import ServerRejected
 from toolscript.core.mcp_client.model import ServerSpec
 
+if TYPE_CHECKING:
+    from toolscript.core.mcp_client.oauth.tokens import Credentials
+
 MAX_ANSWER = 64 * 1024 * 1024
 _CONNECT_SECONDS = 15.0
 # Statuses with which a server of the older transport rejects messages of the newer one.
@@ -19,11 +22,19 @@ _OLD_SERVER = frozenset({400, 404, 405})
 
 
 class HttpWatch:
-    """Response hook: keeps the last error status, limits response sizes, and reports closed event streams."""
+    """Response hook: keeps the last error status, limits response sizes, and reports closed event streams.
 
-    def __init__(self, on_stream_end: Callable[[], None]) -> None:
+    `auth` adds the token of a sign-in to the requests.
+    """
+
+    def __init__(self, on_stream_end: Callable[[], None], credentials: "Credentials | None" = None) -> None:
         self.status = 0
+        self.auth = credentials.auth(self.forget_status) if credentials is not None else None
         self._on_stream_end = on_stream_end
+
+    def forget_status(self) -> None:
+        """A request that was refused is sent again."""
+        self.status = 0
 
     @property
     def means_old_server(self) -> bool:
@@ -88,7 +99,9 @@ def _client(spec: ServerSpec, watch: HttpWatch) -> httpx2.AsyncClient:
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=4)
     hooks = {"response": [watch.on_response]}
-    return httpx2.AsyncClient(headers=dict(spec.headers), timeout=timeout, limits=limits, event_hooks=hooks)
+    return httpx2.AsyncClient(
+        headers=dict(spec.headers), auth=watch.auth, timeout=timeout, limits=limits, event_hooks=hooks
+    )
 
 
 def _is_event_stream(response: httpx2.Response) -> bool:

@@ -1,21 +1,29 @@
 """MCP servers: their specs, their state, the results of calls, and the port that reaches them."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Protocol
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
+from toolscript.core.errors import ServerUnavailable
 from toolscript.core.items import Item, JsonObject
 
 # These introduce a server's own output in an `error`. It may contain anything, also secrets.
 STDOUT_PREFIX, STDERR_PREFIX = "; stdout is not JSON-RPC: ", "; stderr: "
 
 MASK = "***"
+MAX_MESSAGE = 2_000
 # Shorter values are words like `1` or `true`: no secrets, and masking them would make messages unreadable.
 _MIN_SECRET = 6
+# Scopes come from servers, and are shown in a command.
+_SHELL_SAFE = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
+# What a person calls a secret is masked if it is shorter, too.
+_MIN_KNOWN = 4
+_MIN_LINE = 8
 _HEADER_FLAGS = frozenset({"header", "h"})
 _SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|bearer)", re.IGNORECASE)
 
@@ -39,11 +47,27 @@ class Transport(StrEnum):
 
 
 @dataclass(frozen=True)
+class OAuthClient:
+    """How to sign in to a server, where it differs from what the server's metadata say.
+
+    `client_id`: one that was registered by hand. `metadata_url`: where the user has a client id metadata document.
+    `callback_port`: the port of the redirect address; 0: a free one.
+    """
+
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ()
+    metadata_url: str = ""
+    callback_port: int = 0
+
+
+@dataclass(frozen=True)
 class ServerSpec:
     """One entry of a config file, variables filled in. Fields that may contain secrets are not in its repr.
 
     `inherited` are variables that every server gets from the environment; `env` overrides them. `file` is the
-    config file: servers with the same entry are the same, whichever file has it.
+    config file: servers with the same entry are the same, whichever file has it. `secrets` are those that its
+    values were filled with, by name.
     """
 
     name: str
@@ -54,17 +78,25 @@ class ServerSpec:
     cwd: str | None = None
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    oauth: OAuthClient = OAuthClient()
     include_tools: tuple[str, ...] = ()
     exclude_tools: tuple[str, ...] = ()
     start_seconds: float = 30.0
     call_seconds: float = 60.0
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
     file: str = field(default="", compare=False)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def offers(self, name: str) -> bool:
         """Return whether the config includes a tool of this name, by shell patterns."""
         included = not self.include_tools or any(fnmatchcase(name, pattern) for pattern in self.include_tools)
         return included and not any(fnmatchcase(name, pattern) for pattern in self.exclude_tools)
+
+    @property
+    def may_sign_in(self) -> bool:
+        """Return whether its requests may get a token: it is remote, and its entry has no credentials already."""
+        has_own = "@" in self.url.partition("://")[2].partition("/")[0]
+        return bool(self.url) and not has_own and all(name.lower() != "authorization" for name in self.headers)
 
 
 class ServerStatus(StrEnum):
@@ -72,12 +104,15 @@ class ServerStatus(StrEnum):
     READY = "ready"
     ASLEEP = "asleep"
     FAILED = "failed"
+    SIGN_IN_NEEDED = "sign-in needed"
     STOPPED = "stopped"
 
 
 @dataclass(frozen=True)
 class ServerState:
     """State of a server. A failed server is retried automatically; `error` is the reason of the failure.
+
+    One that needs a sign-in is connected as soon as its person has signed in; `error` says how.
 
     One that is asleep has no process, and is woken by a call; its counts are those of its last listing. One that
     `restarts` worked, has crashed for the first time, and is being started again.
@@ -118,6 +153,21 @@ class CallResult:
     is_error: bool = False
 
 
+def how_to_sign_in(server: str, scopes: Sequence[str] = ()) -> str:
+    """Return the next step, for people and for agents: no agent can take it. `scopes`: what the server misses."""
+    sound = scopes if all(map(_SHELL_SAFE.fullmatch, scopes)) else ()
+    options = "".join(f" --scope {scope}" for scope in sound)
+    return f"only a person can sign in: `toolscript login {server}{options}`"
+
+
+def sign_in_needed(server: str, scopes: Sequence[str] = ()) -> ServerUnavailable:
+    return ServerUnavailable(
+        f"{server} needs a sign-in{' for more scopes' if scopes else ''}: the call was not made",
+        hint=f"{how_to_sign_in(server, scopes)}; then repeat the call",
+        details={"server": server, "sign_in": True},
+    )
+
+
 class ToolServers(Protocol):
     """MCP servers. Each has its own supervised connection; no server waits for another."""
 
@@ -138,6 +188,18 @@ class ToolServers(Protocol):
     async def close(self) -> None: ...
 
 
+def unfilled(text: str, spec: ServerSpec) -> str:
+    """Return a text of the entry with the names of its secrets in place of their values."""
+    for name, value in sorted(spec.secrets.items(), key=lambda secret: len(secret[1]), reverse=True):
+        text = text.replace(value, f"${{keyring:{name}}}") if len(value) >= _MIN_KNOWN else text
+    return text
+
+
+def shown(message: str, spec: ServerSpec) -> str:
+    """Return a message of a server as it is shown: without its secrets, and not too long."""
+    return masked(message, spec)[:MAX_MESSAGE]
+
+
 def masked(text: str, spec: ServerSpec) -> str:
     for secret in sorted(_secrets(spec), key=len, reverse=True):
         text = text.replace(secret, MASK)
@@ -146,9 +208,24 @@ def masked(text: str, spec: ServerSpec) -> str:
 
 def _secrets(spec: ServerSpec) -> set[str]:
     named = [*spec.env.values(), *spec.headers.values(), *_argument_secrets(spec.args), *_url_secrets(spec.url)]
+    named.append(spec.oauth.client_secret)
     # Both `Bearer abc` and `abc` are secrets.
     words = [word for value in named for word in (value, value.rpartition(" ")[2])]
-    return {word for word in words if len(word) >= _MIN_SECRET}
+    known = [form for value in spec.secrets.values() for form in _forms(value)]
+    return {word for word in words if len(word) >= _MIN_SECRET} | {
+        form for form in known if len(form) >= _MIN_KNOWN
+    }
+
+
+def _forms(secret: str) -> list[str]:
+    """Return a secret as servers print it: as it is, in JSON, in a URL, and line by line."""
+    lines = [line.strip() for line in secret.splitlines()]
+    return [
+        secret,
+        json.dumps(secret)[1:-1],
+        quote(secret, safe=""),
+        *(line for line in lines if len(line) >= _MIN_LINE),
+    ]
 
 
 def _argument_secrets(args: tuple[str, ...]) -> list[str]:

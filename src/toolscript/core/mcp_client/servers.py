@@ -12,6 +12,7 @@ from toolscript.core.mcp_client.model import (
     ServerState,
     ServerStatus,
 )
+from toolscript.core.mcp_client.oauth.tokens import SignIns
 from toolscript.core.mcp_client.process_groups import ProcessGroups
 from toolscript.core.mcp_client.supervision import Timing
 from toolscript.core.mcp_client.supervisor import Supervisor
@@ -19,10 +20,14 @@ from toolscript.core.mcp_client.turns import Turns
 
 
 class SharedServers:
-    """Servers for several `McpServers`: equal specs are one server, which runs while one of them has it."""
+    """Servers for several `McpServers`: equal specs are one server, which runs while one of them has it.
 
-    def __init__(self, timing: Timing | None = None) -> None:
+    Without `sign_ins` no server gets a token, and one that wants a sign-in fails.
+    """
+
+    def __init__(self, timing: Timing | None = None, sign_ins: SignIns | None = None) -> None:
         self.timing = timing or Timing()
+        self._sign_ins = sign_ins
         self._groups = ProcessGroups()
         self._turns = Turns()
         self._users: dict[Supervisor, list[Callable[[], None]]] = {}
@@ -37,7 +42,10 @@ class SharedServers:
             if server.spec == spec and server.state.status is not ServerStatus.STOPPED:
                 users.append(on_change)
                 return server
-        server = Supervisor(spec, self._groups, self.timing, self._turns, lambda: self._tell(server), cached)
+        credentials = self._sign_ins.of(spec) if self._sign_ins is not None else None
+        server = Supervisor(
+            spec, self._groups, self.timing, self._turns, lambda: self._tell(server), cached, credentials
+        )
         ending = [
             task
             for other, task in self._tasks.items()
@@ -80,8 +88,14 @@ class McpServers:
     `shared`: servers that it shares with others; without them, closing it ends all of its own.
     """
 
-    def __init__(self, timing: Timing | None = None, *, shared: SharedServers | None = None) -> None:
-        self._shared = shared or SharedServers(timing)
+    def __init__(
+        self,
+        timing: Timing | None = None,
+        *,
+        shared: SharedServers | None = None,
+        sign_ins: SignIns | None = None,
+    ) -> None:
+        self._shared = shared or SharedServers(timing, sign_ins)
         self._owns_all = shared is None
         self._servers: dict[str, Supervisor] = {}
         self._revision = 0

@@ -19,13 +19,15 @@ from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from toolscript.core.errors import ServerUnavailable
-from toolscript.core.mcp_client.model import ServerSpec
+from toolscript.core.mcp_client.model import ServerSpec, masked
 from toolscript.core.mcp_client.process_groups import KILL, TERMINATE, ProcessGroups, signal_group
 from toolscript.core.text import readable
 
 MAX_LINE = 64 * 1024 * 1024
 TAIL_LINES = 20
 TAIL_WIDTH = 300
+# Kept of a line until it is shown: a secret must be masked before the line is cut.
+_LINE_WIDTH = 8_192
 _POLL_SECONDS = 0.02
 _EXIT_SECONDS = 0.5
 
@@ -54,14 +56,33 @@ class _Watching(SubprocessStreamProtocol):
 
 
 class Child:
-    def __init__(self, transport: asyncio.SubprocessTransport, protocol: _Watching) -> None:
+    """A process. What is shown of its output is without the secrets of its entry."""
+
+    def __init__(self, spec: ServerSpec, transport: asyncio.SubprocessTransport, protocol: _Watching) -> None:
+        self._spec = spec
         self._transport = transport
         self._protocol = protocol
         self.pid = transport.get_pid()
         self.exited = protocol.exited
         self.exit_code: int | None = None
-        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
-        self.noise = ""
+        self._lines: deque[str] = deque(maxlen=TAIL_LINES)
+        self._noise = ""
+
+    @property
+    def tail(self) -> list[str]:
+        """The last lines of its stderr."""
+        return [self._shown(line, TAIL_WIDTH) for line in self._lines]
+
+    @property
+    def noise(self) -> str:
+        """The first line of its stdout that is no message."""
+        return self._shown(self._noise, _NOISE_WIDTH)
+
+    def keep_noise(self, line: str) -> None:
+        self._noise = line[:_LINE_WIDTH].strip()
+
+    def _shown(self, line: str, width: int) -> str:
+        return readable(masked(line, self._spec)[:width]).strip()
 
     @property
     def stdin(self) -> asyncio.StreamWriter:
@@ -76,10 +97,10 @@ class Child:
         stderr, rest = _piped(self._protocol.stderr), ""
         while data := await stderr.read(16_384):
             *lines, rest = (rest + data.decode("utf-8", "replace")).split("\n")
-            rest = rest[:TAIL_WIDTH]
-            self.tail.extend(readable(line[:TAIL_WIDTH]).strip() for line in lines if line.strip())
+            rest = rest[:_LINE_WIDTH]
+            self._lines.extend(line[:_LINE_WIDTH] for line in lines if line.strip())
         if rest.strip():
-            self.tail.append(readable(rest).strip())
+            self._lines.append(rest)
 
     async def end(self, groups: ProcessGroups, patience: float) -> None:
         """End the child and its process group: close the input, then terminate, then kill. Time is bounded."""
@@ -136,7 +157,7 @@ async def start_child(spec: ServerSpec, environment: Mapping[str, str], groups: 
         raise ServerUnavailable(
             _start_error(spec.command, error), hint="is it installed, and on the PATH?"
         ) from error
-    child = Child(transport, protocol)
+    child = Child(spec, transport, protocol)
     groups.add(child.pid)
     return child
 
@@ -187,7 +208,7 @@ async def _read(child: Child, arrived: MemoryObjectSendStream[Incoming]) -> None
             while line := await child.stdout.readline():
                 await _forward(child, line, arrived)
         except ValueError:
-            child.noise = "a line without an end"
+            child.keep_noise("a line without an end")
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return
 
@@ -197,7 +218,8 @@ async def _forward(child: Child, line: bytes, arrived: MemoryObjectSendStream[In
         message = _message(line)
     except (ValueError, RecursionError):
         # Many servers print a greeting to stdout. It is harmless, and may explain a missing response.
-        child.noise = child.noise or readable(line[:_NOISE_WIDTH].decode("utf-8", "replace")).strip()
+        if not child.noise:
+            child.keep_noise(line[:_LINE_WIDTH].decode("utf-8", "replace"))
         return
     await arrived.send(SessionMessage(message))
 

@@ -48,7 +48,7 @@ class Timing:
 
     `idle`: how long after its last call a server is put to sleep; infinite: it never sleeps. One that was only
     listed sleeps after `linger`, in which it may still report a change. A sleeping one is listed again after
-    `list_after`.
+    `list_after`. One that needs a sign-in is tried again after `sign_in_again`, though nobody has signed in.
     """
 
     first_retry: float = 0.5
@@ -65,6 +65,7 @@ class Timing:
     idle: float = math.inf
     linger: float = 2.0
     list_after: float = 24 * 3600.0
+    sign_in_again: float = 15 * 60.0
 
     def retry_after(self, failures: int) -> float:
         """Return the delay: exponential backoff with jitter, so that servers do not all restart together."""

@@ -21,8 +21,12 @@ from toolscript.core.mcp_client.model import (
     ServerState,
     ServerStatus,
     Transport,
+    how_to_sign_in,
     masked,
+    shown,
+    sign_in_needed,
 )
+from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.core.mcp_client.process_groups import ProcessGroups
 from toolscript.core.mcp_client.supervision import Signals, Timing
 from toolscript.core.mcp_client.turns import Turn, Turns
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from toolscript.core.mcp_client.connection import Connection, ProtocolHints
     from toolscript.core.mcp_client.failures import Failure
     from toolscript.core.mcp_client.listing import ListedItems
+    from toolscript.core.mcp_client.oauth.challenge import Challenge
 
 
 log = logging.getLogger(__name__)
@@ -54,8 +59,10 @@ class Supervisor:
         turns: Turns,
         on_change: Callable[[], None],
         cached: Offer | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.spec = spec
+        self._credentials = credentials
         self.state = ServerState(spec.name, spec.transport, ServerStatus.STARTING)
         self.offer: Offer | None = None
         self._groups = groups
@@ -72,6 +79,7 @@ class Supervisor:
         self._debounce = timing.debounce
         self._wake = asyncio.Event()
         self._news = asyncio.Event()
+        self._challenge: Challenge | None = None
         self._calls = 0
         self._called_at = -math.inf
         if cached is not None and self._may_sleep:
@@ -113,7 +121,9 @@ class Supervisor:
         try:
             return await connection.call(tool, arguments)
         except (ServerRejected, ServerUnavailable) as error:
-            text = masked(f"{self.spec.name}: {error.message}", self.spec)
+            if connection.challenge is not None:
+                raise sign_in_needed(self.spec.name, connection.challenge.missing) from error
+            text = self._shown(f"{self.spec.name}: {error.message}")
             raise type(error)(text, hint=error.hint, details=error.details) from error
 
     async def _awake(self) -> "Connection":
@@ -123,6 +133,8 @@ class Supervisor:
                 await self._news.wait()
         if self._connection is not None:
             return self._connection
+        if self.state.status is ServerStatus.SIGN_IN_NEEDED:
+            raise sign_in_needed(self.spec.name)
         why = f": {self.state.error}" if self.state.error else ""
         failed = self.state.status is ServerStatus.FAILED
         raise ServerUnavailable(
@@ -147,12 +159,38 @@ class Supervisor:
                 return
             if failure is None:
                 continue
+            if self._credentials is not None and await self._wants_sign_in():
+                await self._until_signed_in(self._credentials)
+                continue
             restarts = self._is_first_crash
             self._failures = 1 if restarts else self._failures + 1
             self._ready_since = math.inf
             self._fail(failure, restarts=restarts)
             with anyio.move_on_after(self._timing.retry_after(self._failures)):
                 await self._stopping.wait()
+
+    async def _wants_sign_in(self) -> bool:
+        """Return whether the last attempt ended because the server wants a sign-in."""
+        from toolscript.core.mcp_client.oauth.discovery import needs_sign_in
+
+        with anyio.move_on_after(self.spec.start_seconds):
+            return await needs_sign_in(self.spec, self._challenge)
+        return False
+
+    async def _until_signed_in(self, credentials: Credentials) -> None:
+        """Wait for a person, and look again now and then: a server may have refused a good token by mistake."""
+        self._failures, self._ready_since = 0, math.inf
+        log.info("MCP server needs a sign-in", extra={"part": self.spec.name})
+        missing = self._challenge.missing if self._challenge is not None else ()
+        error = how_to_sign_in(self.spec.name, missing)
+        status = ServerStatus.SIGN_IN_NEEDED
+        self._publish(ServerState(self.spec.name, self.spec.transport, status, error), None)
+        waiting = [asyncio.ensure_future(until) for until in (self._stopping.wait(), credentials.until_changed())]
+        try:
+            await asyncio.wait(waiting, timeout=self._timing.sign_in_again, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
 
     @property
     def _is_first_crash(self) -> bool:
@@ -175,7 +213,7 @@ class Supervisor:
         from toolscript.core.mcp_client.connection import Trace, open_connection
 
         self._signals = Signals()
-        trace = Trace(self._signals)
+        trace = Trace(self._signals, self._credentials)
         self._scope = scope = anyio.CancelScope()
         fault: Exception = ServerUnavailable(f"it was not ready within {self.spec.start_seconds:g} seconds")
         turn: Turn | None = None
@@ -191,6 +229,7 @@ class Supervisor:
             finally:
                 if turn is not None:
                     turn.release()
+        self._challenge = trace.challenge
         return None if self.state.status is ServerStatus.ASLEEP else trace.why(fault)
 
     async def _serve(self, connection: "Connection", scope: anyio.CancelScope, turn: Turn) -> None:
@@ -245,7 +284,7 @@ class Supervisor:
             with anyio.fail_after(self.spec.start_seconds):
                 self._publish_ready(connection, await connection.list_items())
         except (ServerRejected, TimeoutError) as error:
-            reason = masked(str(error), self.spec)
+            reason = self._shown(str(error))
             log.warning("MCP server cannot be listed again", extra={"part": self.spec.name, "reason": reason})
         self._debounce = max(self._timing.debounce, 2 * (anyio.current_time() - began))
 
@@ -258,15 +297,19 @@ class Supervisor:
             version=connection.version,
             **_counts(listed.items),
         )
-        self._publish(state, Offer(self.spec.name, tuple(listed.items), tuple(listed.refused)))
+        refused = tuple(map(self._shown, listed.refused))
+        self._publish(state, Offer(self.spec.name, tuple(listed.items), refused))
 
     def _fail(self, failure: "Failure", *, restarts: bool) -> None:
         # The server's own output may contain anything: it is part of the server's state and is not logged.
-        reason = masked(failure.reason, self.spec)
+        reason = self._shown(failure.reason)
         level = logging.DEBUG if reason == self._logged else logging.WARNING
         log.log(level, "MCP server is not ready", extra={"part": self.spec.name, "reason": reason})
         self._logged = reason
-        self._publish_failure(masked(f"{failure.reason}{failure.details}", self.spec), restarts=restarts)
+        self._publish_failure(f"{reason}{masked(failure.details, self.spec)}", restarts=restarts)
+
+    def _shown(self, message: str) -> str:
+        return shown(self._credentials.masked(message) if self._credentials else message, self.spec)
 
     def _publish_failure(self, error: str, *, restarts: bool) -> None:
         state = ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error, restarts=restarts)

@@ -307,7 +307,8 @@ def _invalid_reason(entry: dict[str, object], file: Path) -> str:
     reasons = []
     # A variable in a url may stand for all of its beginning, or for a host or a port.
     for value in ("http://set", "1"):
-        _, problems = read_entry("server", {**entry, "disabled": False}, file, _AnyVariable(value))
+        anything = _AnyVariable(value)
+        _, problems = read_entry("server", {**entry, "disabled": False}, file, anything, anything.__getitem__)
         reasons.append(next((problem.message for problem in problems if problem.severity is Severity.ERROR), ""))
     return "" if "" in reasons else reasons[0]
 

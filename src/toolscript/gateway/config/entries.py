@@ -4,14 +4,14 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from toolscript.core.mcp_client.model import ServerSpec, Transport
+from toolscript.core.mcp_client.model import OAuthClient, ServerSpec, Transport
 from toolscript.gateway.config.problems import RULE, Finding, Problem, Severity, is_server_name, nearest_name
-from toolscript.gateway.config.variables import Surroundings, fill
+from toolscript.gateway.config.variables import FindSecret, Surroundings, fill, no_secret
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 NAMES = frozenset(
@@ -43,8 +43,9 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASSW|AUTH|CREDENTIAL|KEY|COOKIE|USERNAME", 
 PASSTHROUGH = "envPassthrough"
 KEYS = (
     *("command", "args", "env", "cwd", "url", "headers", "type", "includeTools", "excludeTools"),
-    *("disabled", "enabled", "startupTimeout", "callTimeout", PASSTHROUGH),
+    *("disabled", "enabled", "startupTimeout", "callTimeout", PASSTHROUGH, "oauth"),
 )
+OAUTH_KEYS = ("clientId", "clientSecret", "scopes", "clientMetadataUrl", "callbackPort")
 TYPES = {
     "stdio": Transport.STDIO,
     "http": Transport.HTTP,
@@ -54,7 +55,8 @@ TYPES = {
 }
 MAX_SECONDS = 24 * 3600.0
 
-_NO_EFFECT = {True: ("headers",), False: ("args", "env", "cwd", PASSTHROUGH)}
+_NO_EFFECT = {True: ("headers", "oauth"), False: ("args", "env", "cwd", PASSTHROUGH)}
+_OAUTH_TEXTS = ("clientId", "clientSecret", "clientMetadataUrl")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -81,17 +83,27 @@ _SYNONYMS |= {"timeout": "callTimeout, in seconds,", "allowedTools": "includeToo
 
 
 def read_entry(
-    name: str, raw: object, file: Path, environment: Mapping[str, str]
+    name: str,
+    raw: object,
+    file: Path,
+    environment: Mapping[str, str],
+    find_secret: FindSecret = no_secret,
 ) -> tuple[ServerSpec | None, list[Problem]]:
     """Return the server, or None if it is disabled or invalid, and the problems."""
-    fields = _Fields(raw if isinstance(raw, Mapping) else {}, Surroundings(environment, file.parent))
+    secrets: dict[str, str] = {}
+
+    def find(name: str) -> str | None:
+        value = find_secret(name)
+        return value if value is None else secrets.setdefault(name, value)
+
+    fields = _Fields(raw if isinstance(raw, Mapping) else {}, Surroundings(environment, file.parent, find))
     spec = None
     if not is_server_name(name):
         fields.refuse("its name cannot be used", f"call it {nearest_name(name)!r}; a name is {RULE}")
     elif not isinstance(raw, Mapping):
         fields.refuse("is not an object", 'write {"command": ...} or {"url": ...}')
     elif not is_switched_off(raw):
-        spec = _spec(name, fields)
+        spec = replace(_spec(name, fields), secrets=secrets)
     shown = name if len(name) <= 80 else name[:77] + "..."
     problems = [
         Problem(shown, file, finding.message, finding.fix, finding.severity) for finding in fields.findings
@@ -142,6 +154,7 @@ def _spec(name: str, fields: "_Fields") -> ServerSpec:
         cwd=str(fields.surroundings.folder / cwd) if transport is Transport.STDIO else None,
         url=url,
         headers=fields.pairs("headers"),
+        oauth=fields.oauth(),
         include_tools=fields.patterns("includeTools"),
         exclude_tools=fields.patterns("excludeTools"),
         start_seconds=fields.seconds("startupTimeout", ServerSpec.start_seconds),
@@ -214,6 +227,40 @@ class _Fields:
             return {}
         return {name: self._pair(key, name, item) for name, item in value.items()}
 
+    def oauth(self) -> OAuthClient:
+        """Return how to sign in, as far as the entry says it."""
+        raw = self.raw.get("oauth")
+        if raw is None:
+            return OAuthClient()
+        if not isinstance(raw, Mapping):
+            self.refuse("oauth is not an object", 'write it as an object: {"clientId": "..."}')
+            return OAuthClient()
+        for key in raw.keys() - {*OAUTH_KEYS}:
+            fix = f"take it out; known are {', '.join(OAUTH_KEYS)}"
+            self.findings.append(Finding(f"oauth.{_shown(key)} is not understood", fix, Severity.WARNING))
+        texts = {key: self._scalar(f"oauth.{key}", raw.get(key) or "") for key in _OAUTH_TEXTS}
+        if texts["clientSecret"] and not texts["clientId"]:
+            self.refuse("oauth has a clientSecret without a clientId", "add the clientId that it belongs to")
+        url = texts["clientMetadataUrl"]
+        if url and not re.fullmatch(r"https://[^/?#\s]+/[^\s#]+", url):
+            self.refuse("oauth.clientMetadataUrl is not an address", "write it as https://host/path")
+        return OAuthClient(texts["clientId"], texts["clientSecret"], self._scopes(raw), url, self._port(raw))
+
+    def _scopes(self, raw: Mapping[str, object]) -> tuple[str, ...]:
+        value = raw.get("scopes") or []
+        scopes = value.split() if isinstance(value, str) else value
+        if not isinstance(scopes, list) or not all(isinstance(scope, str) and scope for scope in scopes):
+            self.refuse("oauth.scopes is not a list of texts", 'write it as a list: ["read", "write"]')
+            return ()
+        return tuple(self._filled("oauth.scopes", scope) for scope in scopes)
+
+    def _port(self, raw: Mapping[str, object]) -> int:
+        port = raw.get("callbackPort") or 0
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 1 << 16:
+            self.refuse("oauth.callbackPort is not a port", "write a number of at most 65535, or leave it out")
+            return 0
+        return port
+
     def seconds(self, key: str, default: float) -> float:
         value = self.raw.get(key)
         if value is None:
@@ -240,7 +287,8 @@ class _Fields:
                 )
         for key in _NO_EFFECT[transport is Transport.STDIO]:
             if self.raw.get(key):
-                fix = f"take {key} out; only a server with a {'url' if key == 'headers' else 'command'} has it"
+                kind = "url" if transport is Transport.STDIO else "command"
+                fix = f"take {key} out; only a server with a {kind} has it"
                 self.findings.append(Finding(f"{key} has no effect", fix, Severity.WARNING))
         for key in ("disabled", "enabled"):
             if not isinstance(self.raw.get(key), bool | None):

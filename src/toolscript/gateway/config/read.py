@@ -21,6 +21,7 @@ from toolscript.gateway.config.entries import PASSTHROUGH, inherited, read_entry
 from toolscript.gateway.config.jsonc import Document, parse, read_text
 from toolscript.gateway.config.problems import Problem, Severity, nearest_name
 from toolscript.gateway.config.trust import Trust, TrustState, TrustStore, how_to_trust, trusts_all
+from toolscript.gateway.config.variables import FindSecret, no_secret
 
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
@@ -83,10 +84,11 @@ def read_config(
     environment: Mapping[str, str],
     trust: Trust = trusts_all,
     environment_of: Callable[[Path], Mapping[str, str]] | None = None,
+    find_secret: FindSecret = no_secret,
 ) -> Config:
     """Return the merged config. Missing files are skipped; an invalid server does not affect the others.
 
-    `environment_of` a file is used for it instead of the environment.
+    `environment_of` a file is used for it instead of the environment. A file that is not trusted gets no secret.
     """
     written = _Written()
     for path in dict.fromkeys(path.absolute() for path in paths):
@@ -95,7 +97,7 @@ def read_config(
     problems = [*written.problems, *written.waiting()]
     for name, (raw, path) in sorted(written.entries.items()):
         seen = environment if environment_of is None else environment_of(path)
-        spec, entry_problems = read_entry(name, raw, path, seen)
+        spec, entry_problems = read_entry(name, raw, path, seen, find_secret)
         servers += [replace(spec, file=str(path))] if spec else []
         problems += entry_problems
     return Config(
@@ -257,12 +259,14 @@ class ConfigPlace:
 
     A gateway reads the files of its clients: `files`, which a client found in its folder, and `variables` of the
     client's environment, for all files but the user's own. What a client did not send is not set for its files.
+    Without `find_secret` the servers that need a secret are left out.
     """
 
     named: str = ""
     by_person: bool = True
     files: tuple[Path, ...] = ()
     variables: Mapping[str, str] | None = field(default=None, repr=False)
+    find_secret: FindSecret = field(default=no_secret, repr=False, compare=False)
 
     @property
     def store(self) -> TrustStore:
@@ -307,12 +311,14 @@ class ConfigPlace:
     def _read(self, environment: Mapping[str, str]) -> Config:
         variables = self.variables
         if variables is None:
-            return read_config(self.paths(), environment, self.trust)
+            return read_config(self.paths(), environment, self.trust, find_secret=self.find_secret)
         of_client = {**inherited(environment), **variables}
         own = self.own_file
-        return read_config(
-            self.paths(), environment, self.trust, lambda path: environment if _is_same(path, own) else of_client
-        )
+
+        def environment_of(path: Path) -> Mapping[str, str]:
+            return environment if _is_same(path, own) else of_client
+
+        return read_config(self.paths(), environment, self.trust, environment_of, self.find_secret)
 
     def read_and_warn(self, environment: Mapping[str, str]) -> Config:
         """Read the config and log its warnings; `left_out` returns the errors."""

@@ -6,6 +6,7 @@
 `${workspaceFolder}`    the folder of the config file; `${workspaceFolderBasename}` its name
 `${userHome}`           the home folder
 `${pathSeparator}`      the separator of paths, also `${/}`
+`${keyring:NAME}`       the secret of that name, which `toolscript secrets set NAME` keeps; with `:-text` as well
 `${input:id}`           a prompt of VS Code; there is no prompt here, so it is an error
 `$${`                   the two characters `${`
 
@@ -14,27 +15,46 @@ A `$` without a brace is a `$`. Values of variables are not expanded again.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from toolscript.core.errors import SetupError
 from toolscript.gateway.config.problems import Finding
 
 MAX_DEPTH = 20
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
+NAME_RULE = "1 to 64 letters, digits, `_`, `.` or `-`, and a letter or `_` first"
+
+_KEYRING = "keyring:"
+_SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _INPUT = re.compile(r"input:([A-Za-z0-9_.-]{1,64})")
 _BRACE = re.compile(r"[{}]")
 _OPENED = re.compile(r"\$\{([^{}$]*)")
 _PREDEFINED = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator"})
 
 
+# Returns the secret of a name, or None; raises SetupError where it cannot be read.
+FindSecret = Callable[[str], str | None]
+
+
+def no_secret(_: str) -> str | None:
+    """Find no secret: where configs are read for anything but their values."""
+    return None
+
+
+def is_secret_name(name: str) -> bool:
+    return _SECRET_NAME.fullmatch(name) is not None
+
+
 @dataclass(frozen=True)
 class Surroundings:
-    """Sources of variables: the environment, and the folder of the config file."""
+    """Sources of variables: the environment, the folder of the config file, and secrets."""
 
     environment: Mapping[str, str]
     folder: Path
+    find_secret: FindSecret = no_secret
 
     @property
     def home(self) -> str | None:
@@ -65,6 +85,16 @@ def variables_in(value: object) -> set[str]:
     if isinstance(value, Mapping):
         return set().union(*map(variables_in, (*value, *value.values())))
     return set().union(*map(variables_in, value)) if isinstance(value, list) else set()
+
+
+def secrets_in(value: object) -> set[str]:
+    """Return the names of the secrets that texts anywhere in the value reference."""
+    if isinstance(value, str):
+        bodies = {match[1].partition(":-")[0] for match in _OPENED.finditer(value)}
+        return {body.removeprefix(_KEYRING) for body in bodies if body.startswith(_KEYRING)}
+    if isinstance(value, Mapping):
+        return set().union(*map(secrets_in, (*value, *value.values())))
+    return set().union(*map(secrets_in, value)) if isinstance(value, list) else set()
 
 
 def closing_brace(text: str, start: int) -> int:
@@ -100,12 +130,27 @@ class _Filling:
 
     def _value(self, body: str, depth: int) -> str:
         name, has_default, default = body.partition(":-")
+        if name.startswith(_KEYRING):
+            return self._secret(name.removeprefix(_KEYRING), default if has_default else None, depth)
         value = self._look_up(name.removeprefix("env:"))
         if value or (value is not None and not has_default):
             return value
         if has_default:
             return self.text(default, depth + 1)
         return self._unset(name.removeprefix("env:"))
+
+    def _secret(self, name: str, default: str | None, depth: int) -> str:
+        if not is_secret_name(name):
+            return self._cannot("has a `${keyring:...}` without the name of a secret", f"a name is {NAME_RULE}")
+        try:
+            value = self.surroundings.find_secret(name)
+        except SetupError as error:
+            return self._cannot(f"needs the secret {name}: {error.message}", error.hint)
+        if value is not None:
+            return value
+        if default is not None:
+            return self.text(default, depth + 1)
+        return self._cannot(f"needs the secret {name}, which is not set", f"toolscript secrets set {name}")
 
     def _look_up(self, name: str) -> str | None:
         predefined = self.surroundings.predefined(name)

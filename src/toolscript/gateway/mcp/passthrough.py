@@ -31,7 +31,8 @@ from toolscript.core.errors import (
 )
 from toolscript.core.mcp.answers import failed
 from toolscript.core.mcp.endpoint import LOOPBACK_ONLY, wire_result
-from toolscript.core.mcp_client.model import ServerSpec, Transport
+from toolscript.core.mcp_client.model import ServerSpec, Transport, how_to_sign_in
+from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.gateway.activity import NoActivity, Outcome
 from toolscript.gateway.callers import client_is
 from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals, ServerFilter
@@ -47,6 +48,8 @@ logger = logging.getLogger("toolscript.mcp")
 FindServer = Callable[[str], ServerSpec | None]
 # Takes a server and a tool, and raises Forbidden where a rule does not allow the current client to call it.
 RequireAllowed = Callable[[str, str], None]
+# The sign-in of a server; None for one that has its own credentials in its headers.
+CredentialsOf = Callable[[ServerSpec], Credentials | None]
 # None: there are no rules.
 FindRules = Callable[[], RequireAllowed | None]
 
@@ -58,9 +61,12 @@ def passthrough_asgi(
     log: PassthroughLog | None = None,
     find_rules: FindRules = lambda: None,
     approvals: PassthroughApprovals | None = None,
+    credentials_of: CredentialsOf = lambda _: None,
 ) -> ASGIApp:
     """Return the app for `/mcp/{server}`. `find` returns the current spec of a server."""
-    passthrough = _Passthrough(find, client, security, log or PassthroughLog(NoActivity()), find_rules, approvals)
+    passthrough = _Passthrough(
+        find, client, security, log or PassthroughLog(NoActivity()), find_rules, approvals, credentials_of
+    )
     return RequestBodyLimitMiddleware(passthrough, MAX_BYTES)
 
 
@@ -73,7 +79,9 @@ class _Passthrough:
         log: PassthroughLog,
         find_rules: FindRules,
         approvals: PassthroughApprovals | None,
+        credentials_of: CredentialsOf,
     ) -> None:
+        self._credentials_of = credentials_of
         self._log = log
         self._find_rules = find_rules
         self._approvals = approvals
@@ -148,8 +156,10 @@ class _Passthrough:
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
         )
         started = False
+        credentials = self._credentials_of(spec)
+        auth = credentials.auth() if credentials is not None else None
         try:
-            answer = await self._client.send(upstream, stream=True, follow_redirects=False)
+            answer = await self._client.send(upstream, stream=True, auth=auth, follow_redirects=False)
             try:
                 _require_usable(spec, answer)
                 started = True
@@ -192,9 +202,10 @@ def _require_usable(spec: ServerSpec, answer: httpx2.Response) -> None:
     """Raise if the server rejected our credentials or redirects: the client must not see that as its own 401."""
     status = answer.status_code
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}:
-        raise ServerRejected(
-            f"{spec.name} refused our credentials", hint="put working `headers` in .toolscript.json"
-        )
+        hint = "put working `headers` in .toolscript.json"
+        if status == HTTPStatus.UNAUTHORIZED and spec.may_sign_in:
+            hint = f"{how_to_sign_in(spec.name)}, or {hint}"
+        raise ServerRejected(f"{spec.name} refused our credentials", hint=hint)
     if 300 <= status < 400:
         raise ServerRejected(f"{spec.name} has moved", hint="put its new `url` in .toolscript.json")
 

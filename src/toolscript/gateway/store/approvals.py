@@ -14,7 +14,7 @@ from toolscript.core.atomic_files import read_json, write_json_atomically
 from toolscript.core.errors import Conflict, Forbidden, SetupError
 from toolscript.core.file_locks import take
 from toolscript.core.items import Item
-from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
+from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport, unfilled
 from toolscript.gateway.approvals import (
     HELD,
     Approvals,
@@ -61,7 +61,9 @@ class ServerApprovals:
     """The record of one server: of one entry, in one config file, that runs one program or has one address."""
 
     def __init__(self, folder: Path, spec: ServerSpec, *, holds: bool) -> None:
-        parts = (spec.file, spec.name, spec.transport, spec.command, spec.args, spec.cwd, spec.url)
+        # A new value of a secret makes no other server of it.
+        args, url = [unfilled(arg, spec) for arg in spec.args], unfilled(spec.url, spec)
+        parts = (spec.file, spec.name, spec.transport, spec.command, args, spec.cwd, url)
         self.source = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
         self._about = {"format": FORMAT, "server": spec.name, "file": spec.file}
         self._path = folder / f"{self.source}.json"

@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from toolscript.core.atomic_files import read_json, write_json_atomically
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item
-from toolscript.core.mcp_client.model import Offer, ServerSpec
+from toolscript.core.mcp_client.model import Offer, ServerSpec, unfilled
 from toolscript.gateway.store.embeddings import server_list_hash
 
 OFFERS_FORMAT = 3
@@ -134,9 +134,9 @@ def _fingerprint(spec: ServerSpec) -> str:
     parts = (
         spec.transport,
         spec.command,
-        spec.args,
+        [unfilled(arg, spec) for arg in spec.args],
         spec.cwd,
-        spec.url,
+        unfilled(spec.url, spec),
         sorted(spec.env),
         sorted(spec.headers),
         spec.include_tools,
@@ -147,6 +147,6 @@ def _fingerprint(spec: ServerSpec) -> str:
 
 def _exact_fingerprint(spec: ServerSpec) -> str:
     """Hash the whole entry: a new token is a reason to try again."""
-    parts = (_fingerprint(spec), sorted(spec.env.items()), sorted(spec.headers.items()))
-    more = (sorted(spec.inherited.items()), spec.start_seconds)
+    parts = (_fingerprint(spec), sorted(spec.env.items()), sorted(spec.headers.items()), spec.args, spec.url)
+    more = (sorted(spec.inherited.items()), spec.start_seconds, astuple(spec.oauth))
     return hashlib.sha256(json.dumps([*parts, *more], ensure_ascii=False).encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,1 @@
+"""Sign-in to remote MCP servers: OAuth 2.1 as a client."""

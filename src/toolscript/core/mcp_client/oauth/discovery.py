@@ -1,0 +1,177 @@
+"""Discovery: whether a server asks for a sign-in, at which authorization server, and for what.
+
+Addresses in metadata come from servers. Each must be https, or on this machine if the server is, too.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
+
+from mcp.client.auth.utils import (
+    build_oauth_authorization_server_metadata_discovery_urls,
+    build_protected_resource_metadata_discovery_urls,
+    issuers_match,
+)
+from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
+from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
+from pydantic import ValidationError
+
+from toolscript.core.errors import ServerRejected, ServerUnavailable
+from toolscript.core.mcp_client.model import ServerSpec, Transport
+from toolscript.core.mcp_client.oauth.challenge import Challenge
+from toolscript.core.mcp_client.oauth.exchanges import Answer, place_of, send, shown
+
+_PING = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+_OK, _UNAUTHORIZED = 200, 401
+_CHALLENGES = (401, 403)
+S256 = "S256"
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """`resource` is what a token is for. `scopes` are what the server asks for; None: it names none."""
+
+    resource: str
+    metadata: OAuthMetadata
+    scopes: tuple[str, ...] | None = None
+
+    @property
+    def issuer(self) -> str:
+        return str(self.metadata.issuer)
+
+
+async def ask_for_challenge(spec: ServerSpec) -> Challenge | None:
+    """Ask the server without a token; return its challenge, or None if it answers."""
+    stream = {"Accept": "application/json, text/event-stream", **spec.headers}
+    if spec.transport is Transport.SSE:
+        return _challenge_of(await send("GET", spec.url, stream, headers_only=True))
+    posted = {"Content-Type": "application/json", **stream}
+    return _challenge_of(await send("POST", spec.url, posted, _PING, headers_only=True))
+
+
+def _challenge_of(answer: Answer) -> Challenge | None:
+    if answer.status not in _CHALLENGES:
+        return None
+    challenge = Challenge.of(answer.status, answer.headers.get("www-authenticate", ""))
+    return challenge if answer.status == _UNAUTHORIZED or challenge.wants_more else None
+
+
+async def needs_sign_in(spec: ServerSpec, challenge: Challenge | None) -> bool:
+    """Return whether a server that refused a request wants a sign-in: it says so, or its metadata are there."""
+    if challenge is None:
+        return False
+    if challenge.resource_metadata:
+        return True
+    try:
+        await discover(spec, challenge)
+    except (ServerRejected, ServerUnavailable):
+        return False
+    return True
+
+
+async def discover(spec: ServerSpec, challenge: Challenge | None) -> Discovered:
+    """Read the metadata of the server (RFC 9728), then of its authorization server (RFC 8414)."""
+    resource_metadata = await _resource_metadata(spec, challenge.resource_metadata if challenge else "")
+    canonical = resource_url_from_server_url(spec.url)
+    if resource_metadata is None:
+        # Servers of the protocol of March 2025 are their own authorization servers, and name no resource.
+        parts = urlsplit(canonical)
+        metadata = await _server_metadata(spec, "", f"{parts.scheme}://{parts.netloc}")
+        return Discovered(urlunsplit(parts._replace(query="")), metadata, challenge.scopes if challenge else None)
+    resource, issuer = str(resource_metadata.resource), str(resource_metadata.authorization_servers[0])
+    if not check_resource_allowed(requested_resource=canonical, configured_resource=resource):
+        raise ServerRejected(
+            f"the server's metadata are of another resource, {shown(resource)}: no token for it is requested"
+        )
+    require_safe(issuer, spec.url)
+    supported = resource_metadata.scopes_supported
+    scopes = (challenge and challenge.scopes) or (None if supported is None else tuple(supported))
+    return Discovered(resource, await _server_metadata(spec, issuer, issuer), scopes)
+
+
+async def _resource_metadata(spec: ServerSpec, named: str) -> ProtectedResourceMetadata | None:
+    for url in build_protected_resource_metadata_discovery_urls(named or None, spec.url):
+        require_safe(url, spec.url)
+        body = await _document(url)
+        if body is not None:
+            try:
+                return ProtectedResourceMetadata.model_validate_json(body)
+            except ValidationError:
+                continue
+    return None
+
+
+async def _server_metadata(spec: ServerSpec, issuer: str, expected: str) -> OAuthMetadata:
+    for url in build_oauth_authorization_server_metadata_discovery_urls(issuer or None, spec.url):
+        require_safe(url, spec.url)
+        body = await _document(url)
+        if body is None:
+            continue
+        try:
+            metadata = OAuthMetadata.model_validate_json(body)
+        except ValidationError:
+            continue
+        return _checked(metadata, expected, spec.url)
+    raise ServerRejected(f"{place_of(expected)} has no metadata of an authorization server")
+
+
+def _checked(metadata: OAuthMetadata, expected: str, server_url: str) -> OAuthMetadata:
+    if not issuers_match(str(metadata.issuer), expected):
+        raise ServerRejected(
+            f"the metadata of {place_of(expected)} are of another issuer, {shown(str(metadata.issuer))}"
+        )
+    if S256 not in (metadata.code_challenge_methods_supported or ()):
+        raise ServerRejected(
+            f"{place_of(expected)} does not support PKCE with S256, which a safe sign-in requires"
+        )
+    endpoints = (
+        metadata.authorization_endpoint,
+        metadata.token_endpoint,
+        metadata.registration_endpoint,
+        metadata.revocation_endpoint,
+    )
+    for endpoint in filter(None, endpoints):
+        require_safe(str(endpoint), server_url)
+    return metadata
+
+
+async def _document(url: str) -> bytes | None:
+    """Return a document; None where there is none. A redirect is not followed: it may lead anywhere."""
+    answer = await send("GET", url)
+    if answer.status >= 500:
+        # A fault says nothing about whether there is one: the next address must not be taken for it.
+        raise ServerUnavailable(f"{place_of(url)} answered HTTP {answer.status}")
+    return answer.body if answer.status == _OK else None
+
+
+def require_safe(url: str, server_url: str) -> None:
+    """Raise for an address in metadata that a remote server may not send us to."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        host, parts = "", urlsplit("")
+    server, is_local = urlsplit(server_url).hostname or "", is_loopback(host)
+    if is_local and is_loopback(server) and parts.scheme in ("http", "https"):
+        return
+    is_unsafe = is_local or (_is_private(host) and not _is_private(server))
+    if is_unsafe or parts.scheme != "https" or not host or parts.username:
+        raise ServerRejected(
+            f"its metadata name {shown(parts.scheme)}://{place_of(url)}, which is not used: "
+            "addresses must be https, and public"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost" or host.rstrip(".").lower().endswith(".localhost")
+
+
+def _is_private(host: str) -> bool:
+    """Return whether a host is a number of a private network. A name must have a certificate, and is no risk."""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return False

@@ -1,0 +1,136 @@
+"""The keyring of the operating system, with a bound on every wait: it may ask a person to unlock it."""
+
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import NoReturn, Protocol, TypeVar
+
+KEYRING_SECONDS = 5.0
+# How long a keyring that did not answer is not asked again.
+RETRY_SECONDS = 20.0
+# Of modules of backends, as people know them.
+_PLACES = {
+    "SecretService": "Secret Service",
+    "libsecret": "Secret Service",
+    "kwallet": "KWallet",
+    "macOS": "macOS Keychain",
+    "Windows": "Windows Credential Manager",
+}
+
+T = TypeVar("T")
+
+
+class Backend(Protocol):
+    """What is used of a backend of the library `keyring`."""
+
+    def get_password(self, service: str, username: str, /) -> str | None: ...
+    def set_password(self, service: str, username: str, password: str, /) -> None: ...
+    def delete_password(self, service: str, username: str, /) -> None: ...
+
+
+class KeyringFailed(Exception):
+    """There is no keyring, it is locked, it did not answer in time, or it refused. The message has no secret."""
+
+
+def find_backend() -> Backend | None:
+    """Return the best backend of this system, or the one that its user chose; None without a keyring."""
+    from keyring import core
+    from keyring.backends import fail, null
+
+    core.init_backend(core.recommended)
+    backend = core.get_keyring()
+    return None if isinstance(backend, fail.Keyring | null.Keyring) else backend
+
+
+class SystemKeyring:
+    """Secrets of one service. Every method raises KeyringFailed in time; then it fails at once for a while."""
+
+    def __init__(
+        self,
+        service: str,
+        seconds: float = KEYRING_SECONDS,
+        find: Callable[[], Backend | None] = find_backend,
+    ) -> None:
+        self._service = service
+        self._seconds = seconds
+        self._find = find
+        self._backend: Backend | None = None
+        self._failed: tuple[float, str] | None = None
+
+    def is_there(self) -> bool:
+        """Return whether there is one. It may still be locked."""
+        try:
+            self._within(self._found)
+        except KeyringFailed:
+            return False
+        return True
+
+    @property
+    def place(self) -> str:
+        if self._backend is None:
+            return "the system keyring"
+        module = type(self._backend).__module__.rpartition(".")[2]
+        return f"the system keyring ({_PLACES.get(module, module)})"
+
+    def get(self, name: str) -> str | None:
+        return self._within(lambda: self._found().get_password(self._service, name))
+
+    def set(self, name: str, value: str) -> None:
+        self._within(lambda: self._found().set_password(self._service, name, value))
+
+    def remove(self, name: str) -> None:
+        def remove() -> None:
+            backend = self._found()
+            if backend.get_password(self._service, name) is not None:
+                backend.delete_password(self._service, name)
+
+        self._within(remove)
+
+    def _found(self) -> Backend:
+        if self._backend is None:
+            self._backend = self._find()
+        if self._backend is None:
+            raise KeyringFailed("this system has no keyring")
+        return self._backend
+
+    def _within(self, work: Callable[[], T]) -> T:
+        if self._failed and time.monotonic() < self._failed[0]:
+            raise KeyringFailed(self._failed[1])
+        try:
+            value = _in_thread(work, self._seconds)
+        except KeyringFailed as error:
+            self._failed = time.monotonic() + RETRY_SECONDS, str(error)
+            raise
+        self._failed = None
+        return value
+
+
+def _in_thread(work: Callable[[], T], seconds: float) -> T:
+    """Leave a thread that hangs behind: a prompt that nobody answers would hold the process for ever."""
+    answers: SimpleQueue[Callable[[], T]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            value = work()
+        except BaseException as error:  # noqa: BLE001 - each backend has errors of its own, and of its libraries
+            failure = error
+            answers.put(lambda: _fail(failure))
+        else:
+            answers.put(lambda: value)
+
+    threading.Thread(target=run, name="keyring", daemon=True).start()
+    try:
+        answer = answers.get(timeout=seconds)
+    except Empty:
+        raise KeyringFailed(f"the system keyring did not answer within {seconds:.0f} s") from None
+    return answer()
+
+
+def _fail(error: BaseException) -> NoReturn:
+    if isinstance(error, KeyringFailed):
+        raise error
+    if isinstance(error, ModuleNotFoundError):
+        raise KeyringFailed("the Python package keyring is not installed") from error
+    # Its text may be that of any library.
+    raise KeyringFailed(f"the system keyring failed ({type(error).__name__})") from error

@@ -1,0 +1,260 @@
+"""Metadata and answers come from servers: what they may name, and where credentials never go."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from tests.unit.core.mcp_client.builders import until_failed, until_status
+from tests.unit.gateway.signin.people import NAME, SignedIn
+from tests.unit.gateway.signin.scripted import CODE, REFRESH, RESOURCE, SERVER, TOKEN, Script, scripted
+from toolscript.core.errors import ServerRejected, SetupError
+from toolscript.core.mcp_client.model import ServerSpec, ServerStatus
+from toolscript.core.mcp_client.oauth.challenge import Challenge
+from toolscript.core.mcp_client.oauth.discovery import require_safe
+from toolscript.core.mcp_client.servers import McpServers
+from toolscript.gateway.signin import sign_in_to, sign_out_of
+
+DOCUMENT = "https://me.example/client.json"
+
+pytestmark = pytest.mark.requirement("TS-011")
+
+
+def error(description: str) -> Response:
+    return JSONResponse({"error": "invalid_grant", "error_description": description}, 400)
+
+
+@pytest.fixture
+async def script() -> AsyncIterator[Script]:
+    async with scripted() as made:
+        yield made
+
+
+async def sign_in(script: Script, folder: Path, spec: ServerSpec | None = None, *scopes: str) -> SignedIn:
+    done = SignedIn(spec or script.spec, folder)
+    await sign_in_to(done.spec, done.credentials, script.dialog, scopes)
+    return done
+
+
+async def refused(script: Script, folder: Path) -> str:
+    """Return why nobody can sign in. No credential has left, and nothing is stored."""
+    with pytest.raises(ServerRejected) as error:
+        await sign_in(script, folder)
+    assert script.stolen == []
+    assert await SignedIn(script.spec, folder).credentials.load() is None
+    return error.value.message
+
+
+async def test_the_resource_is_bound_and_the_code_has_its_verifier(script: Script, tmp_path: Path) -> None:
+    grant = await (await sign_in(script, tmp_path, None, "read", "write")).grant()
+    assert (grant.access_token, grant.refresh_token, grant.scope) == (TOKEN, REFRESH, "read write")
+    (authorize,) = [seen for seen in script.seen if seen.startswith("authorize")]
+    assert "code_challenge_method=S256" in authorize
+    (token,) = [seen for seen in script.seen if seen.startswith("/token")]
+    resource = f"resource=http%3A%2F%2F{script.address.removeprefix('http://').replace(':', '%3A')}%2Fmcp"
+    assert resource in authorize
+    assert resource in token
+    assert "code_verifier=" in token
+
+
+@pytest.mark.parametrize(
+    ("resource", "server", "says"),
+    [
+        ({"resource": "https://other.example/mcp"}, {}, "of another resource, https://other.example/mcp"),
+        ({"resource": "ADDRESS/other"}, {}, "of another resource"),
+        ({"authorization_servers": ["http://evil.example"]}, {}, "http://evil.example, which is not used"),
+        ({"authorization_servers": ["https://ann@evil.example"]}, {}, "evil.example, which is not used"),
+        ({}, {"issuer": "https://other.example"}, "of another issuer, https://other.example"),
+        ({}, {"code_challenge_methods_supported": ["plain"]}, "does not support PKCE with S256"),
+        ({}, {"code_challenge_methods_supported": None}, "does not support PKCE with S256"),
+        ({}, {"token_endpoint": "http://evil.example/token"}, "http://evil.example, which is not used"),
+        ({}, {"authorization_endpoint": "http://evil.example/"}, "http://evil.example, which is not used"),
+        ({}, {"token_endpoint": "javascript:alert(1)"}, "has no metadata of an authorization server"),
+    ],
+)
+async def test_metadata_that_lead_elsewhere_are_refused(
+    script: Script, tmp_path: Path, resource: dict[str, object], server: dict[str, object], says: str
+) -> None:
+    script.resource = {
+        name: value.replace("ADDRESS", script.address) if isinstance(value, str) else value
+        for name, value in resource.items()
+    }
+    script.server = server
+    assert says in await refused(script, tmp_path)
+
+
+async def test_an_address_of_metadata_in_a_challenge_may_not_lead_anywhere(script: Script, tmp_path: Path) -> None:
+    script.challenge = 'Bearer resource_metadata="http://evil.example/metadata", scope="read"'
+    assert "http://evil.example, which is not used" in await refused(script, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "server", "is_safe"),
+    [
+        ("https://auth.example/x", "https://mcp.example/mcp", True),
+        ("http://auth.example/x", "https://mcp.example/mcp", False),
+        ("http://127.0.0.1:8/x", "https://mcp.example/mcp", False),
+        ("https://localhost/x", "https://mcp.example/mcp", False),
+        ("https://a.localhost./x", "https://mcp.example/mcp", False),
+        ("https://[::1]/x", "https://mcp.example/mcp", False),
+        ("https://169.254.169.254/latest", "https://mcp.example/mcp", False),
+        ("https://10.0.0.1/x", "https://mcp.example/mcp", False),
+        ("https://10.0.0.1/x", "https://10.0.0.2/mcp", True),
+        ("file:///etc/passwd", "http://127.0.0.1:1/mcp", False),
+        ("https://auth.example:99999/", "https://mcp.example/mcp", False),
+        ("http://localhost:8/x", "http://127.0.0.1:1/mcp", True),
+        ("http://127.0.0.1:8/x", "http://localhost:1/mcp", True),
+        ("https://auth.example/x", "http://127.0.0.1:1/mcp", True),
+        ("http://mcp.example/mcp", "http://mcp.example/mcp", False),
+    ],
+)
+def test_addresses_are_https_and_public_unless_the_server_is_here(url: str, server: str, is_safe: bool) -> None:
+    if is_safe:
+        require_safe(url, server)
+    else:
+        with pytest.raises(ServerRejected, match="which is not used"):
+            require_safe(url, server)
+
+
+@pytest.mark.parametrize("path", ["/token", "/register"])
+async def test_credentials_follow_no_redirect(script: Script, tmp_path: Path, path: str) -> None:
+    script.to_the_thief(path)
+    assert "redirects a request that has credentials" in await refused(script, tmp_path)
+
+
+@pytest.mark.parametrize("path", [RESOURCE, SERVER])
+async def test_metadata_follow_no_redirect(script: Script, tmp_path: Path, path: str) -> None:
+    script.to_the_thief(path)
+    if path == SERVER:
+        assert "has no metadata" in await refused(script, tmp_path)
+    else:
+        # As if there were none: the server is its own authorization server then.
+        await sign_in(script, tmp_path)
+    assert script.stolen == []
+
+
+async def test_tokens_are_not_sent_where_a_renewal_or_a_revocation_is_redirected(
+    script: Script, tmp_path: Path
+) -> None:
+    done = await script.signed_in(tmp_path)
+    script.to_the_thief("/token")
+    script.to_the_thief("/revoke")
+    assert await done.credentials.replaced(TOKEN) == ""
+    assert (await done.grant()).refresh_token == REFRESH
+    out = await sign_out_of(NAME, done.credentials)
+    assert out is not None
+    assert "redirects a request that has credentials" in out.why_not
+    assert script.stolen == []
+    assert await done.credentials.load() is None
+
+
+async def test_a_bearer_token_does_not_follow_a_redirect_of_the_server(
+    script: Script, servers: McpServers, tmp_path: Path
+) -> None:
+    done = await script.signed_in(tmp_path)
+    script.to_the_thief("/mcp")
+    servers.use([done.spec])
+    await until_failed(servers, NAME)
+    assert any(TOKEN in seen for seen in script.seen)
+    assert not any(TOKEN in stolen for stolen in script.stolen)
+
+
+async def test_a_bearer_token_is_for_requests_to_its_server_alone(script: Script, tmp_path: Path) -> None:
+    auth = (await script.signed_in(tmp_path)).credentials.auth()
+    script.to_the_thief("/moved")
+    async with httpx2.AsyncClient(auth=auth, follow_redirects=True, trust_env=False, verify=False) as client:
+        assert (await client.get(f"{script.address}/moved")).url.path == "/moved"
+        await client.get(f"{script.thief}/named")
+    assert TOKEN in script.seen[-1]
+    assert script.stolen == ["/moved  ", "/named  "]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (PlainTextResponse("<html>a captive portal</html>"), "answered without a bearer token"),
+        (JSONResponse({"access_token": TOKEN, "token_type": "DPoP"}), "answered without a bearer token"),
+        (JSONResponse({"access_token": "two words", "token_type": "Bearer"}), "a token that cannot be sent"),
+        (JSONResponse({"access_token": "line\nbreak", "token_type": "Bearer"}), "a token that cannot be sent"),
+        (
+            JSONResponse({"error": "invalid_grant", "error_description": f"no {CODE}"}, 400),
+            "invalid_grant: no ***",
+        ),
+        (JSONResponse({"error": "x", "error_description": "a\x1b[31m" + "b" * 999}, 400), "refused: x: a[U+001B]"),
+        (PlainTextResponse("x" * 300_000), "is larger than 262144 bytes"),
+    ],
+)
+async def test_an_answer_that_is_no_token_is_refused_without_repeating_secrets(
+    script: Script, tmp_path: Path, answer: Response, says: str
+) -> None:
+    script.answers["/token"] = answer
+    message = await refused(script, tmp_path)
+    assert says in message
+    assert CODE not in message
+    assert len(message) < 400
+
+
+async def test_where_clients_cannot_register_the_entry_may_name_one(script: Script, tmp_path: Path) -> None:
+    script.server = {"registration_endpoint": None}
+    with pytest.raises(SetupError, match="does not let clients register themselves") as error:
+        await sign_in(script, tmp_path)
+    assert '"oauth": {"clientId"' in error.value.hint
+    done = await sign_in(script, tmp_path, script.with_oauth(client_id="mine"))
+    assert (await done.grant()).client.client_id == "mine"
+
+
+@pytest.mark.parametrize(
+    ("supported", "expected"), [(True, "https://me.example/client.json"), (False, "registered")]
+)
+async def test_a_metadata_document_of_the_client_is_used_where_it_is_supported(
+    script: Script, tmp_path: Path, supported: bool, expected: str
+) -> None:
+    script.server = {"client_id_metadata_document_supported": supported}
+    done = await sign_in(script, tmp_path, script.with_oauth(metadata_url=DOCUMENT))
+    assert (await done.grant()).client.client_id == expected
+
+
+async def test_a_server_that_refuses_without_metadata_fails_as_before(script: Script, servers: McpServers) -> None:
+    script.answers[RESOURCE] = script.answers[SERVER] = PlainTextResponse("", 404)
+    servers.use([script.spec])
+    assert (await until_failed(servers, NAME)).error == "HTTP 401 Unauthorized"
+
+
+async def test_a_server_without_a_challenge_wants_a_sign_in_if_its_metadata_are_there(
+    script: Script, servers: McpServers
+) -> None:
+    servers.use([script.spec])
+    await until_status(servers, NAME, ServerStatus.SIGN_IN_NEEDED)
+    asked = len(script.seen)
+    assert asked < 20
+    servers.use([script.spec])
+    assert len(script.seen) == asked
+
+
+async def test_a_server_with_credentials_of_its_own_is_not_signed_in_to(
+    script: Script, servers: McpServers
+) -> None:
+    spec = ServerSpec(
+        NAME, script.spec.transport, url=script.spec.url, headers={"authorization": "Bearer mine-own"}
+    )
+    servers.use([spec])
+    assert (await until_failed(servers, NAME)).error == "HTTP 401 Unauthorized"
+    assert all(seen.startswith("/mcp") for seen in script.seen)
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "expected"),
+    [
+        (401, 'Bearer resource_metadata="https://a/b", scope="x y"', Challenge("https://a/b", ("x", "y"))),
+        (401, "Bearer resource_metadata=https://a/b", Challenge("https://a/b")),
+        (401, 'Basic realm="x"', Challenge()),
+        (401, 'Bearer error_scope="no", x="resource_metadata=evil"', Challenge()),
+        (403, 'Bearer error="insufficient_scope", scope="w"', Challenge("", ("w",), wants_more=True)),
+        (401, "", Challenge()),
+        (401, "Bearer " + "," * 1_000_000, Challenge()),
+    ],
+)
+def test_a_challenge_is_read(status: int, header: str, expected: Challenge) -> None:
+    assert Challenge.of(status, header) == expected
