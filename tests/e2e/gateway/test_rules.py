@@ -360,7 +360,7 @@ async def test_a_client_that_is_set_to_allow_call_tool_destroys_nothing(machine:
 async def test_a_server_that_calls_its_delete_tool_read_only_is_shown_as_claiming_it(machine: Machine) -> None:
     with machine.gateway() as gateway:
         ready(gateway)
-        [hit] = gateway.search("delete_all", limit=1)["results"]
+        [hit] = gateway.search("delete_all", limit=1, explain="true")["results"]
         assert hit["risk"] == {"level": "read", "basis": "claim"}
         listed = machine.here().run("list-tools", "risky__delete_all").stdout
         explained = machine.here().run("search", "delete_all", "--limit", "1", "--explain").stdout

@@ -22,7 +22,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from toolscript.core.errors import (
     ERROR_TABLE,
     Forbidden,
-    InvalidRequest,
     NotFound,
     ServerRejected,
     ServerUnavailable,
@@ -36,7 +35,8 @@ from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.gateway.activity import NoActivity, Outcome
 from toolscript.gateway.callers import client_is
 from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals, ServerFilter
-from toolscript.gateway.mcp.passthrough_calls import PassingCalls, PassthroughLog, called_tools
+from toolscript.gateway.mcp.passthrough_calls import PassingCalls, PassthroughLog
+from toolscript.gateway.mcp.passthrough_messages import Requested, requested_in
 
 MAX_BYTES = 4 * 1024 * 1024
 CONNECT_SECONDS = 10.0
@@ -98,52 +98,34 @@ class _Passthrough:
         try:
             spec = _reachable(self._find, str(request.path_params["server"]))
             body = await request.body()
-            held = self._approvals.of(spec.name) if self._approvals else None
+            held, rules = self._approvals.of(spec.name) if self._approvals else None, self._find_rules()
+            requested = requested_in(body, strictly=held is not None or rules is not None)
         except ToolscriptError as error:
             await _error_response(error)(scope, receive, send)
             return
-        calls = self._log.begin(spec, request.headers, body)
+        calls = self._log.begin(spec, request.headers, requested)
         try:
-            if held is not None and (refusal := held.refusal(body)):
+            if held is not None and (refusal := held.refusal(requested)):
                 calls.end(Outcome.REFUSED, "FORBIDDEN")
                 await refusal(scope, receive, send)
                 return
             await calls.sent()
-            if (refused_calls := self._refused(spec, body, calls.client)) is not None:
+            if (refused_calls := _refused(spec, requested, calls.client, rules)) is not None:
                 calls.end(Outcome.REFUSED, ERROR_TABLE[Forbidden].code)
                 await refused_calls(scope, receive, send)
                 return
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
-                await self._forward(spec, request, body, send, calls, held)
+                await self._forward(spec, request, requested, send, calls, held)
                 tasks.cancel_scope.cancel()
         finally:
             calls.end()
-
-    def _refused(self, spec: ServerSpec, body: bytes, client: str) -> Response | None:
-        """Return the answer to a request with a call that a rule does not allow: none of its messages is sent."""
-        require_allowed = self._find_rules()
-        if require_allowed is None or not body:
-            return None
-        calls: list[tuple[object, str]] = []
-        try:
-            calls = called_tools(body)
-            with client_is(client):
-                for _, tool in calls:
-                    require_allowed(spec.name, tool)
-        except InvalidRequest as error:
-            return _error_response(error)
-        except Forbidden as error:
-            result = wire_result(failed(error), LATEST_PROTOCOL_VERSION)
-            answers = [{"jsonrpc": "2.0", "id": id_, "result": result} for id_, _ in calls if id_ is not None]
-            return JSONResponse(answers if len(answers) != 1 else answers[0])
-        return None
 
     async def _forward(
         self,
         spec: ServerSpec,
         request: Request,
-        body: bytes,
+        requested: Requested,
         send: Send,
         calls: PassingCalls,
         held: ServerFilter | None,
@@ -151,7 +133,7 @@ class _Passthrough:
         upstream = self._client.build_request(
             request.method,
             spec.url,
-            content=body or None,
+            content=await request.body() or None,
             headers=_headers_for(spec, request.headers.items()),
             timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
         )
@@ -165,7 +147,7 @@ class _Passthrough:
                 started = True
                 chunks: AsyncIterator[bytes] = answer.aiter_raw()
                 if held is not None:
-                    chunks = held.filtered(body, answer.headers, chunks)
+                    chunks = held.filtered(requested, answer.headers, chunks)
                 await _send_answer(answer, send, calls, chunks)
             finally:
                 await answer.aclose()
@@ -178,6 +160,21 @@ class _Passthrough:
                 calls.end(Outcome.REFUSED, "UNAVAILABLE")
             ours = error if isinstance(error, ToolscriptError) else _unreachable(spec, error)
             await _error_response(ours)(request.scope, request.receive, send)
+
+
+def _refused(spec: ServerSpec, requested: Requested, client: str, rules: RequireAllowed | None) -> Response | None:
+    """Return the answer to a request with a call that a rule does not allow: none of its messages is sent."""
+    if rules is None:
+        return None
+    try:
+        with client_is(client):
+            for _, tool in requested.called_tools:
+                rules(spec.name, tool)
+    except Forbidden as error:
+        result = wire_result(failed(error), LATEST_PROTOCOL_VERSION)
+        ids = [id_ for id_, _ in requested.called_tools if id_ is not None]
+        return requested.answer([{"jsonrpc": "2.0", "id": id_, "result": result} for id_ in ids])
+    return None
 
 
 def _reachable(find: FindServer, name: str) -> ServerSpec:

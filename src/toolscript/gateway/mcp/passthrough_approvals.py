@@ -14,9 +14,11 @@ from starlette.responses import JSONResponse
 from toolscript.core.errors import InvalidRequest, NotReady, ServerRejected
 from toolscript.core.item_json import natural_key
 from toolscript.core.items import ItemKind
+from toolscript.core.mcp_client.failures import CALL
 from toolscript.core.mcp_client.listing import PROMPTS, RESOURCES, TEMPLATES, TOOLS, listed_item
 from toolscript.core.mcp_client.model import Offer
 from toolscript.gateway.approvals import for_agents, held_message
+from toolscript.gateway.mcp.passthrough_messages import GET_PROMPT, NAMED, READ_RESOURCE, Message, Requested
 from toolscript.gateway.store.approvals import ApprovalStore
 
 INVALID_PARAMS = -32602
@@ -25,10 +27,7 @@ EVENTS = "text/event-stream"
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LISTINGS = (TOOLS, PROMPTS, RESOURCES, TEMPLATES)
 _METHODS = frozenset(listing.method for listing in _LISTINGS)
-# What a request names, by its method.
-_NAMED = {"tools/call": (ItemKind.TOOL, "name"), "prompts/get": (ItemKind.PROMPT, "name")}
-
-Message = Mapping[str, Any]
+_KINDS = {CALL: ItemKind.TOOL, GET_PROMPT: ItemKind.PROMPT}
 
 
 class PassthroughApprovals:
@@ -53,10 +52,9 @@ class ServerFilter:
         self._server = server
         self._offers = offers
 
-    def refusal(self, body: bytes) -> JSONResponse | None:
+    def refusal(self, requested: Requested) -> JSONResponse | None:
         """Return the answer to a request that names something held."""
-        messages = _messages(body)
-        why = {id(message): self._why_held(message) for message in messages}
+        why = {id(message): self._why_held(message) for message in requested.messages}
         if not any(why.values()):
             return None
         errors = [
@@ -68,21 +66,21 @@ class ServerFilter:
                     "message": why[id(message)] or "not sent: another request beside it names a tool that is held",
                 },
             }
-            for message in messages
+            for message in requested.messages
             if "id" in message
         ]
-        return JSONResponse(errors if body.lstrip().startswith(b"[") else errors[0] if errors else {})
+        return requested.answer(errors)
 
     async def filtered(
-        self, body: bytes, headers: Mapping[str, str], chunks: AsyncIterator[bytes]
+        self, requested: Requested, headers: Mapping[str, str], chunks: AsyncIterator[bytes]
     ) -> AsyncIterator[bytes]:
-        """Yield an answer without what is held. `body` is the request."""
+        """Yield the answer to what was requested, without what is held."""
         if headers.get("content-encoding", "identity") != "identity":
             raise ServerRejected(f"{self._server} answers in an encoding that was not requested")
         if headers.get("content-type", "").startswith(EVENTS):
             async for event in _events(chunks):
                 yield self._event(event)
-        elif any(message.get("method") in _METHODS for message in _messages(body)):
+        elif any(message.get("method") in _METHODS for message in requested.messages):
             whole = b"".join([chunk async for chunk in _bounded(chunks)])
             yield self._json(whole)
         else:
@@ -90,24 +88,22 @@ class ServerFilter:
                 yield chunk
 
     def _why_held(self, message: Message) -> str:
-        kind, field = _NAMED.get(str(message.get("method")), (None, ""))
-        params = message.get("params")
-        if kind is None or not isinstance(params, Mapping):
-            return self._why_resource_held(message)
-        name = str(params.get(field, ""))
-        review = self._store.held_by_key(self._server, natural_key(self._server, kind, name), self._offers())
+        method = str(message.get("method"))
+        if method not in NAMED:
+            return ""
+        named = message["params"][NAMED[method]]
+        if method == READ_RESOURCE:
+            return self._why_resource_held(named)
+        key = natural_key(self._server, _KINDS[method], named)
+        review = self._store.held_by_key(self._server, key, self._offers())
         if review is not None:
             return for_agents(held_message(review))
-        is_approved = self._store.approves_name(self._server, natural_key(self._server, kind, name), name)
-        return "" if is_approved else for_agents(f"{self._server}__{name[:200]} is held: it was never approved")
+        is_approved = self._store.approves_name(self._server, key, named)
+        return "" if is_approved else for_agents(f"{self._server}__{named[:200]} is held: it was never approved")
 
-    def _why_resource_held(self, message: Message) -> str:
-        params = message.get("params")
-        if message.get("method") != "resources/read" or not isinstance(params, Mapping):
-            return ""
-        entry = {"uri": params.get("uri"), "name": "resource"}
+    def _why_resource_held(self, uri: str) -> str:
         try:
-            key = listed_item(RESOURCES.name, entry, self._server).key
+            key = listed_item(RESOURCES.name, {"uri": uri, "name": "resource"}, self._server).key
         except InvalidRequest:
             return ""
         review = self._store.held_by_key(self._server, key, self._offers())
@@ -149,14 +145,6 @@ class ServerFilter:
             return self._store.admits(listed_item(listing, entry, self._server))
         except InvalidRequest:
             return False
-
-
-def _messages(body: bytes) -> list[Message]:
-    try:
-        data = json.loads(body) if body else None
-    except (ValueError, RecursionError):
-        return []
-    return [message for message in (data if isinstance(data, list) else [data]) if isinstance(message, Mapping)]
 
 
 async def _bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

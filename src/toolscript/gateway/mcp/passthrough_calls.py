@@ -11,12 +11,12 @@ from typing import Any
 from mcp_types import CLIENT_INFO_META_KEY
 from starlette.datastructures import Headers
 
-from toolscript.core.errors import InvalidRequest
 from toolscript.core.mcp_client.failures import CALL
 from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.tokens import size_of
 from toolscript.gateway.activity import Action, ActivityLog, Ending, Entry, Outcome, Ticket
 from toolscript.gateway.callers import current_client
+from toolscript.gateway.mcp.passthrough_messages import Requested
 from toolscript.gateway.recording import TOOL_ERROR, arguments_shown
 
 EVENTS = "text/event-stream"
@@ -39,9 +39,9 @@ class PassthroughLog:
         self._arguments = arguments
         self._names: OrderedDict[str, str] = OrderedDict()
 
-    def begin(self, spec: ServerSpec, headers: Headers, body: bytes) -> "PassingCalls":
+    def begin(self, spec: ServerSpec, headers: Headers, requested: Requested) -> "PassingCalls":
         """Begin an entry for each call in a request."""
-        messages = [message for message in _messages(body) if isinstance(message.get("params"), Mapping)]
+        messages = [message for message in requested.messages if isinstance(message.get("params"), Mapping)]
         client = self._client(headers, messages)
         tickets = {}
         for message in messages:
@@ -196,34 +196,6 @@ def _messages(body: bytes) -> list[Mapping[str, Any]]:
         return []
     messages = data if isinstance(data, list) else [data]
     return [message for message in messages if isinstance(message, Mapping)]
-
-
-def called_tools(body: bytes) -> list[tuple[object, str]]:
-    """Return the id and the tool of each call in a body.
-
-    Raise InvalidRequest for a body that a server could read in another way: a rule would be applied to another
-    call than the one that is made.
-    """
-    try:
-        data = json.loads(body, object_pairs_hook=_without_repetition) if body else None
-    except (ValueError, RecursionError):
-        raise InvalidRequest("the body is not JSON, or has a key twice") from None
-    calls = []
-    for message in data if isinstance(data, list) else [data]:
-        if isinstance(message, Mapping) and message.get("method") == CALL:
-            params = message.get("params")
-            name = params.get("name") if isinstance(params, Mapping) else None
-            if not isinstance(name, str):
-                raise InvalidRequest("a call names no tool")
-            calls.append((message.get("id"), name))
-    return calls
-
-
-def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a key is there twice")
-    return members
 
 
 def _data(event: bytes) -> bytes:

@@ -123,3 +123,30 @@ async def test_a_server_that_was_never_listed_has_to_be_listed_first(tmp_path: P
         answer = await client.post(url, json=LISTING)
     assert answer.status_code == 503
     assert answer.json()["error"]["message"] == "notes has not been listed yet"
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"READ","name":"LIST"}}',
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"READ"},"params":{"name":"LIST"}}',
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"READ","arguments":{"a":DEEP}}}',
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"LIST","Name":"READ"}}',
+        '{"jsonrpc":"2.0","id":2,"method":"ping","METHOD":"tools/call","params":{"name":"READ"}}',
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":["READ"]}}',
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"READ\\ud800"}}',
+        '{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":["a"]}}',
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"READ"}} x',
+    ],
+)
+async def test_a_request_that_can_be_read_in_two_ways_is_refused(tmp_path: Path, body: str) -> None:
+    upstream, now = Upstream([TURNED, LIST]), await listed([TURNED, LIST])
+    body = body.replace("READ", READ["name"]).replace("LIST", LIST["name"]).replace("DEEP", DEEP)
+    async with through(upstream, tmp_path, [READ, LIST], now) as (client, url, _):
+        for content in (body.encode(), body.encode("utf-16")):
+            answer = await client.post(url, content=content, headers={"content-type": "application/json"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
+    assert upstream.calls == []

@@ -23,6 +23,7 @@ from toolscript.gateway.activity import ActivityFilter, Outcome, Record
 from toolscript.gateway.mcp import passthrough_calls
 from toolscript.gateway.mcp.passthrough import passthrough_asgi
 from toolscript.gateway.mcp.passthrough_calls import PassthroughLog
+from toolscript.gateway.mcp.passthrough_messages import Requested
 from toolscript.testing import MemoryActivity
 
 pytestmark = [pytest.mark.requirement("GW-005"), pytest.mark.slow]
@@ -185,7 +186,7 @@ async def passed(chunks: list[bytes], log: MemoryActivity) -> list[bytes]:
             yield chunk
 
     spec = ServerSpec("up", Transport.HTTP, url="http://up")
-    calls = PassthroughLog(log).begin(spec, Headers(), json.dumps(CALL).encode())
+    calls = PassthroughLog(log).begin(spec, Headers(), Requested((CALL,)))
     return [chunk async for chunk in calls.watched({"content-type": "text/event-stream"}, 200, stream())]
 
 
