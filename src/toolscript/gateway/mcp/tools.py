@@ -52,7 +52,7 @@ from toolscript.gateway.mcp.definitions import (
     definitions_of_tools,
     instructions,
 )
-from toolscript.gateway.mcp.large_results import READ, LargeResults
+from toolscript.gateway.mcp.large_results import READ, READ_RESULT, LargeResults
 from toolscript.gateway.mcp.session_use import SessionUsage
 from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalQuery, LocalStep
 from toolscript.gateway.rules import CONFIRMATION, MAX_RISK, Risk, ToolRisk
@@ -226,14 +226,15 @@ class MetaTools:
     failure is a result with `isError`. With `split`, destructive tools have a meta-tool of their own.
     """
 
-    def __init__(self, gateway: Gateway, *, split: bool = False) -> None:
+    def __init__(self, gateway: Gateway, *, split: bool = False, results: LargeResults | None = None) -> None:
         self._split = split
         self._gateway = gateway
-        self._results = LargeResults()
+        self._results = results or LargeResults()
         self._by_name: dict[str, Callable[[JsonObject], Awaitable[CallResult]]] = {
             SEARCH: self._search,
             DESCRIBE: self._describe,
             CALL: self._call,
+            READ_RESULT: self._read_result,
         }
         if split:
             self._by_name[CALL_DESTRUCTIVE] = self._call_destructive
@@ -286,7 +287,7 @@ class MetaTools:
 
     async def _called(self, arguments: CallArguments) -> CallResult:
         if arguments.tool == READ:
-            return self._results.read(arguments.arguments)
+            return await asyncio.to_thread(self._results.read, arguments.arguments)
         [tool] = await self._full_names([arguments.tool])
         try:
             result = await self._gateway.call(tool, arguments.arguments)
@@ -302,6 +303,9 @@ class MetaTools:
             if MAX_RISK in refusal.details:
                 return failed_with(f"{tool[:200]} counts as destructive: call it with {CALL_DESTRUCTIVE}.")
             return failed(refusal)
+
+    async def _read_result(self, arguments: JsonObject) -> CallResult:
+        return await answered(lambda: asyncio.to_thread(self._results.read, arguments))
 
     async def _full_names(self, names: Sequence[str]) -> list[str]:
         """Complete names without a server, where only one server has such a tool."""
