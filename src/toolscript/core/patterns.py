@@ -1,4 +1,4 @@
-"""Regular expressions from outside, matched in linear time: `re` can take for ever, and stops all other threads."""
+"""Regular expressions from outside, matched in linear time: `re` can take for ever, and stop all threads."""
 
 from collections.abc import Callable
 
@@ -12,6 +12,8 @@ def matcher(pattern: str) -> Callable[[str], bool] | None:
     if len(pattern) > MAX_PATTERN:
         return None
     try:
-        return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")).isinstance_python
+        return SchemaValidator(
+            core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")
+        ).isinstance_python
     except SchemaError:
         return None

@@ -1,4 +1,4 @@
-"""Definitions of the tools. They name the servers and nothing else of the catalog, so that prompt caches stay valid."""
+"""Definitions of the tools. Of the catalog they name the servers alone, so that prompt caches stay valid."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,9 +34,12 @@ _TOOL = {"type": "string", "description": "A name that search_tools returned: se
 # The part of the HTTP answer that MCP returns: MCP field name to HTTP field name.
 SHOWN_HIT = {
     "tool": "toolId",
+    "signature": "signature",
     "confidence": "confidence",
     "description": "description",
     "reason": "reason",
+    "also": "also",
+    "deprecated": "deprecated",
     "input_schema": "inputSchema",
 }
 SHOWN_ANSWER = {
@@ -198,7 +201,9 @@ _CALL_DESTRUCTIVE_TOOL: JsonObject = {
 def definitions_of_tools(*, split: bool, servers: Sequence[str] = ()) -> tuple[JsonObject, ...]:
     """Return the definitions; `split`: destructive tools have a meta-tool of their own. `servers` are named."""
     shown = servers_shown(servers)
-    search = {**_SEARCH_TOOLS, "description": f"{_SEARCH_TOOLS['description']} {shown}"} if shown else _SEARCH_TOOLS
+    search = (
+        {**_SEARCH_TOOLS, "description": f"{_SEARCH_TOOLS['description']} {shown}"} if shown else _SEARCH_TOOLS
+    )
     calls = (_CALL_OTHER_TOOL, _CALL_DESTRUCTIVE_TOOL) if split else (_CALL_TOOL,)
     return (search, _DESCRIBE_TOOL, *calls, _READ_RESULT)
 

@@ -3,7 +3,10 @@
 import base64
 import binascii
 import json
+import secrets
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,11 +62,13 @@ class LargeResults:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._own_folder = tempfile.TemporaryDirectory() if folder is None else None
-        self._store = ResultStore(Path(self._own_folder.name) if self._own_folder else folder or Path())
+        if folder is None:
+            folder = Path(tempfile.gettempdir(), f"toolscript-{secrets.token_hex(8)}")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._store = ResultStore(folder)
 
     def fitting(self, result: CallResult) -> CallResult:
-        """Return the result without invisible characters, and of a large one the beginning. Takes time: use a thread.
+        """Return the result without invisible characters, and of a large one the beginning. It takes time.
 
         An error is never cut: it says what to do.
         """
@@ -118,21 +123,17 @@ class LargeResults:
         """Return the beginning of the first part, what the others are, and how to read on."""
         found = [self._find(f"{key}.{number}") for number in range(1, len(parts) + 1)]
         lines = [
-            f"[This result is too large to show whole. {_capital(parts[0].label)}: {found[0].size:,} bytes, kept for a day.]",
+            f"[This result is too large: {parts[0].label} of {found[0].size:,} bytes, kept for a day.]",
             *([f"[Its shape: {parts[0].shape}]"] if parts[0].shape else []),
             _beginning(found[0], key, PREVIEW_BYTES),
         ]
         for number, (kept, part) in enumerate(zip(parts[1:], found[1:], strict=True), 2):
             shape = f", shape: {kept.shape}" if kept.shape else ""
-            lines.append(f"[{_capital(kept.label)}, {part.size:,} bytes{shape}]")
+            lines.append(f"[Also {kept.label} of {part.size:,} bytes{shape}]")
             lines.append(_beginning(part, f"{key}.{number}", MIN_PART_BYTES if part.size < MIN_PART_BYTES else 0))
         paths = ", path the value at a place such as items[0].name" if any(kept.shape for kept in parts) else ""
         lines.append(f"[With grep it shows the lines that match{paths}. Or request less from the tool.]")
         return "\n".join(lines)
-
-
-def _capital(label: str) -> str:
-    return label[:1].upper() + label[1:]
 
 
 def _beginning(part: KeptPart, key: str, limit: int) -> str:
@@ -193,7 +194,7 @@ def _parsed(text: str) -> object:
 
 
 def _parted(result: CallResult, parsed: object) -> tuple[list[JsonObject], list[_Kept]]:
-    """Return the pictures that clients show, and the parts to keep. `parsed` is the value of the text, if known."""
+    """Return the pictures that clients show, and the parts to keep. `parsed`: the value of the text, if known."""
     pictures, parts, texts = list[JsonObject](), list[_Kept](), list[str]()
     for block in result.content:
         if _is_shown(block):
@@ -215,7 +216,9 @@ def _part_of(block: JsonObject) -> _Kept | None:
     about = block.get("resource") if block.get("type") == "resource" else block
     if not isinstance(about, Mapping):
         return None
-    label = visible(" ".join(f"{block.get('type')} {about.get('uri', '')} {about.get('mimeType', '')}".split()))[:200]
+    label = visible(" ".join(f"{block.get('type')} {about.get('uri', '')} {about.get('mimeType', '')}".split()))[
+        :200
+    ]
     encoded, text = about.get("blob", about.get("data")), about.get("text")
     if isinstance(encoded, str) and len(encoded) >= MIN_PART_BYTES:
         try:

@@ -1,7 +1,8 @@
-"""The names of the servers behind the meta-tools, and what is to be said to clients when they change."""
+"""The names of the servers behind the meta-tools, and how clients are told that they have changed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from mcp.shared.exceptions import MCPError
@@ -12,15 +13,15 @@ from toolscript.gateway.model import Gateway
 
 # How long a client waits for the names, and how often they are looked at.
 NAMES_SECONDS = 5.0
-WATCH_SECONDS = 10.0
+WATCH_SECONDS = 5.0
 
 
 class OfferedServers:
-    """The names by which the tools were listed last. `bus` says to clients that subscribe that they have changed."""
+    """The names under which the tools were listed last. Clients that subscribe hear of changes by `bus`."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._last: Context | None = None
+        self._connected: Context | None = None
         self.names: tuple[str, ...] = ()
         self.bus = InMemorySubscriptionBus()
 
@@ -35,24 +36,31 @@ class OfferedServers:
         return before != self.names
 
     def listed_by(self, context: Context) -> None:
-        """Note a client of an older protocol that is connected: it is told by its connection."""
-        self._last = context
+        """Note a client: one of an older protocol is told by its connection."""
+        self._connected = context
 
-    async def watch(
-        self, on_change: Callable[[], None], sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    ) -> None:
+    async def watch(self, seconds: float) -> None:
         """Tell the client when the servers change, until cancelled."""
         while True:
-            await sleep(WATCH_SECONDS)
-            if not await self.refresh():
-                continue
-            on_change()
-            await self.bus.publish(ToolsListChanged())
-            if self._last is not None:
-                await self._tell(self._last)
+            await asyncio.sleep(seconds)
+            if await self.refresh():
+                await self._tell()
 
-    async def _tell(self, context: Context) -> None:
+    async def _tell(self) -> None:
+        await self.bus.publish(ToolsListChanged())
+        if self._connected is None:
+            return
         try:
-            await context.session.send_tool_list_changed()
+            await self._connected.session.send_tool_list_changed()
         except MCPError:
-            self._last = None
+            self._connected = None
+
+
+@asynccontextmanager
+async def watched(servers: OfferedServers, seconds: float = WATCH_SECONDS) -> AsyncIterator[None]:
+    watching = asyncio.create_task(servers.watch(seconds))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])

@@ -135,8 +135,10 @@ def _step(match: re.Match[str]) -> Step:
         return slice(None)
     if start is not None:
         return slice(int(start) if start else None, int(stop) if stop else None)
-    return int(index) if index is not None else next(
-        name for name in (key, quoted, single_quoted) if name is not None
+    return (
+        int(index)
+        if index is not None
+        else next(name for name in (key, quoted, single_quoted) if name is not None)
     )
 
 
