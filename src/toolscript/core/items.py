@@ -31,6 +31,18 @@ CLIENT_PREFIX = "mcp__toolscript__"
 LOOK_ALIKE_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH LATIN", "MATHEMATICAL")
 INVISIBLE = frozenset({"Cf", "Co", "Cs"})
 
+# How servers say that a tool should no longer be used: first in a line, in capitals before a colon or a full stop,
+# last in the description, or in a sentence.
+_DEPRECATED = re.compile(
+    r"(?im:^\W*deprecated\b(?!\s+(?!tool|since|as of|and|use|in favou?r|from)[a-z]))"
+    r"|\bDEPRECATED(?=\s*[:!.,)\]–—-])"
+    r"|(?i:[\[(]deprecated[\])]\W*\Z)"
+    r"|(?i:\bthis (?:tool|function|method|endpoint|command|operation|action|api)"
+    r"(?: is| has been| was)(?: now)? deprecated\b)"
+)
+_DEPRECATED_NAME = re.compile(r"(?:^|[_\W])deprecated(?:$|[_\W])", re.IGNORECASE)
+_MAX_NOTICE = 2_000
+
 _SENT_BACK = ("const", "enum", "required")
 _NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired")
 
@@ -108,6 +120,19 @@ class Item:
         return not self.server and self.kind is not ItemKind.TOOL
 
     @cached_property
+    def is_deprecated(self) -> bool:
+        """Whether its definition, its name or its description says that it should no longer be used."""
+        stated = (self.annotations or {}).get("deprecated")
+        if stated is not None:
+            return stated is True or (isinstance(stated, str) and bool(stated))
+        if "deprecated" in self.name.lower() and _DEPRECATED_NAME.search(self.name):
+            return True
+        if '"deprecated"' in self.definition and _states_deprecation(self.definition):
+            return True
+        start = self.description[:_MAX_NOTICE]
+        return "deprecated" in start.lower() and _DEPRECATED.search(start) is not None
+
+    @cached_property
     def fingerprint(self) -> str:
         """A hash that changes exactly when something stored, searched or returned changes."""
         parts = (
@@ -122,6 +147,16 @@ class Item:
         )
         canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _states_deprecation(definition: str) -> bool:
+    """Return whether a definition says so itself, or in its `_meta`; an argument may be called `deprecated`."""
+    try:
+        whole = json.loads(definition)
+    except (ValueError, RecursionError):
+        return False
+    places = [whole, whole.get("_meta")] if isinstance(whole, Mapping) else []
+    return any(isinstance(place, Mapping) and place.get("deprecated") not in (None, False, "") for place in places)
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,7 @@ class GatewayEngine:
         self, search: LocalSearch, embedder: Embedder | None, prepared: PreparedItems, count: Count | None = None
     ) -> None:
         self._count = count
+        self._keys: Mapping[str, str] = {}
         self._search = search
         self._prepared = prepared
         search.embedder = embedder
@@ -179,6 +180,7 @@ class GatewayEngine:
         if self._search.embedder is not None and self._search.scale is None:
             self._search.scale = await measure_scale(self._search.embedder)
         self._search.index = LocalIndex(items, analysed, vectors).warm()
+        self._keys = {tool_id(item.server, item.name): item.key for item in items}
 
     async def answer(self, query: str) -> EngineAnswer:
         answer = await self._search.search(LocalQuery(query, limit=DEPTH, threshold=0.0, kind=None))
@@ -186,18 +188,23 @@ class GatewayEngine:
             raise EmbedderUnavailable(
                 f"only sparse retrieval answered: {self._search.model_note}", hint="try again"
             )
-        return engine_answer(answer, self._count)
+        return engine_answer(answer, self._count, self._keys)
 
 
-def engine_answer(answer: LocalAnswer, count: Count | None = None) -> EngineAnswer:
-    """Convert a gateway's answer."""
+def engine_answer(
+    answer: LocalAnswer, count: Count | None = None, keys: Mapping[str, str] | None = None
+) -> EngineAnswer:
+    """Convert a gateway's answer. `keys` are those of the dataset by id: twins rank beside their hit."""
     confidence = answer.hits[0].confidence if answer.hits else None
     tools = [
         {"tool": tool_id(hit.item.server, hit.item.name), "description": hit.item.description}
         for hit in answer.hits[:DEFAULT_LIMIT]
     ]
+    ranked = [
+        key for hit in answer.hits for key in (hit.item.key, *((keys or {}).get(twin, twin) for twin in hit.also))
+    ]
     return EngineAnswer(
-        tuple(hit.item.key for hit in answer.hits),
+        tuple(ranked[:DEPTH]),
         confidence,
         answer.good_match,
         answer.milliseconds,

@@ -7,12 +7,14 @@ Plain schemas and not Pydantic's, because a command that calls a running gateway
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from dataclasses import fields as dataclass_fields
+from functools import partial
 from typing import Any
 
 from toolscript.core.item_json import item_from_json
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, STRING, list_of, object_of
 from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
+from toolscript.core.signatures import signature
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalStep, ScoreParts, WordMatch
 from toolscript.gateway.rules import Basis, Risk, ToolRisk
 
@@ -38,6 +40,9 @@ HIT = object_of(
         "confidence": NUMBER,
         "reason": STRING,
         "kind": STRING,
+        "signature": STRING,
+        "also": list_of(STRING),
+        "deprecated": BOOLEAN,
         "risk": RISK,
         "parts": ANY_OBJECT,
         **_SCHEMAS,
@@ -114,6 +119,7 @@ def _hit_shown(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
     explanation = asdict(hit.parts) if explain else None
     risk = hit.risk.to_json() if hit.risk else None
     found = {"confidence": hit.confidence, "reason": hit.reason, "risk": risk, "explanation": explanation}
+    found |= {"signature": signature(hit.item) or None, "also": list(hit.also), "deprecated": hit.deprecated}
     return tool_shown(hit.item, schemas=schemas) | found
 
 
@@ -131,10 +137,14 @@ def server_shown(server: ServerState) -> Json:
     return {"name": server.name, "state": data.pop("status"), **data, **absent}
 
 
-def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool = False) -> Json:
+def answer_to_json(
+    answer: LocalAnswer, *, explain: bool = False, schemas: bool = False, signatures: bool = False
+) -> Json:
+    """`signatures`: also what one needs to call a hit, which comes with `explain`, too."""
+    shown = partial(_hit_to_json, explain=explain, schemas=schemas, signatures=signatures)
     data: Json = {
         "query": answer.query,
-        "results": [_hit_to_json(hit, explain=explain, schemas=schemas) for hit in answer.hits],
+        "results": [shown(hit) for hit in answer.hits],
         "totalResults": answer.total,
         "threshold": answer.threshold,
         "semantic": answer.semantic,
@@ -149,9 +159,9 @@ def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool 
     if explain and answer.rules:
         data["rules"] = list(answer.rules)
     if answer.steps:
-        data["steps"] = _steps(answer, lambda hit: _hit_to_json(hit, explain=explain, schemas=schemas))
+        data["steps"] = _steps(answer, shown)
     if answer.near_misses:
-        data["near_misses"] = [_hit_to_json(hit, explain=explain, schemas=schemas) for hit in answer.near_misses]
+        data["near_misses"] = [shown(hit) for hit in answer.near_misses]
     return data
 
 
@@ -244,7 +254,13 @@ def health_from_json(data: Mapping[str, Any]) -> GatewayHealth:
     return GatewayHealth(**fields, servers=tuple(states_from_json(data["servers"])))
 
 
-def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
+def _call_facts(hit: LocalHit) -> Json:
+    """Return what one needs to call a hit: its signature, its twins, and whether it is deprecated."""
+    facts = {"signature": signature(hit.item), "also": list(hit.also), "deprecated": hit.deprecated}
+    return {name: value for name, value in facts.items() if value}
+
+
+def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool, signatures: bool) -> Json:
     data: Json = {
         "toolId": tool_id(hit.item.server, hit.item.name),
         "serverName": hit.item.server,
@@ -255,6 +271,8 @@ def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
     }
     if hit.item.kind is not ItemKind.TOOL:
         data["kind"] = hit.item.kind.value
+    if explain or signatures:
+        data |= _call_facts(hit)
     if explain:
         data["parts"] = asdict(hit.parts)
         if hit.risk is not None:
@@ -270,7 +288,8 @@ def _hit_from_json(data: Mapping[str, Any]) -> LocalHit:
     item = item_of_json({"kind": "tool", **data})
     risk = ToolRisk.from_json(data["risk"]) if data.get("risk") else None
     parts = _parts_from_json(data.get("parts") or {})
-    return LocalHit(item, data["confidence"], data["reason"], parts, risk=risk)
+    also, deprecated = tuple(data.get("also", ())), data.get("deprecated", False)
+    return LocalHit(item, data["confidence"], data["reason"], parts, risk=risk, also=also, deprecated=deprecated)
 
 
 def _parts_from_json(data: Mapping[str, Any]) -> ScoreParts:

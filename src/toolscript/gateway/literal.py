@@ -14,6 +14,7 @@ from toolscript.gateway.capabilities import Inferred
 from toolscript.gateway.index import LocalIndex, Rows, Scores
 from toolscript.gateway.model import LocalHit, ScoreParts
 from toolscript.gateway.reasons import matched_words, reason
+from toolscript.gateway.twins import Standing, Twins, fold_twins
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class LiteralScores:
         keys = -self.final
         keys[[*self.promoted]] = -np.inf
         return keys
+
+    def standings(self, index: LocalIndex, rows: Rows) -> list[Twins]:
+        """Return these rows in their order, twins as one. Scores alone decide here, not what is deprecated."""
+        return fold_twins([Standing(row, index.items[row], float(self.final[row])) for row in rows.tolist()])
 
     def contributions(self, row: int) -> dict[str, float]:
         """Return the contribution of each score to the sum."""
@@ -98,8 +103,9 @@ def boosts(general: Iterable[tuple[Rows, Inferred]], items: int) -> tuple[Scores
 
 
 def literal_hit(
-    index: LocalIndex, scores: LiteralScores, row: int, inferred: Inferred | None, request: Request
+    index: LocalIndex, scores: LiteralScores, hit: Twins, inferred: Inferred | None, request: Request
 ) -> LocalHit:
+    row = hit.place
     semantic = float(scores.semantic[row])
     parts = ScoreParts(
         semantic=None if math.isnan(semantic) else round(semantic, 4),
@@ -113,4 +119,5 @@ def literal_hit(
     cause = scores.promoted.get(row) or (inferred if is_boosted else None)
     why = reason(parts, cause, request, index.domain(row))
     final = float(scores.final[row])
-    return LocalHit(index.items[row], final, why, parts, final)
+    item = index.items[row]
+    return LocalHit(item, final, why, parts, final, also=hit.also, deprecated=item.is_deprecated)

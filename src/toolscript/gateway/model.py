@@ -16,6 +16,8 @@ DEFAULT_LIMIT = 3
 DEFAULT_THRESHOLD = 0.35
 # Part of the hint of an answer in which something fits, and nothing reaches the threshold.
 LOWER_THRESHOLD = "a lower threshold"
+# Part of the hint of an answer to the name of a tool that the config excludes, and a detail of its error.
+EXCLUDES, EXCLUDED = "the config file excludes", "excluded"
 HOW_TO_GET_SERVERS = (
     "`toolscript config import` imports those of your other clients, or shows how to write ~/.toolscript.json"
 )
@@ -70,7 +72,8 @@ class ScoreParts:
 class LocalHit:
     """`score` is the sum that ranks the hits of one query; only the searching process knows it.
 
-    `risk` is what calling the tool may do at worst, and None where the searching process has no rules.
+    `risk` is what calling the tool may do at worst, and None where the searching process has no rules. `also` are
+    the ids of twins: the same tool of other servers. `deprecated`: its source says that it should not be used.
     """
 
     item: Item
@@ -79,6 +82,8 @@ class LocalHit:
     parts: ScoreParts = field(default_factory=ScoreParts)
     score: float = field(default=0.0, compare=False)
     risk: ToolRisk | None = None
+    also: tuple[str, ...] = ()
+    deprecated: bool = False
 
 
 @dataclass(frozen=True)

@@ -234,6 +234,9 @@ _FILTER = _parameter("filter", STRING, "Servers and `server__tool` names, with c
 
 _RISK_LEVEL: Json = {**STRING, "enum": [*Risk]}
 _CONFIRM = "Whether a person confirms the call, where a rule asks for it."
+_SIGNATURE = "A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`."
+_ALSO = "Ids of the same tool of other servers, which have no hits of their own."
+_IS_DEPRECATED = "Whether its source says that it should no longer be used."
 _MAX_RISK = "A tool of a higher risk is not called."
 
 
@@ -450,6 +453,9 @@ def _hit() -> Json:
         **_tool()["properties"],
         confidence=_described(NUMBER, "How likely it is what was asked for.", minimum=0, maximum=1),
         reason=_text("Why it was found, in words."),
+        signature=_or_null("string", _SIGNATURE),
+        also=_described(list_of(STRING), _ALSO),
+        deprecated=_described(BOOLEAN, _IS_DEPRECATED),
         risk={
             "description": "What calling it may do at worst; null for what cannot be called.",
             "anyOf": [_named("ToolRisk"), {"type": "null"}],
@@ -566,6 +572,9 @@ _ALIAS_FIELDS = {
     "annotations": "Hints of its server; null if it has none.",
     "confidence": "How likely it is what was asked for, 0 to 1.",
     "reason": "Why it was found, in words.",
+    "signature": f"{_SIGNATURE[:-1]}; with `explain`.",
+    "also": f"{_ALSO[:-1]}; with `explain`, and if there are any.",
+    "deprecated": f"{_IS_DEPRECATED[:-1]}; with `explain`, and if it is true.",
     "parts": "What the confidence is made of, with `explain`.",
     "query": "The query, as it was searched.",
     "totalResults": "Items that reach the threshold, before the limit.",

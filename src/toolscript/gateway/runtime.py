@@ -7,16 +7,18 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rapidfuzz import process
 
+from toolscript.core.argument_checks import require_arguments
 from toolscript.core.embedding.download_failures import MODEL_ALIASES, Refusals, model_folder
 from toolscript.core.embedding.model_runtime import GAIN, is_installed, require_runtime
 from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
-from toolscript.core.errors import ConfigInvalid, NotFound, NotReady, ServerUnavailable
-from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, split_tool_id, tool_id
+from toolscript.core.errors import ConfigInvalid, Forbidden, NotFound, NotReady, ServerUnavailable
+from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, is_allowed, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import (
     CallResult,
     ServerSpec,
@@ -31,6 +33,7 @@ from toolscript.core.retrieval.curation import Curation
 from toolscript.core.retrieval.ports import Embedder
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.weights import RankingWeights
+from toolscript.core.text import readable
 from toolscript.core.values import OnProgress, silent
 from toolscript.core.version import __version__
 from toolscript.gateway.activity import ActivityLog
@@ -43,9 +46,17 @@ from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.discovery import place_of, with_secrets
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
-from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
+from toolscript.gateway.model import (
+    EXCLUDED,
+    EXCLUDES,
+    Gateway,
+    GatewayHealth,
+    LocalAnswer,
+    LocalQuery,
+    Need,
+)
 from toolscript.gateway.recording import RecordedGateway
-from toolscript.gateway.rules import CallRules, Risk, require_allowed
+from toolscript.gateway.rules import CONFIRMATION, CallRules, Risk, require_allowed
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.secret_store import open_secret_store
 from toolscript.gateway.settings import NO_MODEL, GatewaySettings, environment
@@ -67,7 +78,7 @@ WORTH_SAYING = 3600.0
 # How long a command waits for slow servers once others have answered.
 PATIENCE_SECONDS = 10.0
 # How long the first search of a gateway that has just started waits for the first server.
-FIRST_ANSWER_SECONDS = 10.0
+FIRST_ANSWER_SECONDS = 20.0
 # How long a decision waits for the index to follow it.
 DECIDED_SECONDS = 10.0
 # Listed here because the library that lists all models takes two seconds to import.
@@ -115,13 +126,30 @@ class LocalGateway:
             # A keyword answer would not be the semantic one that was requested.
             await self._indexing.until_embedded(self._patience)
         answer = await self._search.search(query)
-        notes = self._held_note(), self._changed_note(answer), await self._not_searched_note(), self.note
+        notes = (
+            self._excluded_note(query.text),
+            self._held_note(),
+            self._changed_note(answer),
+            await self._not_searched_note(),
+            self.note,
+        )
         hint = "; ".join(filter(None, (answer.hint, *notes)))
         return replace(answer.with_risks(self.rules.risk), hint=hint)
 
     def curate(self, curation: Curation) -> None:
         """Apply these rules to searches from now on."""
         self._search.curation = curation
+
+    def _excluded_note(self, text: str) -> str:
+        """Say of a tool that is searched by its name that the config file excludes it."""
+        server, separator, name = text.rpartition(SEPARATOR)
+        if not name or not name.isidentifier() or (not separator and "_" not in name):
+            return ""
+        for spec in self._indexing.specs:
+            by_pattern = any(fnmatchcase(name, pattern) for pattern in spec.exclude_tools)
+            if (spec.name == server and not spec.offers(name)) or (not server and by_pattern):
+                return _excluded_note(spec.name, name)
+        return ""
 
     def _held_note(self) -> str:
         """Say that tools are held, without their names, which a server chose, and without a command for agents."""
@@ -176,19 +204,46 @@ class LocalGateway:
         return await asyncio.to_thread(typescript_module, items, compact=compact)
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        server, name = split_tool_id(tool)
+        server, name = split_tool_id(await self._full_id(tool))
         await self._wait_for_start(server)
         item = self._offered(server, name)
         if item is None:
             raise self._not_found(server, name)
         if self._indexing.approvals is not None:
             await asyncio.to_thread(self._indexing.approvals.require, item)
-        self._require_allowed(item, confirmed=current_terms().confirmed in (tool, tool_id(server, name)))
+        confirmed = current_terms().confirmed in (tool, tool_id(server, name))
+        await self._require_callable(item, arguments, confirmed=confirmed)
         try:
             return await self._servers.call(server, name, arguments)
         except ServerUnavailable as error:
             error.details.setdefault("server", server)
             raise
+
+    async def _full_id(self, tool: str) -> str:
+        """Return the id of a tool that is named without its server, where only one server has such a tool."""
+        if SEPARATOR in tool:
+            return tool
+        await self._indexing.until_ready(self._patience)
+        name = readable(tool)
+        items = (item for item in self._search.index.items if item.kind is ItemKind.TOOL and item.name == name)
+        ids = [tool_id(item.server, item.name) for item in items]
+        if len(ids) > 1:
+            raise NotFound(
+                f"several servers have a tool {name[:100]}",
+                hint=f"name one: {_first_names(ids)}",
+                details={"nearest": ids[:MAX_SUGGESTED]},
+            )
+        return ids[0] if ids else tool
+
+    async def _require_callable(self, item: Item, arguments: JsonObject, *, confirmed: bool) -> None:
+        """Raise what keeps a call from being made. No person is asked about one whose arguments are wrong."""
+        try:
+            self._require_allowed(item, confirmed=confirmed)
+        except Forbidden as refusal:
+            if CONFIRMATION in refusal.details:
+                await asyncio.to_thread(require_arguments, item, arguments)
+            raise
+        await asyncio.to_thread(require_arguments, item, arguments)
 
     def find_rules(self) -> Callable[[str, str], None] | None:
         """Return what checks a call by server and tool; None without rules."""
@@ -286,7 +341,7 @@ class LocalGateway:
                 )
         specs = {spec.name: spec for spec in self._indexing.specs}
         if server in specs and not specs[server].offers(name):
-            return NotFound(f"the config file excludes {name} of {server} (includeTools, excludeTools)")
+            return NotFound(_excluded_note(server, name), details={EXCLUDED: True})
         names = [*specs]
         if names and server not in names:
             nearest = [match[0] for match in process.extract(server, names, limit=MAX_SUGGESTED)]
@@ -304,6 +359,10 @@ class LocalGateway:
             hint=f"did you mean {', '.join(nearest)}?" if nearest else "no server offers a tool",
             details={"nearest": nearest},
         )
+
+
+def _excluded_note(server: str, name: str) -> str:
+    return f"{EXCLUDES} {name[:100]} of {server} (includeTools, excludeTools)"
 
 
 def _is_absent(state: ServerState, indexed_servers: Collection[str]) -> bool:

@@ -50,6 +50,7 @@ from toolscript.gateway.model import (
     ScoreParts,
 )
 from toolscript.gateway.reasons import matched_words, reason
+from toolscript.gateway.twins import Standing, Twins, deprecated_last, fold_twins
 
 NEAR_MISSES = 3
 # Confidence of an exact name, and of the least similar name that still counts.
@@ -120,6 +121,24 @@ class _Scored:
 
     def passing(self, threshold: float) -> Rows:
         return self.order[self.confidence[self.order] >= threshold]
+
+    def hits(self, index: LocalIndex, threshold: float) -> list[Twins]:
+        """Return the positions that reach the threshold: the deprecated behind similar ones, twins as one."""
+        passing = self.passing(threshold).tolist()
+        rows = {position: int(self.ranking.ids[position]) for position in passing}
+        certain = {position for position in passing if self.likeness[position] or position in self.promoted}
+        ordered = deprecated_last(
+            [
+                Standing(
+                    position,
+                    index.items[rows[position]],
+                    float(self.confidence[position]),
+                    is_certain=position in certain,
+                )
+                for position in passing
+            ]
+        )
+        return fold_twins(ordered)
 
 
 class LocalSearch:
@@ -195,9 +214,9 @@ class LocalSearch:
     ) -> LocalAnswer:
         query, index, stages = prepared.query, prepared.index, prepared.stages
         scored = self._score(prepared, embedded, weights)
-        passing = scored.passing(query.threshold)
-        hits = [_hit(index, scored, position) for position in passing[: query.limit]]
-        misses = [] if hits else [_hit(index, scored, position) for position in scored.order[:NEAR_MISSES]]
+        passing = scored.hits(index, query.threshold)
+        hits = [_hit(index, scored, hit) for hit in passing[: query.limit]]
+        misses = [] if hits else [_hit(index, scored, hit) for hit in scored.hits(index, 0.0)[:NEAR_MISSES]]
         semantic = scored.ranking.semantic
         steps = tuple(_step(query, index, step) for step in scored.steps)
         stages.end("ranking")
@@ -235,7 +254,7 @@ class LocalSearch:
             never = _rules_by_row(curated.excluded, index, query.kind).get(row)
             hit = _hit_not_retrieved(index, scored, row, never)
         else:
-            hit = _hit(index, scored, int(scored.order[place - 1]))
+            hit = _hit(index, scored, Twins(int(scored.order[place - 1])))
         return Placement(hit, place, len(scored.order), unmatched_words(scored.request, [index.features(row)]))
 
     def _curated(self, text: str, index: LocalIndex) -> CuratedRequest:
@@ -251,11 +270,11 @@ class LocalSearch:
         allowed = _allowed(query, curated, index)
         scores, inferred = self._literal_scores(prepared, embedded, allowed)
         order = allowed[np.lexsort((index.rank_by_name[allowed], scores.descending[allowed]))]
-        passing = order[scores.final[order] >= query.threshold]
-        rows = passing[: query.limit] if len(passing) else order[:NEAR_MISSES]
+        passing = scores.standings(index, order[scores.final[order] >= query.threshold])
+        shown = passing[: query.limit] or scores.standings(index, order[:NEAR_MISSES])
         found = len(passing) > 0
         by_words = prepared.search_type is SearchType.KEYWORD
-        hits = tuple(literal_hit(index, scores, row, inferred.get(row), request) for row in rows.tolist())
+        hits = tuple(literal_hit(index, scores, hit, inferred.get(hit.place), request) for hit in shown)
         unmatched = unmatched_words(request, [index.features(row) for row in order[:RERANK_DEPTH].tolist()])
         ranking = self._rank_by_words(request, index, allowed) if by_words else None
         fits = ranking is None or ranking.good_match or self._is_certain(scores, allowed)
@@ -492,14 +511,15 @@ def _confidence_of_names(likeness: Scores) -> Scores:
 
 
 def _step(query: LocalQuery, index: LocalIndex, scored: _Scored) -> LocalStep:
-    passing = scored.passing(query.threshold)[: min(query.limit, STEP_HITS)]
-    hits = tuple(_hit(index, scored, position) for position in passing)
+    passing = scored.hits(index, query.threshold)[: min(query.limit, STEP_HITS)]
+    hits = tuple(_hit(index, scored, hit) for hit in passing)
     return LocalStep(scored.request.text, hits, scored.good_match and bool(hits))
 
 
-def _hit(index: LocalIndex, scored: _Scored, position: int) -> LocalHit:
+def _hit(index: LocalIndex, scored: _Scored, hit: Twins) -> LocalHit:
+    position = hit.place
     request, ranking, row = scored.request, scored.ranking, int(scored.ranking.ids[position])
-    inferred = scored.inferred.get(int(position))
+    inferred = scored.inferred.get(position)
     similarity = float(ranking.similarity[position])
     parts = ScoreParts(
         semantic=None if math.isnan(similarity) else round(max(0.0, similarity), 4),
@@ -509,10 +529,11 @@ def _hit(index: LocalIndex, scored: _Scored, position: int) -> LocalHit:
         matched=matched_words(index.stems(row), request),
         contributions=ranking.parts(position),
     )
-    promoted = scored.promoted.get(int(position))
+    promoted = scored.promoted.get(position)
     why = reason(parts, promoted or inferred, request, index.domain(row))
     confidence, score = (round(float(values[position]), 4) for values in (scored.confidence, ranking.score))
-    return LocalHit(index.items[row], confidence, why, parts, score)
+    item = index.items[row]
+    return LocalHit(item, confidence, why, parts, score, also=hit.also, deprecated=item.is_deprecated)
 
 
 def _hit_not_retrieved(index: LocalIndex, scored: _Scored, row: int, never: Rule | None) -> LocalHit:

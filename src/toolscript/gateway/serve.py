@@ -42,6 +42,8 @@ from toolscript.gateway.workspace import Workspace, workspace_of
 
 MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
 OWN, OF_SERVER = "own", "of_server"
+# The folder, under the data folder, of results that are too large to be shown whole.
+RESULTS = "results"
 LOOPBACK = "127.0.0.1"
 LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total", "query_id")
 
@@ -53,6 +55,7 @@ class McpRoutes:
         self._resources = resources
         self._arguments = keeps_arguments(settings)
         self._split = settings.gateway_split_calls
+        self._results_folder = settings.data_folder / RESULTS
         self._later = LazyMount(MODULES, self._open_apps, resources.indexing.wait_for_model)
 
     @property
@@ -67,6 +70,7 @@ class McpRoutes:
         from httpx2 import AsyncClient
 
         from toolscript.core.mcp.endpoint import mcp_asgi
+        from toolscript.gateway.mcp.large_results import LargeResults
         from toolscript.gateway.mcp.passthrough import passthrough_asgi
         from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals
         from toolscript.gateway.mcp.passthrough_calls import PassthroughLog
@@ -75,7 +79,8 @@ class McpRoutes:
 
         resources, gateway, activity = self._resources, self._resources.recorded, self._resources.activity
         usage = SessionUsage(gateway, activity, is_one=False, split=self._split)
-        app, living = mcp_asgi(create_mcp_server(gateway, __version__, usage, split=self._split))
+        results = LargeResults(self._results_folder)
+        app, living = mcp_asgi(create_mcp_server(gateway, __version__, usage, split=self._split, results=results))
         log = PassthroughLog(activity, arguments=self._arguments)
         indexing, find_rules = resources.indexing, resources.gateway.find_rules
         held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None
@@ -104,6 +109,8 @@ def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_dema
 def serve_stdio(*, flags: Mapping[str, object]) -> None:
     """Serve one client on stdin and stdout, through the running gateway or an own one."""
     from toolscript.core.mcp.endpoint import run_stdio
+    from toolscript.gateway.mcp.large_results import LargeResults
+    from toolscript.gateway.mcp.offered_servers import OfferedServers, watched
     from toolscript.gateway.mcp.session_use import SessionUsage
     from toolscript.gateway.mcp.tools import create_mcp_server
 
@@ -114,7 +121,11 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
     async def serve_client(gateway: Gateway, activity: ActivityLog) -> None:
         split = settings.gateway_split_calls
         usage = SessionUsage(gateway, activity, is_one=True, split=split)
-        await run_stdio(create_mcp_server(gateway, __version__, usage, split=split))
+        results, servers = LargeResults(settings.data_folder / RESULTS), OfferedServers(gateway)
+        await servers.refresh()
+        server = create_mcp_server(gateway, __version__, usage, split=split, results=results, servers=servers)
+        async with watched(servers):
+            await run_stdio(server, tools_change=True)
 
     async def run() -> None:
         if joined is not None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import anyio
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import Server
+from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
@@ -207,9 +207,13 @@ def mcp_asgi(
     return PostOnly(around(manager.handle_request)), manager.run()
 
 
-async def run_stdio(server: Server[Any]) -> None:
-    """Serve one client until it closes stdin. Other output of the process goes to stderr."""
+async def run_stdio(server: Server[Any], *, tools_change: bool = False) -> None:
+    """Serve one client until it closes stdin. Other output of the process goes to stderr.
+
+    `tools_change`: clients are told when the list of tools changes.
+    """
     with claimed_input() as wire:
         lines = cast("anyio.AsyncFile[str]", InputLines(wire))
         async with stdio_server(stdin=lines) as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+            options = server.create_initialization_options(NotificationOptions(tools_changed=tools_change))
+            await server.run(read, write, options)

@@ -1,4 +1,4 @@
-"""Definitions of the tools. Independent of the catalog, so that prompt caches stay valid."""
+"""Definitions of the tools. Of the catalog they name the servers alone, so that prompt caches stay valid."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,9 +6,12 @@ from typing import Any
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, STRING, closed, list_of, object_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY
+from toolscript.core.text import visible
 from toolscript.gateway.json import ANSWER, HIT, ITEM
+from toolscript.gateway.mcp.result_reading import MAX_PAGE_BYTES, PAGE_BYTES
 from toolscript.gateway.model import DEFAULT_THRESHOLD
 
+READ_RESULT = "read_result"
 SEARCH = "search_tools"
 DESCRIBE = "describe_tool"
 CALL = "call_tool"
@@ -18,8 +21,11 @@ DEFAULT_LIMIT = 5
 MAX_RESULTS = 10
 MAX_DESCRIBED = 10
 
+# Of the names of servers that are shown: of all together, and of one.
+MAX_NAMES, MAX_NAME = 220, 40
+
 INSTRUCTIONS = (
-    "These three tools give access to many tools of many servers. "
+    "These tools give access to many tools of many servers. "
     "search_tools with the task in plain words, describe_tool if the arguments are not clear, then call_tool."
 )
 
@@ -28,9 +34,12 @@ _TOOL = {"type": "string", "description": "A name that search_tools returned: se
 # The part of the HTTP answer that MCP returns: MCP field name to HTTP field name.
 SHOWN_HIT = {
     "tool": "toolId",
+    "signature": "signature",
     "confidence": "confidence",
     "description": "description",
     "reason": "reason",
+    "also": "also",
+    "deprecated": "deprecated",
     "input_schema": "inputSchema",
 }
 SHOWN_ANSWER = {
@@ -147,7 +156,24 @@ _CALL_TOOL: JsonObject = {
     },
 }
 
-DEFINITIONS: tuple[JsonObject, ...] = (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_TOOL)
+_READ_RESULT: JsonObject = {
+    "name": READ_RESULT,
+    "title": "Read a large result",
+    "description": "Read more of a result that was too large, by the id that came with it.",
+    "inputSchema": closed(
+        {
+            "id": STRING,
+            "offset": {"type": "integer", "minimum": 0, "description": "First byte."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_BYTES, "default": PAGE_BYTES},
+            "grep": {"type": "string", "description": "Only the lines that match this regular expression."},
+            "path": {"type": "string", "description": "Only this part of JSON: items[0].name, items[*].id"},
+        },
+        "id",
+    ),
+    "annotations": READ_ONLY,
+}
+
+DEFINITIONS: tuple[JsonObject, ...] = (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_TOOL, _READ_RESULT)
 
 # With a meta-tool for destructive tools: what a client can allow is this one.
 _CALL_OTHER_TOOL: JsonObject = {
@@ -172,12 +198,31 @@ _CALL_DESTRUCTIVE_TOOL: JsonObject = {
 }
 
 
-def definitions_of_tools(*, split: bool) -> tuple[JsonObject, ...]:
-    """Return the definitions; `split`: destructive tools have a meta-tool of their own."""
-    if not split:
-        return DEFINITIONS
-    return (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_OTHER_TOOL, _CALL_DESTRUCTIVE_TOOL)
+def definitions_of_tools(*, split: bool, servers: Sequence[str] = ()) -> tuple[JsonObject, ...]:
+    """Return the definitions; `split`: destructive tools have a meta-tool of their own. `servers` are named."""
+    shown = servers_shown(servers)
+    search = (
+        {**_SEARCH_TOOLS, "description": f"{_SEARCH_TOOLS['description']} {shown}"} if shown else _SEARCH_TOOLS
+    )
+    calls = (_CALL_OTHER_TOOL, _CALL_DESTRUCTIVE_TOOL) if split else (_CALL_TOOL,)
+    return (search, _DESCRIBE_TOOL, *calls, _READ_RESULT)
 
 
-def instructions(*, split: bool) -> str:
-    return f"{INSTRUCTIONS} Destructive tools go through {CALL_DESTRUCTIVE}." if split else INSTRUCTIONS
+def instructions(*, split: bool, servers: Sequence[str] = ()) -> str:
+    destructive = f"Destructive tools go through {CALL_DESTRUCTIVE}." if split else ""
+    return " ".join(filter(None, (INSTRUCTIONS, destructive, servers_shown(servers))))
+
+
+def servers_shown(servers: Sequence[str]) -> str:
+    """Return the names of the servers in one line, as many as there is room for, and how many there are."""
+    names, left = list[str](), MAX_NAMES
+    for server in sorted(servers):
+        name = "_".join(visible(server).split())[:MAX_NAME]
+        left -= len(name) + 2
+        if left < 0:
+            break
+        names.append(name)
+    if not servers:
+        return ""
+    more = ", …" if len(names) < len(servers) else ""
+    return f"Servers: {', '.join(names)}{more} ({len(servers)})."

@@ -4,21 +4,28 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.server import Server
+from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, PaginatedRequestParams
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    ListToolsResult,
+    PaginatedRequestParams,
+    SubscriptionsListenRequestParams,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolscript.core.errors import Forbidden, NotFound, ToolscriptError
+from toolscript.core.argument_checks import INPUT_SCHEMA
+from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected, ToolscriptError
 from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, split_tool_id, tool_id
-from toolscript.core.mcp.answers import MAX_WORDS, answered, compact_json, failed, failed_with, one_line, result
+from toolscript.core.mcp.answers import failed_with
 from toolscript.core.mcp.arguments import one_of, require_known, share, text, texts, whole, wrong
 from toolscript.core.mcp.endpoint import (
-    HOUR_MS,
     Context,
     Described,
     client_of,
@@ -30,7 +37,6 @@ from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
 from toolscript.gateway.approvals import HELD, for_agents, held_message
 from toolscript.gateway.callers import ITSELF, CallTerms, client_is, current_terms, on_terms
-from toolscript.gateway.json import answer_to_json, item_to_json
 from toolscript.gateway.mcp.asking import (
     Questions,
     can_be_asked,
@@ -45,19 +51,31 @@ from toolscript.gateway.mcp.definitions import (
     DESCRIBE,
     MAX_DESCRIBED,
     MAX_RESULTS,
+    READ_RESULT,
     SEARCH,
-    SHOWN_ANSWER,
-    SHOWN_HIT,
-    SHOWN_ITEM,
     definitions_of_tools,
     instructions,
 )
 from toolscript.gateway.mcp.large_results import READ, LargeResults
+from toolscript.gateway.mcp.offered_servers import OfferedServers
 from toolscript.gateway.mcp.session_use import SessionUsage
-from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalQuery, LocalStep
-from toolscript.gateway.rules import CONFIRMATION, MAX_RISK, Risk, ToolRisk
+from toolscript.gateway.mcp.shown import (
+    Unknown,
+    blames_arguments,
+    described,
+    excluded_note,
+    found,
+    no_such_tool,
+    with_schema,
+)
+from toolscript.gateway.mcp.wording import answered, failed, in_agent_words
+from toolscript.gateway.model import DEFAULT_THRESHOLD, EXCLUDED, EXCLUDES, Gateway, LocalQuery
+from toolscript.gateway.rules import CONFIRMATION, MAX_RISK, Risk
+from toolscript.gateway.typescript.declarations import tool_declarations
 
 NEAREST = 3
+# The list changes with the servers, which not every client can be told.
+LISTED_MS = 5 * 60 * 1000
 
 
 @dataclass(frozen=True)
@@ -122,118 +140,20 @@ def _from_json(text: str) -> object:
         return text
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """An unknown tool name, and the nearest known names; or why the tool is held."""
-
-    tool: str
-    nearest: tuple[str, ...] = ()
-    held: str = ""
-
-
-def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallResult:
-    # Each tool is described once, also one of several steps.
-    every = replace(answer, hits=answer.all_hits)
-    data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(every, explain=True, schemas=with_schemas)})
-    hits, misses = (list(map(_hit, data.get(name, ()))) for name in ("results", "near_misses"))
-    data["results"] = hits
-    if answer.good_match:
-        data.pop("unmatched_words", None)
-    lines = [*_verdict(answer), *map(_line, hits)]
-    if answer.steps:
-        data["steps"] = [_step(step) for step in answer.steps]
-        lines += ["Steps:", *map(_step_line, data["steps"])]
-    if misses:
-        data["near_misses"] = misses
-        lines += ["Near misses:", *(_line({**miss, "reason": ""}) for miss in misses)]
-    if answer.total > len(hits):
-        lines.append(f"{len(hits)} of {answer.total} shown; limit up to {MAX_RESULTS}.")
-    if answer.hint:
-        lines.append(answer.hint)
-    if types:
-        data["types"] = types
-        lines.append(types)
-    return result("\n".join(lines), data)
-
-
-def _step(step: LocalStep) -> dict[str, Any]:
-    names = [tool_id(hit.item.server, hit.item.name) for hit in step.hits]
-    return {"query": step.query, "good_match": step.good_match, "tools": names}
-
-
-def _step_line(step: Mapping[str, Any]) -> str:
-    guess = "" if step["good_match"] or not step["tools"] else " (no good match)"
-    return f"- {one_line(step['query'])}: {', '.join(step['tools']) or 'nothing fits'}{guess}"
-
-
-def _verdict(answer: LocalAnswer) -> list[str]:
-    """Return the verdict line, only if there is no good match or nothing reaches the threshold."""
-    if answer.good_match or answer.is_below_threshold:
-        return [] if answer.hits else ["Nothing reaches the threshold."]
-    verdict = "No good match, the first is a guess." if answer.hits else "No good match."
-    more = ", …" if len(answer.unmatched) > MAX_WORDS else ""
-    words = ", ".join(answer.unmatched[:MAX_WORDS])
-    return [f"{verdict} Matched nothing: {words}{more}." if words else verdict]
-
-
-REPLACED_BY_TYPES = ("input_schema", "output_schema")
-
-
-def described(items: Sequence[Item], unknown: Sequence[Unknown], types: str = "") -> CallResult:
-    """With `types` the schemas are omitted: the TypeScript is equivalent and shorter."""
-    names = {name: SHOWN_ITEM[name] for name in SHOWN_ITEM if not types or name not in REPLACED_BY_TYPES}
-    tools = [_renamed(names, item_to_json(item, schemas=True)) for item in items]
-    data: dict[str, object] = {"tools": tools}
-    lines = [types] if types else [compact_json(tool) for tool in tools]
-    if types:
-        data["types"] = types
-    if unknown:
-        data["unknown"] = [{"tool": entry.tool, "nearest": list(entry.nearest)} for entry in unknown]
-        lines += [no_such_tool(entry) for entry in unknown]
-    return result("\n".join(lines), data)
-
-
-def no_such_tool(unknown: Unknown) -> str:
-    if unknown.held:
-        return unknown.held
-    advice = (
-        f"Nearest: {', '.join(unknown.nearest)}." if unknown.nearest else "search_tools finds the ones there are."
-    )
-    return f"There is no tool {unknown.tool[:200]!r}. {advice}"
-
-
-def _hit(hit: Mapping[str, Any]) -> dict[str, Any]:
-    fields = _renamed(SHOWN_HIT, hit)
-    risk = ToolRisk.from_json(hit["risk"]).shown_in_results if hit.get("risk") else ""
-    shown = {"confidence": round(hit["confidence"], 2), "description": one_line(hit["description"])}
-    return {**fields, **shown, **({"risk": risk} if risk else {})}
-
-
-def _renamed(names: Mapping[str, str], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that have a value, under their MCP names."""
-    return {name: data[full] for name, full in names.items() if data.get(full) is not None}
-
-
-def _line(hit: JsonObject) -> str:
-    reason = f" ({hit['reason']})" if hit["reason"] else ""
-    risk = f" [{hit['risk']}]" if "risk" in hit else ""
-    line = f"{hit['tool']} {hit['confidence']:.2f}: {hit['description']}{reason}{risk}"
-    return f"{line}\n  {compact_json(hit['input_schema'])}" if "input_schema" in hit else line
-
-
 class MetaTools:
     """Raises InvalidRequest for invalid arguments, and Forbidden where a person has to confirm a call; any other
     failure is a result with `isError`. With `split`, destructive tools have a meta-tool of their own.
     """
 
-    def __init__(self, gateway: Gateway, *, split: bool = False) -> None:
+    def __init__(self, gateway: Gateway, *, split: bool = False, results: LargeResults | None = None) -> None:
         self._split = split
         self._gateway = gateway
-        self._results = LargeResults()
+        self._results = results or LargeResults()
         self._by_name: dict[str, Callable[[JsonObject], Awaitable[CallResult]]] = {
             SEARCH: self._search,
             DESCRIBE: self._describe,
             CALL: self._call,
+            READ_RESULT: self._read_result,
         }
         if split:
             self._by_name[CALL_DESTRUCTIVE] = self._call_destructive
@@ -242,7 +162,10 @@ class MetaTools:
         return name in self._by_name
 
     async def call(self, name: str, arguments: JsonObject) -> CallResult:
-        return await self._by_name[name](arguments)
+        try:
+            return await self._by_name[name](arguments)
+        except ToolscriptError as error:
+            raise in_agent_words(error) from error
 
     async def _search(self, arguments: JsonObject) -> CallResult:
         search_arguments = parse_search(arguments)
@@ -252,8 +175,7 @@ class MetaTools:
             hits = answer.all_hits or answer.near_misses
             types = ""
             if search_arguments.detail == "types" and hits:
-                ids = tuple(tool_id(hit.item.server, hit.item.name) for hit in hits)
-                types = await self._gateway.typescript(ids, compact=True)
+                types = await asyncio.to_thread(tool_declarations, [hit.item for hit in hits])
             return found(answer, with_schemas=search_arguments.detail == "schema", types=types)
 
         return await answered(answer)
@@ -272,7 +194,7 @@ class MetaTools:
         unknown = [await self._unknown(name, held.get(name, "")) for name in absent]
         if not items:
             return failed_with("\n".join(no_such_tool(entry) for entry in unknown))
-        types = await self._gateway.typescript(tuple(items), compact=True) if arguments.as_types else ""
+        types = await asyncio.to_thread(tool_declarations, [*items.values()]) if arguments.as_types else ""
         return described(list(items.values()), unknown, types)
 
     async def _call(self, arguments: JsonObject) -> CallResult:
@@ -286,22 +208,31 @@ class MetaTools:
 
     async def _called(self, arguments: CallArguments) -> CallResult:
         if arguments.tool == READ:
-            return self._results.read(arguments.arguments)
+            return await asyncio.to_thread(self._results.read, arguments.arguments)
         [tool] = await self._full_names([arguments.tool])
         try:
             result = await self._gateway.call(tool, arguments.arguments)
-            # On a thread: megabytes take a while, and other requests must not wait.
-            return await asyncio.to_thread(self._results.fitting, result)
-        except NotFound:
-            return failed_with(no_such_tool(await self._unknown(tool)))
+        except NotFound as error:
+            is_known = EXCLUDED in error.details or SEPARATOR not in tool
+            return failed(error) if is_known else failed_with(no_such_tool(await self._unknown(tool)))
         except Forbidden as refusal:
-            if CONFIRMATION in refusal.details:
-                raise
-            if HELD in refusal.details:
-                return failed_with(for_agents(refusal.message))
-            if MAX_RISK in refusal.details:
-                return failed_with(f"{tool[:200]} counts as destructive: call it with {CALL_DESTRUCTIVE}.")
-            return failed(refusal)
+            return _refused(tool, refusal)
+        except InvalidRequest as error:
+            return with_schema(failed(error), error.details.get(INPUT_SCHEMA))
+        except ServerRejected as error:
+            is_about_arguments = error.details.get("code") == INVALID_PARAMS
+            return with_schema(failed(error), await self._schema_of(tool) if is_about_arguments else None)
+        if blames_arguments(result):
+            result = with_schema(result, await self._schema_of(tool))
+        # On a thread: megabytes take a while, and other requests must not wait.
+        return await asyncio.to_thread(self._results.fitting, result)
+
+    async def _schema_of(self, tool: str) -> object:
+        item = (await self._tools([tool])).get(tool)
+        return item.input_schema if item else None
+
+    async def _read_result(self, arguments: JsonObject) -> CallResult:
+        return await answered(lambda: asyncio.to_thread(self._results.read, arguments))
 
     async def _full_names(self, names: Sequence[str]) -> list[str]:
         """Complete names without a server, where only one server has such a tool."""
@@ -327,31 +258,42 @@ class MetaTools:
         if held:
             return Unknown(name, held=held)
         try:
-            words = " ".join(split_tool_id(name))
             with client_is(ITSELF):
-                answer = await self._gateway.search(LocalQuery(words[:200], NEAREST, 0.0))
+                answer = await self._gateway.search(LocalQuery(name[:200], NEAREST, 0.0))
         except ToolscriptError:
             return Unknown(name)
+        if EXCLUDES in answer.hint:
+            return Unknown(name, held=excluded_note(answer.hint))
         hits = (answer.hits or answer.near_misses)[:NEAREST]
         return Unknown(name, tuple(tool_id(hit.item.server, hit.item.name) for hit in hits))
 
 
 def create_mcp_server(
-    gateway: Gateway, version: str, usage: SessionUsage | None = None, *, split: bool = False
+    gateway: Gateway,
+    version: str,
+    usage: SessionUsage | None = None,
+    *,
+    split: bool = False,
+    results: LargeResults | None = None,
+    servers: OfferedServers | None = None,
 ) -> Server[Any]:
-    """`split`: destructive tools have a meta-tool of their own, so that a client can allow the other one."""
-    tools, questions = MetaTools(gateway, split=split), Questions()
-    definitions = definitions_of_tools(split=split)
-    listing = ListToolsResult.model_validate({"tools": definitions})
+    """`split`: destructive tools have a meta-tool of their own, so that a client can allow the other one.
 
-    async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return listing
+    `servers` are told to clients when they change, where something watches them.
+    """
+    tools, questions = MetaTools(gateway, split=split, results=results), Questions()
+    offered = servers or OfferedServers(gateway)
+
+    async def list_tools(context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        await offered.refresh()
+        offered.listed_by(context)
+        server.instructions = instructions(split=split, servers=offered.names)
+        definitions = definitions_of_tools(split=split, servers=offered.names)
+        return ListToolsResult.model_validate({"tools": definitions})
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> dict[str, Any]:
         if not tools.has(params.name):
-            message = (
-                f"Unknown tool: {params.name[:200]}. Tools that {definitions[0]['name']} finds go through {CALL}."
-            )
+            message = f"Unknown tool: {params.name[:200]}. Tools that {SEARCH} finds go through {CALL}."
             raise MCPError(INVALID_PARAMS, message)
         arguments = params.arguments or {}
 
@@ -369,9 +311,27 @@ def create_mcp_server(
             return await answered_by_person(context, params, questions, call)
 
     described = Described(
-        version, "Finds and calls the right tool among all that your MCP servers have.", instructions(split=split)
+        version,
+        "Finds and calls the right tool among all that your MCP servers have.",
+        instructions(split=split, servers=offered.names),
     )
-    return create_tool_server(described, list_tools, call_tool, listing=CacheHint(HOUR_MS, "public"))
+    server = create_tool_server(described, list_tools, call_tool, listing=CacheHint(LISTED_MS, "private"))
+    if servers is not None:
+        server.add_request_handler(
+            "subscriptions/listen", SubscriptionsListenRequestParams, ListenHandler(servers.bus)
+        )
+    return server
+
+
+def _refused(tool: str, refusal: Forbidden) -> CallResult:
+    """Return what a model reads of a refusal; raise one that a person may lift."""
+    if CONFIRMATION in refusal.details:
+        raise refusal
+    if HELD in refusal.details:
+        return failed_with(for_agents(refusal.message))
+    if MAX_RISK in refusal.details:
+        return failed_with(f"{tool[:200]} counts as destructive: call it with {CALL_DESTRUCTIVE}.")
+    return failed(refusal)
 
 
 async def answered_by_person(
