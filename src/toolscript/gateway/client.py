@@ -23,8 +23,10 @@ from toolscript.gateway.json import (
     call_from_json,
     health_from_json,
     item_of_json,
+    page_from_json,
     states_from_json,
 )
+from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
 
@@ -148,6 +150,13 @@ class GatewayClient:
         query = query_of({"confirm": "true" if terms.confirmed else None, "max_risk": terms.max_risk or None})
         request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
         return await self._ask(lambda answer: call_from_json(json.loads(answer)), request)
+
+    async def listed_tools(self, after: str = "") -> ToolPage:
+        return await self._read(page_from_json, "GET", f"/listed-tools{query_of({'after': after})}")
+
+    async def tool_named(self, name: str) -> str:
+        path = f"/listed-tools/{step_of(name)}"
+        return str(await self._read(lambda data: data["tool"], "GET", path))
 
     async def reviews(self) -> Sequence[Review]:
         from toolscript.gateway.openapi import MAX_PAGE, REVIEWS_PATH

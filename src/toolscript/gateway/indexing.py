@@ -132,6 +132,10 @@ class Indexing:
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
         self._ready = asyncio.Event()
+        # The offers that the index was last built from, and how often it was.
+        self._shown: Sequence[Offer] = ()
+        self._revision = 0
+        self._news = asyncio.Event()
 
     def spec_named(self, name: str) -> ServerSpec | None:
         return next((spec for spec in self.specs if spec.name == name), None)
@@ -168,6 +172,25 @@ class Indexing:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ready.wait(), seconds)
         return self.ready
+
+    async def shown(self, after: int) -> int:
+        """Wait until what is searched is newer than revision `after`; return the current revision."""
+        while self._revision <= after:
+            await self._news.wait()
+        return self._revision
+
+    async def until_listed(self, seconds: float) -> None:
+        """Wait until every server has answered or failed and its items are searched, at most this long."""
+        revision = -1
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self._is_listed():
+                    revision = await self.shown(revision)
+
+    def _is_listed(self) -> bool:
+        settled = {state.name for state in self._servers.states() if state.status is not ServerStatus.STARTING}
+        absent = {spec.name for spec in self.specs} - settled - self._cached.keys()
+        return self.ready and not absent and self._shown == self.offers()
 
     async def until_embedded(self, seconds: float) -> None:
         """Wait until all items are embedded or the model failed to load, at most this long."""
@@ -313,7 +336,8 @@ class Indexing:
         failures, ends = self._failures(), self._wait_is_over
         states = {state.name: state.status for state in self._servers.states()}
         all_answered = ServerStatus.STARTING not in states.values()
-        offers = await self._admitted(self._current_offers(states))
+        current = self._current_offers(states)
+        offers = await self._admitted(current)
         items = [item for offer in offers for item in offer.items]
         # The model and the config may change while the index is built: the next round follows.
         model, fallback, files = self._model, self._fallback, self._files
@@ -325,6 +349,7 @@ class Indexing:
             await self._show(index, hashes, model, fallback)
         if all_answered or items:
             self._ready.set()
+        self._announce(current)
         # Write the cache as soon as no other server answers: one that hangs must not cost the others their cache.
         if (all_answered or ends or not self._due.is_set()) and files is not None:
             await self._write_cache(files, failures)
@@ -336,6 +361,11 @@ class Indexing:
             is_embedded = await self._embed(model, index, hashes, absent)
         if is_embedded:
             self._complete = _Complete(items, model, fallback, files)
+
+    def _announce(self, shown: Sequence[Offer]) -> None:
+        self._shown, self._revision = shown, self._revision + 1
+        news, self._news = self._news, asyncio.Event()
+        news.set()
 
     async def _write_cache(self, files: IndexFiles, failures: Mapping[str, str]) -> None:
         """Cache what servers offered. What came from the cache is not written again, as if it were new."""

@@ -10,6 +10,7 @@ from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.core.text import readable
 from toolscript.gateway.approvals import Decision, Review
+from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.rules import ToolRisk
 
 DEFAULT_LIMIT = 3
@@ -195,6 +196,12 @@ class Gateway(Protocol):
         """Return the TypeScript module of these tools."""
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def listed_tools(self, after: str = "") -> ToolPage:
+        """Return the tools under the names by which clients list them, those whose names follow `after`."""
+
+    async def tool_named(self, name: str) -> str:
+        """Return the `server__tool` of a listed name, or of a bare one that is unique; else an empty string."""
+
     async def reviews(self) -> Sequence[Review]:
         """Return the definitions that nobody has approved, held or shown, and those that were rejected."""
 

@@ -16,6 +16,7 @@ from toolscript.gateway.approvals import Decision, Review
 from toolscript.gateway.callers import ITSELF, MCP, current_client
 from toolscript.gateway.config.secrets import MASK, looks_secret, secret_words
 from toolscript.gateway.json import answer_to_json, call_to_json
+from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery
 
 # Of arguments that are logged: the letters of one text, and of all of them as JSON.
@@ -98,6 +99,12 @@ class RecordedGateway:
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         return await self._gateway.items(wanted)
+
+    async def listed_tools(self, after: str = "") -> ToolPage:
+        return await self._gateway.listed_tools(after)
+
+    async def tool_named(self, name: str) -> str:
+        return await self._gateway.tool_named(name)
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
         return await self._gateway.typescript(wanted, compact=compact)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -41,6 +42,7 @@ from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
+from toolscript.gateway.listed_tools import ListedTools, ToolPage
 from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
 from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.rules import CallRules, Risk, require_allowed
@@ -96,6 +98,7 @@ class LocalGateway:
         self._indexing = indexing
         self._model = model
         self._patience = patience
+        self._listed_by = time.monotonic() + patience
         # A gateway for one command starts only the servers that it needs.
         self._starts_all = starts_all
         self.left_out: Sequence[ServerState] = ()
@@ -185,6 +188,28 @@ class LocalGateway:
             error.details.setdefault("server", server)
             raise
 
+    async def listed_tools(self, after: str = "") -> ToolPage:
+        """List what is searched. Right after the start, wait for servers of which no tools are cached."""
+        if (seconds := self._listed_by - time.monotonic()) > 0:
+            await self._indexing.until_listed(seconds)
+        return (await self._listed()).page(after)
+
+    async def tool_named(self, name: str) -> str:
+        item = (await self._listed()).find(name)
+        return tool_id(item.server, item.name) if item else ""
+
+    async def _listed(self) -> ListedTools:
+        index = self._search.index
+        if "listed_tools" not in vars(index):
+            # On a thread, once for each catalog: other requests must not wait.
+            await asyncio.to_thread(lambda: index.listed_tools)
+        return index.listed_tools
+
+    def input_schema(self, name: str) -> JsonObject | None:
+        """Return the input schema of a tool by a name that is listed."""
+        item = self._search.index.listed_tools.find(name)
+        return item.input_schema if item else None
+
     def find_rules(self) -> Callable[[str, str], None] | None:
         """Return what checks a call by server and tool; None without rules."""
         return None if self.rules.is_empty else self.require_allowed
@@ -252,8 +277,8 @@ class LocalGateway:
         )
 
     def _offered(self, server: str, name: str) -> Item | None:
-        items = (item for offer in self._servers.offers() if offer.server == server for item in offer.items)
-        return next((item for item in items if item.name == name and item.kind is ItemKind.TOOL), None)
+        offer = next((offer for offer in self._servers.offers() if offer.server == server), None)
+        return offer.tools.get(name) if offer else None
 
     async def _wait_for_start(self, server: str) -> None:
         """Wait until the server has started; its start timeout bounds the wait."""

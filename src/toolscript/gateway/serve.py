@@ -41,13 +41,13 @@ from toolscript.gateway.views import Views, WorkspaceRouter, workspace_route
 from toolscript.gateway.workspace import Workspace, workspace_of
 
 MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
-OWN, OF_SERVER = "own", "of_server"
+OWN, DIRECT, OF_SERVER = "own", "direct", "of_server"
 LOOPBACK = "127.0.0.1"
 LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "took_ms", "total", "query_id")
 
 
 class McpRoutes:
-    """`/mcp` finds and calls tools; `/mcp/{server}` proxies one server."""
+    """`/mcp` finds and calls tools; `/mcp/all` hands all of them through; `/mcp/{server}` proxies one server."""
 
     def __init__(self, settings: GatewaySettings, resources: Resources) -> None:
         self._resources = resources
@@ -57,7 +57,11 @@ class McpRoutes:
 
     @property
     def routes(self) -> tuple[BaseRoute, ...]:
-        return Route("/mcp", self._later.app(OWN)), Route("/mcp/{server}", self._later.app(OF_SERVER))
+        return (
+            Route("/mcp", self._later.app(OWN)),
+            Route("/mcp/all", self._later.app(DIRECT)),
+            Route("/mcp/{server}", self._later.app(OF_SERVER)),
+        )
 
     def open(self) -> AbstractAsyncContextManager[None]:
         return self._later.open()
@@ -67,6 +71,7 @@ class McpRoutes:
         from httpx2 import AsyncClient
 
         from toolscript.core.mcp.endpoint import mcp_asgi
+        from toolscript.gateway.mcp.direct import create_direct_server
         from toolscript.gateway.mcp.passthrough import passthrough_asgi
         from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals
         from toolscript.gateway.mcp.passthrough_calls import PassthroughLog
@@ -76,14 +81,17 @@ class McpRoutes:
         resources, gateway, activity = self._resources, self._resources.recorded, self._resources.activity
         usage = SessionUsage(gateway, activity, is_one=False, split=self._split)
         app, living = mcp_asgi(create_mcp_server(gateway, __version__, usage, split=self._split))
+        direct, direct_living = mcp_asgi(
+            create_direct_server(gateway, __version__, resources.gateway.input_schema)
+        )
         log = PassthroughLog(activity, arguments=self._arguments)
         indexing, find_rules = resources.indexing, resources.gateway.find_rules
         held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None
-        async with living, AsyncClient(trust_env=False) as client:
+        async with living, direct_living, AsyncClient(trust_env=False) as client:
             of_server = passthrough_asgi(
                 indexing.spec_named, client, log=log, find_rules=find_rules, approvals=held
             )
-            yield {OWN: app, OF_SERVER: of_server}
+            yield {OWN: app, DIRECT: direct, OF_SERVER: of_server}
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool = False) -> None:
@@ -96,9 +104,13 @@ def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_dema
             raise
 
 
-def serve_stdio(*, flags: Mapping[str, object]) -> None:
-    """Serve one client on stdin and stdout, through the running gateway or an own one."""
+def serve_stdio(*, flags: Mapping[str, object], direct: bool = False) -> None:
+    """Serve one client on stdin and stdout, through the running gateway or an own one.
+
+    `direct`: hand the tools themselves through.
+    """
     from toolscript.core.mcp.endpoint import run_stdio
+    from toolscript.gateway.mcp.direct import create_direct_server
     from toolscript.gateway.mcp.session_use import SessionUsage
     from toolscript.gateway.mcp.tools import create_mcp_server
 
@@ -107,6 +119,9 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
     joined = join(settings)
 
     async def serve_client(gateway: Gateway, activity: ActivityLog) -> None:
+        if direct:
+            await run_stdio(create_direct_server(gateway, __version__))
+            return
         split = settings.gateway_split_calls
         usage = SessionUsage(gateway, activity, is_one=True, split=split)
         await run_stdio(create_mcp_server(gateway, __version__, usage, split=split))

@@ -37,7 +37,7 @@ HOUR_MS = 60 * 60 * 1000
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 Context = ServerRequestContext[Any, Any]
-ListTools = Callable[[Context, PaginatedRequestParams | None], Awaitable[ListToolsResult]]
+ListTools = Callable[[Context, PaginatedRequestParams], Awaitable[ListToolsResult | dict[str, Any]]]
 CallTool = Callable[[Context, CallToolRequestParams], Awaitable[dict[str, Any]]]
 
 
@@ -117,8 +117,18 @@ class Described:
     instructions: str
 
 
-def create_tool_server(described: Described, lists: ListTools, calls: CallTool, listing: CacheHint) -> Server[Any]:
-    """Create a server of tools. `listing` is the cache hint of the tool list."""
+def create_tool_server(
+    described: Described,
+    lists: ListTools,
+    calls: CallTool,
+    listing: CacheHint,
+    find_schema: Callable[[str], Mapping[str, Any] | None] = lambda _name: None,
+) -> Server[Any]:
+    """Create a server of tools. `listing` is the cache hint of the tool list.
+
+    `find_schema` returns the input schema of a tool that wants arguments repeated in headers. Without it, the SDK
+    would list all tools for each call.
+    """
     server: Server[Any] = Server(
         "toolscript",
         version=described.version,
@@ -126,10 +136,9 @@ def create_tool_server(described: Described, lists: ListTools, calls: CallTool, 
         description=described.description,
         instructions=described.instructions,
         cache_hints={"tools/list": listing, "server/discover": CacheHint(HOUR_MS, "public")},
-        # No argument is mirrored in a header; without this, the SDK would list all tools for each call.
-        get_tool_input_schema=lambda _name: None,
-        on_list_tools=lists,
+        get_tool_input_schema=find_schema,
     )
+    server.add_request_handler("tools/list", PaginatedRequestParams, lists)
     server.add_request_handler("tools/call", CallToolRequestParams, calls)
     return server
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from toolscript.core.items import Item, JsonObject
+from toolscript.core.items import Item, ItemKind, JsonObject
 
 # These introduce a server's own output in an `error`. It may contain anything, also secrets.
 STDOUT_PREFIX, STDERR_PREFIX = "; stdout is not JSON-RPC: ", "; stderr: "
@@ -107,6 +108,11 @@ class Offer:
     server: str
     items: tuple[Item, ...] = ()
     refused: tuple[str, ...] = ()
+
+    @cached_property
+    def tools(self) -> Mapping[str, Item]:
+        """The tools by name: a call must not look through all of them."""
+        return {item.name: item for item in self.items if item.kind is ItemKind.TOOL}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeGuard
 
 from toolscript.core.errors import InvalidRequest, NotFound
@@ -16,13 +16,26 @@ MAX_CHARACTERS = 40_000
 MAX_PICTURE_CHARACTERS = 4_000_000
 MAX_KEPT, MAX_KEPT_CHARACTERS = 16, 64_000_000
 READ = "toolscript__read_result"
+# The same tool where it is listed beside those of servers; no name of theirs is without `__`.
+READ_RESULT = "read_result"
 PICTURES = ("image", "audio")
+
+
+def with_call_tool(arguments: JsonObject) -> str:
+    """Return the call that reads on where clients call all tools with `call_tool`."""
+    return f"call_tool {compact_json({'tool': READ, 'arguments': arguments})}"
+
+
+def with_own_tool(arguments: JsonObject) -> str:
+    """Return the call that reads on where clients call every tool by itself."""
+    return f"{READ_RESULT} {compact_json(arguments)}"
 
 
 class LargeResults:
     """Keeps the last few truncated results. Ids are random, so only the client that received one can read it."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_on: Callable[[JsonObject], str] = with_call_tool) -> None:
+        self._read_on = read_on
         self._kept: OrderedDict[str, str] = OrderedDict()
 
     def fitting(self, result: CallResult) -> CallResult:
@@ -68,9 +81,9 @@ class LargeResults:
             return f"[the result ends at character {len(text):,}]"
         if end == len(text):
             return f"{part}\n[characters {offset + 1:,} to {end:,}: this is the end]"
-        next_call = compact_json({"tool": READ, "arguments": {"id": key, "offset": end}})
+        next_call = self._read_on({"id": key, "offset": end})
         return (
-            f"{part}\n[characters {offset + 1:,} to {end:,} of {len(text):,}. Read on with call_tool {next_call}; "
+            f"{part}\n[characters {offset + 1:,} to {end:,} of {len(text):,}. Read on with {next_call}; "
             f'with "find": "some text" from the position of that text. Or request less from the tool.]'
         )
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -305,12 +304,7 @@ class MetaTools:
 
     async def _full_names(self, names: Sequence[str]) -> list[str]:
         """Complete names without a server, where only one server has such a tool."""
-        if all(SEPARATOR in name for name in names):
-            return [*names]
-        tools = [item for item in await self._gateway.items() if item.kind is ItemKind.TOOL]
-        times = Counter(item.name for item in tools)
-        full = {item.name: tool_id(item.server, item.name) for item in tools if times[item.name] == 1}
-        return [name if SEPARATOR in name else full.get(name, name) for name in names]
+        return [name if SEPARATOR in name else await self._gateway.tool_named(name) or name for name in names]
 
     async def _tools(self, names: Sequence[str]) -> dict[str, Item]:
         """Return the tools of these names, in the order of the names."""
@@ -366,7 +360,9 @@ def create_mcp_server(
                 return await wire_answer(answer(), context.protocol_version)
 
         with client_is(client_of(context)):
-            return await answered_by_person(context, params, questions, call)
+            return await answered_by_person(
+                context, params, questions, call, lambda: parse_call(arguments).arguments
+            )
 
     described = Described(
         version, "Finds and calls the right tool among all that your MCP servers have.", instructions(split=split)
@@ -379,8 +375,12 @@ async def answered_by_person(
     params: CallToolRequestParams,
     questions: Questions,
     call: Callable[[str], Awaitable[dict[str, Any]]],
+    arguments: Callable[[], JsonObject],
 ) -> dict[str, Any]:
-    """Make a call, of which `call` gets the tool that a person confirmed; ask the person where a rule wants it."""
+    """Make a call, of which `call` gets the tool that a person confirmed; ask the person where a rule wants it.
+
+    `arguments` are those of the tool, which the person is shown.
+    """
     tool, is_allowed = questions.answered(params)
     if tool and not is_allowed:
         return wire_result(_declined(tool), context.protocol_version)
@@ -390,7 +390,7 @@ async def answered_by_person(
         if not can_be_asked(context):
             return wire_result(failed(refusal), context.protocol_version)
         tool = str(refusal.details["tool"])
-        message = message_of(refusal, parse_call(params.arguments or {}).arguments)
+        message = message_of(refusal, arguments())
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return question_result(message, questions.add(tool, params))
     if not await is_allowed_by_person(context, message):

@@ -7,6 +7,7 @@ from toolscript.core.errors import Conflict, NotFound, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.gateway.approvals import Decision, Review
+from toolscript.gateway.listed_tools import ListedTools, ToolPage
 from toolscript.gateway.model import LOWER_THRESHOLD, GatewayHealth, LocalAnswer, LocalHit, LocalQuery, ScoreParts
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -107,6 +108,13 @@ class GatewayDouble:
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    async def listed_tools(self, after: str = "") -> ToolPage:
+        return ListedTools(self.found).page(after)
+
+    async def tool_named(self, name: str) -> str:
+        item = ListedTools(self.found).find(name)
+        return tool_id(item.server, item.name) if item else ""
 
     async def reviews(self) -> Sequence[Review]:
         return self.waiting
