@@ -36,11 +36,11 @@ async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def serve_everything_through_the_gateway() -> AsyncIterator[str]:
-    """Run a gateway with the conformance server in its config file."""
+async def serve_everything_through_the_gateway(endpoint: str = "everything") -> AsyncIterator[str]:
+    """Run a gateway with the conformance server in its config file. `endpoint`: the server, or `all`."""
     async with serve_everything() as upstream:
         with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
-            yield f"{address}/mcp/everything"
+            yield f"{address}/mcp/{endpoint}"
 
 
 @contextmanager
