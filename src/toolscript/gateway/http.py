@@ -34,6 +34,7 @@ from toolscript.gateway.api import api_routes, json_object, terms_of
 from toolscript.gateway.callers import on_terms
 from toolscript.gateway.json import answer_to_json, call_to_json, health_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import Gateway, LocalQuery
+from toolscript.gateway.relay_api import relay_routes
 from toolscript.gateway.review_api import HAS_CREDENTIAL, review_routes
 
 # Values of `Sec-Fetch-Site` for this gateway's own page, and for an address that the user typed.
@@ -240,6 +241,7 @@ def create_gateway_app(
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
             *review_routes(gateway),
+            *relay_routes(gateway),
             *more_routes,
         ],
         middleware=[
@@ -269,6 +271,7 @@ def create_view_app(
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
             *review_routes(gateway),
+            *relay_routes(gateway),
             *more_routes,
         ],
         exception_handlers={ToolscriptError: _handle_own_error, HTTPException: _handle_http_exception},

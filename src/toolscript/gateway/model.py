@@ -16,6 +16,11 @@ DEFAULT_LIMIT = 3
 DEFAULT_THRESHOLD = 0.35
 # Part of the hint of an answer in which something fits, and nothing reaches the threshold.
 LOWER_THRESHOLD = "a lower threshold"
+# What servers offer beside tools, as lists of the gateway, and the requests of clients that concern it.
+PROMPTS, RESOURCES, TEMPLATES = "prompts", "resources", "templates"
+LISTS = (PROMPTS, RESOURCES, TEMPLATES)
+GET_PROMPT, READ_RESOURCE, COMPLETE = "prompts/get", "resources/read", "completion/complete"
+PAGE = 200
 HOW_TO_GET_SERVERS = (
     "`toolscript config import` imports those of your other clients, or shows how to write ~/.toolscript.json"
 )
@@ -184,6 +189,14 @@ class GatewayHealth:
     activity: str = ""
 
 
+@dataclass(frozen=True)
+class EntryPage:
+    """Prompts, resources or templates as MCP lists them. `next_cursor` is empty on the last page."""
+
+    entries: Sequence[JsonObject]
+    next_cursor: str = ""
+
+
 class Gateway(Protocol):
     """A gateway, in this process or another."""
 
@@ -195,6 +208,15 @@ class Gateway(Protocol):
         """Return the TypeScript module of these tools."""
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
+        """Return a page of the prompts, resources or templates of all servers, as MCP lists them."""
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        """Get a prompt, read a resource or complete an argument, by the names of the lists.
+
+        As in `call`, what the server says meanwhile goes to the relay of the context.
+        """
+
     async def reviews(self) -> Sequence[Review]:
         """Return the definitions that nobody has approved, held or shown, and those that were rejected."""
 
