@@ -39,9 +39,15 @@ class _Heard:
         self.logs: list[Any] = []
         self.asked: list[Any] = []
         self.changes: set[str] = set()
+        self._changed = anyio.Event()
 
     def to_json(self) -> dict[str, Any]:
-        found = {"progress": self.progress, "logs": self.logs, "asked": self.asked, "changes": sorted(self.changes)}
+        found = {
+            "progress": self.progress,
+            "logs": self.logs,
+            "asked": self.asked,
+            "changes": sorted(self.changes),
+        }
         return {name: value for name, value in found.items() if value}
 
     async def on_progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -53,7 +59,16 @@ class _Heard:
     async def on_message(self, message: Any) -> None:
         method = getattr(message, "method", "")
         if isinstance(method, str) and method.endswith("list_changed"):
-            self.changes.add(method)
+            self.note_change(method)
+
+    def note_change(self, method: str) -> None:
+        self.changes.add(method)
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    async def until_changed(self, method: str) -> None:
+        while method not in self.changes:
+            await self._changed.wait()
 
     async def on_elicitation(self, _context: Any, params: Any) -> ElicitResult:
         self.asked.append({"elicitation/create": _json(params)})
@@ -62,7 +77,10 @@ class _Heard:
     async def on_sampling(self, _context: Any, params: Any) -> CreateMessageResult:
         self.asked.append({"sampling/createMessage": _json(params)})
         return CreateMessageResult(
-            role="assistant", content=TextContent(type="text", text="sampled"), model="a-model", stop_reason="endTurn"
+            role="assistant",
+            content=TextContent(type="text", text="sampled"),
+            model="a-model",
+            stop_reason="endTurn",
         )
 
     async def on_roots(self, _context: Any) -> ListRootsResult:
@@ -71,7 +89,7 @@ class _Heard:
 
 
 async def observe(target: Target, steps: Callable[[Observed], Sequence[Step]]) -> dict[str, Json]:
-    """Return what a client of this server sees. `steps` is asked again with what was seen, until it adds nothing."""
+    """Return what a client of this server sees. `steps` is asked again with what was seen, until it adds none."""
     heard = _Heard()
     async with _connected(target, heard) as client:
         observed: dict[str, Json] = {
@@ -79,7 +97,7 @@ async def observe(target: Target, steps: Callable[[Observed], Sequence[Step]]) -
             "protocol": {"result": client.protocol_version},
         }
         done = 0
-        while (more := steps(observed)[done:]):
+        while more := steps(observed)[done:]:
             for step in more:
                 heard.clear()
                 observed[step.id] = {**await _outcome(client, heard, step), **heard.to_json()}
@@ -120,7 +138,7 @@ async def _listening(client: Client, heard: _Heard) -> AsyncIterator[None]:
             async with client.listen(**kinds) as events:  # type: ignore[arg-type]
                 async for event in events:
                     kind = type(event).__name__.removesuffix("ListChanged").lower()
-                    heard.changes.add(f"notifications/{kind}/list_changed")
+                    heard.note_change(f"notifications/{kind}/list_changed")
         except (ListenNotSupportedError, MCPError):
             return
 
@@ -139,8 +157,7 @@ async def _outcome(client: Client, heard: _Heard, step: Step) -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001 - what a client makes of an answer is a result, too
             return {"error": {"code": type(error).__name__, "message": str(error)[:300]}}
         with anyio.move_on_after(NOTIFIED_SECONDS if step.wait_for else 0):
-            while step.wait_for not in heard.changes:
-                await anyio.sleep(0.05)
+            await heard.until_changed(step.wait_for)
         return {"result": result}
     return {"error": {"code": "cancelled" if step.cancel_after else "timeout", "message": ""}}
 

@@ -1,4 +1,4 @@
-"""What a client does with a server: the same steps for every client, with the server itself and through a gateway."""
+"""What a client does with a server: the same steps with the server itself and through a gateway."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

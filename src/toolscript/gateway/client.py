@@ -14,6 +14,7 @@ from toolscript.client.resource import query_of, step_of
 from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, Unavailable
 from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.model import CallResult, ServerState
+from toolscript.core.mcp_client.relay import Relay, current_relay
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.text import readable
 from toolscript.gateway.approvals import Decision, Review, review_from_json
@@ -27,7 +28,9 @@ from toolscript.gateway.json import (
     states_from_json,
 )
 from toolscript.gateway.listed_tools import ToolPage
-from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalQuery
+from toolscript.gateway.model import PAGE as PAGE_OF_ENTRIES
+from toolscript.gateway.model import EntryPage, GatewayHealth, LocalAnswer, LocalQuery
+from toolscript.gateway.relay_paths import CALL, ENTRIES_PATH, REQUESTS_PATH, SILENT_SECONDS, Events
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
 
 T = TypeVar("T")
@@ -145,6 +148,10 @@ class GatewayClient:
         return await self._ask(bytes.decode, Request("GET", path, timeout=self._seconds))
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+        relay = current_relay()
+        if relay is not None:
+            params = {"name": tool, "arguments": arguments}
+            return call_from_json(await self._relayed(relay, CALL, params, idempotent=False))
         body, seconds = json.dumps(arguments).encode(), self._call_seconds
         terms = current_terms()
         query = query_of({"confirm": "true" if terms.confirmed else None, "max_risk": terms.max_risk or None})
@@ -157,6 +164,42 @@ class GatewayClient:
     async def tool_named(self, name: str) -> str:
         path = f"/listed-tools/{step_of(name)}"
         return str(await self._read(lambda data: data["tool"], "GET", path))
+
+    async def entries(self, kind: str, cursor: str = "", limit: int = PAGE_OF_ENTRIES) -> EntryPage:
+        path = f"{ENTRIES_PATH}/{step_of(kind)}{query_of({'cursor': cursor, 'limit': limit})}"
+        return await self._read(lambda data: EntryPage(data["entries"], data["next_cursor"]), "GET", path)
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        relay = current_relay()
+        if relay is not None:
+            return await self._relayed(relay, method, params, idempotent=True)
+        return await self._ask(json.loads, _with_events({"method": method, "params": params}, Events()))
+
+    async def _relayed(self, relay: Relay, method: str, params: JsonObject, *, idempotent: bool) -> dict[str, Any]:
+        """Send a request whose progress, log messages and questions come back to the relay while it runs."""
+        from toolscript.gateway.relay_events import RelayedEvents
+
+        terms = current_terms()
+        told = {
+            "client": relay.client,
+            "capabilities": relay.capabilities,
+            "log_level": relay.log_level,
+            "wants_progress": relay.wants_progress,
+        }
+        limit = {"max_risk": terms.max_risk} if terms.max_risk else {}
+        body = {"method": method, "params": params, "relay": told, "confirm": bool(terms.confirmed), **limit}
+        events = RelayedEvents(relay, self._post)
+        try:
+            answer: dict[str, Any] = await self._ask(json.loads, _with_events(body, events, idempotent=idempotent))
+            return answer
+        except BaseException:
+            events.close()
+            raise
+        finally:
+            await events.end()
+
+    async def _post(self, path: str, body: JsonObject) -> None:
+        await self._ask(bytes, Request("POST", path, json.dumps(body).encode(), timeout=self._seconds))
 
     async def reviews(self) -> Sequence[Review]:
         from toolscript.gateway.openapi import MAX_PAGE, REVIEWS_PATH
@@ -255,6 +298,11 @@ class GatewayClient:
                 max_idle=0,
             ),
         )
+
+
+def _with_events(body: JsonObject, events: Events, *, idempotent: bool = True) -> Request:
+    sent = json.dumps(body).encode()
+    return Request("POST", REQUESTS_PATH, sent, idempotent=idempotent, timeout=SILENT_SECONDS, lines=events)
 
 
 class _Line:

@@ -41,6 +41,7 @@ from toolscript.gateway.json import (
     states_to_json,
 )
 from toolscript.gateway.model import Gateway, LocalQuery
+from toolscript.gateway.relay_api import relay_routes
 from toolscript.gateway.review_api import HAS_CREDENTIAL, review_routes
 
 # Values of `Sec-Fetch-Site` for this gateway's own page, and for an address that the user typed.
@@ -263,6 +264,7 @@ def create_gateway_app(
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
             *review_routes(gateway),
+            *relay_routes(gateway),
             *more_routes,
         ],
         middleware=[
@@ -293,6 +295,7 @@ def create_view_app(
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
             *review_routes(gateway),
+            *relay_routes(gateway),
             *more_routes,
         ],
         exception_handlers={ToolscriptError: _handle_own_error, HTTPException: _handle_http_exception},

@@ -17,6 +17,11 @@ DEFAULT_LIMIT = 3
 DEFAULT_THRESHOLD = 0.35
 # Part of the hint of an answer in which something fits, and nothing reaches the threshold.
 LOWER_THRESHOLD = "a lower threshold"
+# What servers offer beside tools, as lists of the gateway, and the requests of clients that concern it.
+PROMPTS, RESOURCES, TEMPLATES = "prompts", "resources", "templates"
+LISTS = (PROMPTS, RESOURCES, TEMPLATES)
+GET_PROMPT, READ_RESOURCE, COMPLETE = "prompts/get", "resources/read", "completion/complete"
+PAGE = 200
 HOW_TO_GET_SERVERS = (
     "`toolscript config import` imports those of your other clients, or shows how to write ~/.toolscript.json"
 )
@@ -185,6 +190,14 @@ class GatewayHealth:
     activity: str = ""
 
 
+@dataclass(frozen=True)
+class EntryPage:
+    """Prompts, resources or templates as MCP lists them. `next_cursor` is empty on the last page."""
+
+    entries: Sequence[JsonObject]
+    next_cursor: str = ""
+
+
 class Gateway(Protocol):
     """A gateway, in this process or another."""
 
@@ -201,6 +214,15 @@ class Gateway(Protocol):
 
     async def tool_named(self, name: str) -> str:
         """Return the `server__tool` of a listed name, or of a bare one that is unique; else an empty string."""
+
+    async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
+        """Return a page of the prompts, resources or templates of all servers, as MCP lists them."""
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        """Get a prompt, read a resource or complete an argument, by the names of the lists.
+
+        As in `call`, what the server says meanwhile goes to the relay of the context.
+        """
 
     async def reviews(self) -> Sequence[Review]:
         """Return the definitions that nobody has approved, held or shown, and those that were rejected."""

@@ -40,10 +40,11 @@ from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.discovery import place_of
+from toolscript.gateway.entry_requests import EntryRequests
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.listed_tools import ListedTools, ToolPage
-from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
+from toolscript.gateway.model import PAGE, EntryPage, Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
 from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.rules import CallRules, Risk, require_allowed
 from toolscript.gateway.search import LocalSearch
@@ -96,6 +97,7 @@ class LocalGateway:
         self._servers = servers
         self._search = search
         self._indexing = indexing
+        self._entries = EntryRequests(servers, search, indexing, self._wait_for_start)
         self._model = model
         self._patience = patience
         self._listed_by = time.monotonic() + patience
@@ -209,6 +211,16 @@ class LocalGateway:
         """Return the input schema of a tool by a name that is listed."""
         item = self._search.index.listed_tools.find(name)
         return item.input_schema if item else None
+
+    async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
+        return self._entries.page(kind, cursor, limit)
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        return await self._entries.send(method, params)
+
+    def server_of(self, method: str, params: JsonObject) -> str:
+        """Return the server that a request for a prompt or resource goes to, empty if that is not known."""
+        return self._entries.server_of(method, params)
 
     def find_rules(self) -> Callable[[str, str], None] | None:
         """Return what checks a call by server and tool; None without rules."""
@@ -459,7 +471,11 @@ async def open_resources(
         )
         activity = shared.activity if shared else await stack.enter_async_context(open_activity(settings))
         recorded = RecordedGateway(
-            gateway, activity, arguments=keeps_arguments(settings), find_server=indexing.spec_named
+            gateway,
+            activity,
+            arguments=keeps_arguments(settings),
+            find_server=indexing.spec_named,
+            server_of=gateway.server_of,
         )
         yield Resources(servers, indexing, gateway, working, activity, recorded)
 

@@ -70,7 +70,7 @@ class McpRoutes:
     async def _open_apps(self) -> AsyncIterator[Mapping[str, ASGIApp]]:
         from httpx2 import AsyncClient
 
-        from toolscript.core.mcp.endpoint import mcp_asgi
+        from toolscript.core.mcp.sessions import mcp_asgi_with_sessions
         from toolscript.gateway.mcp.direct import create_direct_server
         from toolscript.gateway.mcp.passthrough import passthrough_asgi
         from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals
@@ -80,10 +80,10 @@ class McpRoutes:
 
         resources, gateway, activity = self._resources, self._resources.recorded, self._resources.activity
         usage = SessionUsage(gateway, activity, is_one=False, split=self._split)
-        app, living = mcp_asgi(create_mcp_server(gateway, __version__, usage, split=self._split))
-        direct, direct_living = mcp_asgi(
+        direct, direct_living = mcp_asgi_with_sessions(
             create_direct_server(gateway, __version__, resources.gateway.input_schema)
         )
+        app, living = mcp_asgi_with_sessions(create_mcp_server(gateway, __version__, usage, split=self._split))
         log = PassthroughLog(activity, arguments=self._arguments)
         indexing, find_rules = resources.indexing, resources.gateway.find_rules
         held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None

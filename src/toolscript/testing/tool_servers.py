@@ -60,17 +60,25 @@ class MemoryToolServers:
         return self._revision
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+        spec = self._ready(server)
+        if not spec.offers(tool):
+            raise NotFound(f"the config file leaves {tool} of {server} out")
+        return self._answer(server, tool, arguments)
+
+    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+        """Answer with what was asked, and of whom."""
+        return {"server": self._ready(server).name, "method": method, "params": dict(params)}
+
+    def _ready(self, server: str) -> ServerSpec:
         spec = self._specs.get(server)
         if spec is None:
             names = ", ".join(sorted(self._specs)) or "none"
             raise NotFound(f"there is no server {server}", hint=f"the servers are: {names}")
-        if not spec.offers(tool):
-            raise NotFound(f"the config file leaves {tool} of {server} out")
         state = self._state(spec)
         if state.status is not ServerStatus.READY:
             what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
             raise ServerUnavailable(f"{server} {what}: {state.error}")
-        return self._answer(server, tool, arguments)
+        return spec
 
     async def close(self) -> None:
         self._closed = True

@@ -34,6 +34,8 @@ ARGUMENT_ERRORS_ARE_RESULTS = "2025-11-25"
 BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
 HOUR_MS = 60 * 60 * 1000
 
+SESSION_HEADER = "mcp-session-id"
+
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 Context = ServerRequestContext[Any, Any]
@@ -195,9 +197,12 @@ class PostOnly:
         if scope.get("method") != "POST":
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
-        # Whitespace around a header value is not part of it (RFC 9110, 5.5), but not every HTTP parser strips it.
-        headers = [(name, value.strip()) for name, value in scope["headers"]]
-        await self._app({**scope, "headers": headers}, receive, send)
+        await self._app(without_whitespace(scope), receive, send)
+
+
+def without_whitespace(scope: Scope) -> Scope:
+    """Whitespace around a header value is not part of it (RFC 9110, 5.5), but not every HTTP parser strips it."""
+    return {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
 
 
 def mcp_asgi(

@@ -141,6 +141,9 @@ class ToolServers(Protocol):
         """Wait until states or offers are newer than revision `after`; return the current revision."""
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+        """Send a request without an effect, such as `prompts/get`, and return the result as the server sent it."""
+
     async def close(self) -> None: ...
 
 

@@ -5,10 +5,10 @@ import logging
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _CONNECTION = "toolscript.core.mcp_client.connection"
 
@@ -100,18 +101,25 @@ class Supervisor:
         """Call a tool; a sleeping server is woken first, within its start timeout."""
         if not self.spec.offers(tool):
             raise NotFound(f"the config file leaves {tool} of {self.spec.name} out")
+        return await self._on_connection(lambda connection: connection.call(tool, arguments))
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request for a prompt, a resource, or the end of an argument; a sleeping server is woken first."""
+        return await self._on_connection(lambda connection: connection.request(method, params))
+
+    async def _on_connection(self, send: "Callable[[Connection], Awaitable[T]]") -> T:
         self._calls += 1
         try:
-            return await self._call_on(await self._awake(), tool, arguments)
+            return await self._named(send(await self._awake()))
         finally:
             self._calls -= 1
             self._called_at = anyio.current_time()
             # It may sleep later now.
             self._signals.wakeup.set()
 
-    async def _call_on(self, connection: "Connection", tool: str, arguments: JsonObject) -> CallResult:
+    async def _named(self, answer: Awaitable[T]) -> T:
         try:
-            return await connection.call(tool, arguments)
+            return await answer
         except (ServerRejected, ServerUnavailable) as error:
             text = masked(f"{self.spec.name}: {error.message}", self.spec)
             raise type(error)(text, hint=error.hint, details=error.details) from error

@@ -24,6 +24,7 @@ from toolscript.gateway.callers import CallTerms, client_is, on_terms
 from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.mcp.asking import Questions
 from toolscript.gateway.mcp.large_results import MAX_CHARACTERS, READ_RESULT, LargeResults, with_own_tool
+from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.tools import answered_by_person
 from toolscript.gateway.model import Gateway
 from toolscript.gateway.rules import CONFIRMATION
@@ -144,7 +145,7 @@ def _plain(definition: JsonObject) -> JsonObject:
 def create_direct_server(
     gateway: Gateway, version: str, find_schema: FindSchema = lambda _name: None
 ) -> Server[Any]:
-    tools, questions = DirectTools(gateway), Questions()
+    tools, questions, relays = DirectTools(gateway), Questions(), Relays()
 
     async def list_tools(context: Context, params: PaginatedRequestParams) -> dict[str, Any]:
         return await tools.page(params.cursor or "", context.protocol_version)
@@ -155,7 +156,10 @@ def create_direct_server(
 
         async def call(confirmed: str) -> dict[str, Any]:
             with on_terms(CallTerms(confirmed)):
-                return await wire_answer(tools.call(params.name, tool, arguments), context.protocol_version)
+                return await relays.answer(
+                    context,
+                    lambda: wire_answer(tools.call(params.name, tool, arguments), context.protocol_version),
+                )
 
         with client_is(client_of(context)):
             return await answered_by_person(context, params, questions, call, lambda: arguments)

@@ -52,6 +52,7 @@ from toolscript.gateway.mcp.definitions import (
     instructions,
 )
 from toolscript.gateway.mcp.large_results import READ, LargeResults
+from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.session_use import SessionUsage
 from toolscript.gateway.model import DEFAULT_THRESHOLD, Gateway, LocalAnswer, LocalQuery, LocalStep
 from toolscript.gateway.rules import CONFIRMATION, MAX_RISK, Risk, ToolRisk
@@ -334,7 +335,7 @@ def create_mcp_server(
     gateway: Gateway, version: str, usage: SessionUsage | None = None, *, split: bool = False
 ) -> Server[Any]:
     """`split`: destructive tools have a meta-tool of their own, so that a client can allow the other one."""
-    tools, questions = MetaTools(gateway, split=split), Questions()
+    tools, questions, relays = MetaTools(gateway, split=split), Questions(), Relays()
     definitions = definitions_of_tools(split=split)
     listing = ListToolsResult.model_validate({"tools": definitions})
 
@@ -357,7 +358,7 @@ def create_mcp_server(
 
         async def call(confirmed: str) -> dict[str, Any]:
             with on_terms(CallTerms(confirmed)):
-                return await wire_answer(answer(), context.protocol_version)
+                return await relays.answer(context, lambda: wire_answer(answer(), context.protocol_version))
 
         with client_is(client_of(context)):
             return await answered_by_person(
