@@ -6,12 +6,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import anyio
 import pytest
+from anyio.abc import TaskStatus
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, Tool
 
-from tests.unit.gateway.mcp.clients import MODES, text_of
+from tests.unit.gateway.mcp.clients import MODERN, MODES, text_of
 from tests.unit.gateway.mcp.gateway_double import EVERY_BLOCK, GatewayDouble, tool
 from tests.unit.gateway.mcp.ruled_gateway import RuledGateway, form_answer
 from toolscript.core.errors import Forbidden
@@ -34,8 +36,11 @@ def defined(server: str, name: str, **definition: object) -> Item:
 
 
 @asynccontextmanager
-async def connected(gateway: GatewayDouble, mode: str, answer: Any = None) -> AsyncIterator[Client]:
-    async with Client(create_direct_server(gateway, "1.2.3"), mode=mode, elicitation_callback=answer) as client:
+async def connected(
+    gateway: GatewayDouble, mode: str, answer: Any = None, heard: Any = None
+) -> AsyncIterator[Client]:
+    server = create_direct_server(gateway, "1.2.3")
+    async with Client(server, mode=mode, elicitation_callback=answer, message_handler=heard) as client:
         yield client
 
 
@@ -161,3 +166,31 @@ async def test_a_person_is_asked_where_a_rule_wants_it(mode: str, action: str, c
     assert isinstance(result, CallToolResult)
     assert result.is_error is not bool(calls)
     assert [question.message.splitlines()[2] for question in asked] == ['Arguments: {"path":"a.txt"}']
+
+
+async def test_a_client_hears_of_other_tools_and_of_nothing_else(mode: str) -> None:
+    heard: list[str] = []
+    changed = anyio.Event()
+
+    async def note(message: Any) -> None:
+        heard.append(message.method)
+        changed.set()
+
+    gateway = GatewayDouble()
+    async with connected(gateway, mode, heard=note) as client, anyio.create_task_group() as tasks:
+        if mode == MODERN:
+            await tasks.start(_listen, client)
+        await client.list_tools()
+        await anyio.wait_all_tasks_blocked()
+        gateway.offer([*gateway.found[:1], *gateway.found[-1:]])
+        with anyio.fail_after(10):
+            await changed.wait()
+        tasks.cancel_scope.cancel()
+    assert heard == ["notifications/tools/list_changed"]
+
+
+async def _listen(client: Client, *, task_status: TaskStatus[None]) -> None:
+    kinds = {"tools_list_changed": True, "prompts_list_changed": True, "resources_list_changed": True}
+    async with client.listen(**kinds):  # type: ignore[arg-type]
+        task_status.started()
+        await anyio.sleep_forever()
