@@ -12,6 +12,7 @@ from mcp_types import (
     CreateMessageResult,
     ElicitResult,
     ListRootsResult,
+    LoggingLevel,
     LoggingMessageNotificationParams,
     Root,
     TextContent,
@@ -25,7 +26,7 @@ ROOT = "file:///srv/project"
 FORM = {"name": "Ada", "check": True, "integer": 5, "number": 1.5}
 NOTIFIED_SECONDS = 8.0
 STEP_SECONDS = 60.0
-LOG_LEVEL = "debug"
+LOG_LEVEL: LoggingLevel = "debug"
 
 
 class _Heard:
@@ -70,11 +71,11 @@ class _Heard:
         while method not in self.changes:
             await self._changed.wait()
 
-    async def on_elicitation(self, _context: Any, params: Any) -> ElicitResult:
+    async def on_elicitation(self, context: Any, params: Any) -> ElicitResult:
         self.asked.append({"elicitation/create": _json(params)})
         return ElicitResult(action="accept", content=FORM)  # type: ignore[arg-type]
 
-    async def on_sampling(self, _context: Any, params: Any) -> CreateMessageResult:
+    async def on_sampling(self, context: Any, params: Any) -> CreateMessageResult:
         self.asked.append({"sampling/createMessage": _json(params)})
         return CreateMessageResult(
             role="assistant",
@@ -83,7 +84,7 @@ class _Heard:
             stop_reason="endTurn",
         )
 
-    async def on_roots(self, _context: Any) -> ListRootsResult:
+    async def on_roots(self, context: Any) -> ListRootsResult:
         self.asked.append({"roots/list": {}})
         return ListRootsResult(roots=[Root(uri=FileUrl(ROOT), name="project")])
 
