@@ -30,7 +30,6 @@ from toolscript.gateway.json import (
 from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import PAGE as PAGE_OF_ENTRIES
 from toolscript.gateway.model import EntryPage, GatewayHealth, LocalAnswer, LocalQuery
-from toolscript.gateway.offered import WAIT_SECONDS
 from toolscript.gateway.relay_paths import CALL, ENTRIES_PATH, REQUESTS_PATH, SILENT_SECONDS, Events
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
 
@@ -158,11 +157,6 @@ class GatewayClient:
         query = query_of({"confirm": "true" if terms.confirmed else None, "max_risk": terms.max_risk or None})
         request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
         return await self._ask(lambda answer: call_from_json(json.loads(answer)), request)
-
-    async def offered(self, seen: Mapping[str, str]) -> Mapping[str, str]:
-        """Ask the gateway that this client asks anyway: to wait for changes starts no other."""
-        request = Request("GET", f"/offered{query_of(seen)}", timeout=WAIT_SECONDS + CONNECT_SECONDS)
-        return dict(await self._ask_there(json.loads, request))
 
     async def listed_tools(self, after: str = "") -> ToolPage:
         return await self._read(page_from_json, "GET", f"/listed-tools{query_of({'after': after})}")

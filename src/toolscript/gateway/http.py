@@ -41,7 +41,6 @@ from toolscript.gateway.json import (
     states_to_json,
 )
 from toolscript.gateway.model import Gateway, LocalQuery
-from toolscript.gateway.offered import OFFERED
 from toolscript.gateway.relay_api import relay_routes
 from toolscript.gateway.review_api import HAS_CREDENTIAL, review_routes
 
@@ -182,12 +181,7 @@ def listed_routes(gateway: Gateway) -> list[Route]:
     async def tool_named(request: Request) -> Response:
         return JSONResponse({"tool": await gateway.tool_named(request.path_params["name"])})
 
-    async def offered(request: Request) -> Response:
-        seen = {name: request.query_params[name] for name in OFFERED if name in request.query_params}
-        return JSONResponse(await gateway.offered(seen))
-
     return [
-        Route("/offered", offered),
         Route("/listed-tools", listed_tools),
         Route("/listed-tools/{name:anything}", tool_named),
     ]

@@ -19,7 +19,6 @@ from toolscript.core.retrieval.rerank import Features
 from toolscript.core.retrieval.spelling import Vocabulary
 from toolscript.core.retrieval.terms import is_plain, split_identifier, terms_of_word, words_of
 from toolscript.gateway.listed_tools import ListedTools
-from toolscript.gateway.offered import digests_of
 
 WEIGHTS = {"name": 3.0, "server": 2.0, "description": 1.0}
 LEAST = 2.0
@@ -129,10 +128,6 @@ class LocalIndex:
     @cached_property
     def listed_tools(self) -> ListedTools:
         return ListedTools(self.items)
-
-    @cached_property
-    def digests(self) -> Mapping[str, str]:
-        return digests_of(self.items)
 
     def rows(self, kind: ItemKind | None) -> Rows:
         return self._rows_of_kind[kind]

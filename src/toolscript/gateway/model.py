@@ -215,9 +215,6 @@ class Gateway(Protocol):
     async def tool_named(self, name: str) -> str:
         """Return the `server__tool` of a listed name, or of a bare one that is unique; else an empty string."""
 
-    async def offered(self, seen: Mapping[str, str]) -> Mapping[str, str]:
-        """Return a digest of each of `tools`, `prompts` and `resources`; wait a while for others than `seen`."""
-
     async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
         """Return a page of the prompts, resources or templates of all servers, as MCP lists them."""
 

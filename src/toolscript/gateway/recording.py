@@ -141,9 +141,6 @@ class RecordedGateway:
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         return await self._gateway.items(wanted)
 
-    async def offered(self, seen: Mapping[str, str]) -> Mapping[str, str]:
-        return await self._gateway.offered(seen)
-
     async def listed_tools(self, after: str = "") -> ToolPage:
         return await self._gateway.listed_tools(after)
 

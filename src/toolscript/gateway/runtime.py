@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -42,11 +42,9 @@ from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.entry_requests import EntryRequests
 from toolscript.gateway.history import keeps_arguments, open_activity
-from toolscript.gateway.index import LocalIndex
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.listed_tools import ListedTools, ToolPage
 from toolscript.gateway.model import PAGE, EntryPage, Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
-from toolscript.gateway.offered import WAIT_SECONDS
 from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.rules import CallRules, Risk, require_allowed
 from toolscript.gateway.search import LocalSearch
@@ -192,15 +190,6 @@ class LocalGateway:
             error.details.setdefault("server", server)
             raise
 
-    async def offered(self, seen: Mapping[str, str]) -> Mapping[str, str]:
-        revision, now = -1, seen
-        with suppress(TimeoutError):
-            async with asyncio.timeout(WAIT_SECONDS):
-                while now == seen:
-                    revision = await self._indexing.shown(revision)
-                    now = await asyncio.to_thread(_digests, self._search.index)
-        return now
-
     async def listed_tools(self, after: str = "") -> ToolPage:
         """List what is searched. Right after the start, wait for servers of which no tools are cached."""
         if (seconds := self._listed_by - time.monotonic()) > 0:
@@ -345,10 +334,6 @@ class LocalGateway:
             hint=f"did you mean {', '.join(nearest)}?" if nearest else "no server offers a tool",
             details={"nearest": nearest},
         )
-
-
-def _digests(index: LocalIndex) -> Mapping[str, str]:
-    return index.digests
 
 
 def _is_absent(state: ServerState, indexed_servers: Collection[str]) -> bool:

@@ -24,7 +24,6 @@ from toolscript.gateway.callers import CallTerms, client_is, on_terms
 from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.mcp.asking import Questions
 from toolscript.gateway.mcp.large_results import MAX_CHARACTERS, READ_RESULT, LargeResults, with_own_tool
-from toolscript.gateway.mcp.list_changes import ListChanges
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.tools import answered_by_person
 from toolscript.gateway.model import Gateway
@@ -168,5 +167,4 @@ def create_direct_server(
     described = Described(version, "Hands the tools of all your MCP servers through.", INSTRUCTIONS)
     hint = CacheHint(LISTED_MS, "private")
     server = create_tool_server(described, list_tools, call_tool, listing=hint, find_schema=find_schema)
-    ListChanges(gateway).add_to(server)
     return server

@@ -1,7 +1,6 @@
 """An in-memory gateway: a few tools, found by the words they contain, with scripted replies."""
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolscript.core.errors import Conflict, NotFound, ServerUnavailable
@@ -20,7 +19,6 @@ from toolscript.gateway.model import (
     LocalQuery,
     ScoreParts,
 )
-from toolscript.gateway.offered import digests_of
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 EVERY_BLOCK: tuple[JsonObject, ...] = (
@@ -73,7 +71,6 @@ class GatewayDouble:
     requests: list[tuple[str, JsonObject]] = field(default_factory=list)
     queries: list[LocalQuery] = field(default_factory=list)
     waiting: Sequence[Review] = ()
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
     decisions: list[tuple[Decision, Sequence[str]]] = field(default_factory=list)
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
@@ -123,17 +120,6 @@ class GatewayDouble:
         if isinstance(reply, Exception):
             raise reply
         return reply
-
-    async def offered(self, seen: Mapping[str, str]) -> Mapping[str, str]:
-        while (now := digests_of(self.found)) == seen:
-            await self.changed.wait()
-        return now
-
-    def offer(self, found: Sequence[Item]) -> None:
-        """Offer these items from now on."""
-        self.found = found
-        changed, self.changed = self.changed, asyncio.Event()
-        changed.set()
 
     async def listed_tools(self, after: str = "") -> ToolPage:
         return ListedTools(self.found).page(after)
