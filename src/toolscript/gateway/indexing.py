@@ -132,6 +132,14 @@ class Indexing:
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
         self._ready = asyncio.Event()
+        self._revision = 0
+        self._shown = asyncio.Event()
+
+    async def indexed(self, after: int) -> int:
+        """Wait until the index is newer than revision `after`; return the current revision."""
+        while self._revision <= after:
+            await self._shown.wait()
+        return self._revision
 
     def spec_named(self, name: str) -> ServerSpec | None:
         return next((spec for spec in self.specs if spec.name == name), None)
@@ -323,6 +331,9 @@ class Indexing:
             self._complete = None
             index, hashes = await asyncio.to_thread(self._build, items, files)
             await self._show(index, hashes, model, fallback)
+            self._revision += 1
+            shown, self._shown = self._shown, asyncio.Event()
+            shown.set()
         if all_answered or items:
             self._ready.set()
         # Write the cache as soon as no other server answers: one that hangs must not cost the others their cache.

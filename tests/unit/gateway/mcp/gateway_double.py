@@ -1,6 +1,7 @@
 """An in-memory gateway: a few tools, found by the words they contain, with scripted replies."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolscript.core.errors import Conflict, NotFound, ServerUnavailable
@@ -11,6 +12,7 @@ from toolscript.gateway.entries import Entries
 from toolscript.gateway.model import (
     LOWER_THRESHOLD,
     PAGE,
+    Change,
     EntryPage,
     GatewayHealth,
     LocalAnswer,
@@ -68,6 +70,7 @@ class GatewayDouble:
     calls: list[tuple[str, JsonObject]] = field(default_factory=list)
     answers: dict[str, JsonObject] = field(default_factory=dict)
     requests: list[tuple[str, JsonObject]] = field(default_factory=list)
+    watched: list[tuple[frozenset[str], Callable[[Change], None]]] = field(default_factory=list)
     queries: list[LocalQuery] = field(default_factory=list)
     waiting: Sequence[Review] = ()
     decisions: list[tuple[Decision, Sequence[str]]] = field(default_factory=list)
@@ -129,6 +132,10 @@ class GatewayDouble:
         if reply is None:
             raise NotFound(f"there is no {params}")
         return reply
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        self.watched.append((frozenset(uris), tell))
+        await asyncio.Event().wait()
 
     async def reviews(self) -> Sequence[Review]:
         return self.waiting
