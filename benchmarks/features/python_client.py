@@ -71,11 +71,11 @@ class _Heard:
         while method not in self.changes:
             await self._changed.wait()
 
-    async def on_elicitation(self, context: Any, params: Any) -> ElicitResult:
+    async def on_elicitation(self, context: Any, params: Any) -> ElicitResult:  # noqa: ARG002
         self.asked.append({"elicitation/create": _json(params)})
         return ElicitResult(action="accept", content=FORM)  # type: ignore[arg-type]
 
-    async def on_sampling(self, context: Any, params: Any) -> CreateMessageResult:
+    async def on_sampling(self, context: Any, params: Any) -> CreateMessageResult:  # noqa: ARG002
         self.asked.append({"sampling/createMessage": _json(params)})
         return CreateMessageResult(
             role="assistant",
@@ -84,7 +84,7 @@ class _Heard:
             stop_reason="endTurn",
         )
 
-    async def on_roots(self, context: Any) -> ListRootsResult:
+    async def on_roots(self, context: Any) -> ListRootsResult:  # noqa: ARG002
         self.asked.append({"roots/list": {}})
         return ListRootsResult(roots=[Root(uri=FileUrl(ROOT), name="project")])
 

@@ -1,7 +1,7 @@
 """HTTP client of a gateway in another process."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from http.client import HTTPException
 from time import sleep
@@ -29,8 +29,8 @@ from toolscript.gateway.json import (
 )
 from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import PAGE as PAGE_OF_ENTRIES
-from toolscript.gateway.model import EntryPage, GatewayHealth, LocalAnswer, LocalQuery
-from toolscript.gateway.relay_paths import CALL, ENTRIES_PATH, REQUESTS_PATH, SILENT_SECONDS, Events
+from toolscript.gateway.model import Change, EntryPage, GatewayHealth, LocalAnswer, LocalQuery
+from toolscript.gateway.relay_paths import CALL, ENTRIES_PATH, REQUESTS_PATH, SILENT_SECONDS, WATCH_PATH, Events
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
 
 T = TypeVar("T")
@@ -40,6 +40,7 @@ CONNECT_SECONDS = 5.0
 HANDOVER_PATH, ALIVE_PATH = "/handover", "/livez"
 # A gateway that ends has ended after this.
 ENDING_SECONDS = 0.1
+WATCH_AGAIN_SECONDS = 1.0
 PAGE = 1_000
 MAX_PAGES = 1_000
 # How many gateways one request is sent to, where each ends before it answers.
@@ -197,6 +198,21 @@ class GatewayClient:
             raise
         finally:
             await events.end()
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        """Tell of changes. A gateway that takes the place of one that ended is watched, too."""
+        from toolscript.gateway.relay_events import WatchEvents
+
+        body = json.dumps({"uris": [*uris]}).encode()
+        while True:
+            events = WatchEvents(tell)
+            try:
+                request = Request("POST", WATCH_PATH, body, timeout=SILENT_SECONDS, lines=events)
+                await self._ask(json.loads, request)
+            except Unavailable:
+                await self._off_loop(lambda: sleep(WATCH_AGAIN_SECONDS))
+            finally:
+                events.close()
 
     async def _post(self, path: str, body: JsonObject) -> None:
         await self._ask(bytes, Request("POST", path, json.dumps(body).encode(), timeout=self._seconds))

@@ -4,10 +4,11 @@ A prompt is `server__prompt`. A resource keeps its URI where no other server has
 `toolscript://server/` and its URI; so are templates.
 """
 
+import hashlib
 import json
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from urllib.parse import quote, unquote
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.text import visible_json
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
-from toolscript.gateway.model import LISTS, PAGE, PROMPTS, RESOURCES, TEMPLATES, EntryPage
+from toolscript.gateway.model import LISTS, PAGE, PROMPTS, RESOURCES, TEMPLATES, TOOLS, EntryPage
 
 URI_PREFIX = "toolscript://"
 
@@ -35,8 +36,18 @@ class Named:
 class Entries:
     """The prompts, resources and templates among these items. Names are made once, entries when they are shown."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._all = items
         self._items = [item for item in items if item.kind is not ItemKind.TOOL]
+
+    @cached_property
+    def marks(self) -> Mapping[str, str]:
+        """A hash of each list that clients watch, which changes with what is in it."""
+        marks = {TOOLS: hashlib.sha256(), PROMPTS: hashlib.sha256(), RESOURCES: hashlib.sha256()}
+        kinds = {ItemKind.TOOL: TOOLS, ItemKind.PROMPT: PROMPTS, ItemKind.RESOURCE: RESOURCES}
+        for item in self._all:
+            marks[kinds[item.kind]].update(f"{item.server} {item.fingerprint} {item.definition}\n".encode())
+        return {kind: mark.hexdigest() for kind, mark in marks.items()}
 
     def page(self, kind: str, cursor: str, limit: int = PAGE) -> EntryPage:
         names = self._names[kind]
@@ -63,6 +74,10 @@ class Entries:
         """Return the templates that begin as this URI does."""
         return [named for named in self._listed[TEMPLATES].values() if uri.startswith(_fixed(named.name))]
 
+    def servers_of(self, own_uri: str) -> set[str]:
+        """Return the servers that list a resource of this URI."""
+        return self._servers_of.get(own_uri, set())
+
     def servers_with_resources(self) -> set[str]:
         return {item.server for item in self._items if item.kind is ItemKind.RESOURCE}
 
@@ -82,6 +97,13 @@ class Entries:
             ]
             listed[kind] = {entry.name: entry for entry in named}
         return listed
+
+    @cached_property
+    def _servers_of(self) -> Mapping[str, set[str]]:
+        servers = defaultdict[str, set[str]](set)
+        for named in self._listed[RESOURCES].values():
+            servers[named.own_name].add(named.item.server)
+        return servers
 
     @cached_property
     def _names(self) -> Mapping[str, Sequence[str]]:

@@ -1,15 +1,16 @@
 """Requests of clients for prompts, resources and ends of arguments: to the server that has them, unless held."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
-from toolscript.core.errors import InvalidRequest, NotFound
+from toolscript.core.errors import InvalidRequest, NotFound, ToolscriptError
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import ToolServers
 from toolscript.gateway.entries import Entries, Named, with_server, without_server
 from toolscript.gateway.indexing import Indexing
-from toolscript.gateway.model import COMPLETE, GET_PROMPT, PROMPTS, READ_RESOURCE, EntryPage
+from toolscript.gateway.model import COMPLETE, GET_PROMPT, PROMPTS, READ_RESOURCE, Change, EntryPage
 from toolscript.gateway.search import LocalSearch
 
 MAX_NEAREST = 3
@@ -62,6 +63,30 @@ class EntryRequests:
         if method == COMPLETE:
             return await self._complete(params)
         raise InvalidRequest(f"{method[:100]!r} is not passed on to servers")
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for uri in uris:
+                tasks.create_task(self._watch_resource(uri, tell))
+            await self._watch_lists(tell)
+
+    async def _watch_resource(self, uri: str, tell: Callable[[Change], None]) -> None:
+        with suppress(ToolscriptError):
+            server, own_uri = await self._place_of(uri)
+            await self._servers.watch(server, own_uri, lambda: tell(Change(uri=uri)))
+
+    async def _watch_lists(self, tell: Callable[[Change], None]) -> None:
+        marks, revision = await asyncio.to_thread(self._marks_of, self.entries), -1
+        while True:
+            revision = await self._indexing.indexed(revision)
+            now = await asyncio.to_thread(self._marks_of, self.entries)
+            for changed in (name for name in now if now[name] != marks[name]):
+                tell(Change(changed))
+            marks = now
+
+    @staticmethod
+    def _marks_of(entries: Entries) -> Mapping[str, str]:
+        return entries.marks
 
     async def _get_prompt(self, params: JsonObject) -> JsonObject:
         named = await self._prompt(str(params.get("name", "")))
@@ -120,11 +145,13 @@ class EntryRequests:
         """Return the server of a URI that is in no list, such as one that a tool's result names."""
         with_resources = self.entries.servers_with_resources()
         named, own_uri = without_server(uri)
-        candidates = {named} & with_resources if named else candidates or with_resources
+        listed = self.entries.servers_of(own_uri)
+        candidates = {named} & with_resources if named else listed or candidates or with_resources
         if len(candidates) == 1:
             return next(iter(candidates))
         hint = f"read it as {with_server('SERVER', own_uri[:200])}, with one of: {', '.join(sorted(candidates))}"
-        raise NotFound(f"no server lists the resource {uri[:200]!r}", hint=hint if candidates else "")
+        what = "several servers list" if listed else "no server lists"
+        raise NotFound(f"{what} the resource {uri[:200]!r}", hint=hint if candidates else "")
 
     def _require_not_held(self, server: str, uri: str) -> None:
         """Refuse an unlisted URI where the server has resources that are held: it could be one of them."""

@@ -1,6 +1,6 @@
 """Queries, answers and health of a gateway, and the port `Gateway`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -18,7 +18,7 @@ DEFAULT_THRESHOLD = 0.35
 # Part of the hint of an answer in which something fits, and nothing reaches the threshold.
 LOWER_THRESHOLD = "a lower threshold"
 # What servers offer beside tools, as lists of the gateway, and the requests of clients that concern it.
-PROMPTS, RESOURCES, TEMPLATES = "prompts", "resources", "templates"
+TOOLS, PROMPTS, RESOURCES, TEMPLATES = "tools", "prompts", "resources", "templates"
 LISTS = (PROMPTS, RESOURCES, TEMPLATES)
 GET_PROMPT, READ_RESOURCE, COMPLETE = "prompts/get", "resources/read", "completion/complete"
 PAGE = 200
@@ -198,6 +198,14 @@ class EntryPage:
     next_cursor: str = ""
 
 
+@dataclass(frozen=True)
+class Change:
+    """A list that changed: TOOLS, PROMPTS or RESOURCES; or a resource that was updated, under its listed URI."""
+
+    list: str = ""
+    uri: str = ""
+
+
 class Gateway(Protocol):
     """A gateway, in this process or another."""
 
@@ -223,6 +231,9 @@ class Gateway(Protocol):
 
         As in `call`, what the server says meanwhile goes to the relay of the context.
         """
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        """Tell of lists that change and of these resources, until cancelled; one that nobody has never changes."""
 
     async def reviews(self) -> Sequence[Review]:
         """Return the definitions that nobody has approved, held or shown, and those that were rejected."""

@@ -3,7 +3,7 @@
 import re
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import (
     COMPLETE,
     PAGE,
+    Change,
     EntryPage,
     Gateway,
     GatewayHealth,
@@ -99,6 +100,9 @@ class RecordedGateway:
         sent = self._gateway.request(method, params)
         arguments = given if isinstance(given, Mapping) else {}
         return await self._recorded(server, f"{method} {name}", arguments, sent, _ending_of_request)
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        await self._gateway.watch(uris, tell)
 
     async def _recorded(
         self,

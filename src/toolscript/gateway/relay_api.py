@@ -8,7 +8,8 @@ cancels its request.
 import asyncio
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -21,21 +22,23 @@ from toolscript.core.errors import (
     ERROR_TABLE,
     InvalidRequest,
     NotFound,
+    Overloaded,
     ServerRejected,
     ToolscriptError,
     envelope_of,
 )
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.arguments import one_of, text
+from toolscript.core.mcp.arguments import one_of, text, texts, wrong
 from toolscript.core.mcp_client.relay import LOG_LEVELS, relayed_to
 from toolscript.gateway.api import count_in, json_object, terms_of
 from toolscript.gateway.callers import on_terms
 from toolscript.gateway.json import call_to_json
-from toolscript.gateway.model import COMPLETE, GET_PROMPT, LISTS, PAGE, READ_RESOURCE, Gateway
+from toolscript.gateway.model import COMPLETE, GET_PROMPT, LISTS, PAGE, READ_RESOURCE, Change, Gateway
 from toolscript.gateway.relay_paths import (
     ANSWERS,
     ASK,
     CALL,
+    CHANGE,
     ENTRIES_PATH,
     ERROR,
     HEARTBEAT_SECONDS,
@@ -45,12 +48,14 @@ from toolscript.gateway.relay_paths import (
     REQUESTS_PATH,
     RESULT,
     STATUS,
+    WATCH_PATH,
 )
 
 METHODS = (CALL, GET_PROMPT, READ_RESOURCE, COMPLETE)
 MAX_OPEN = 1_000
 MAX_PAGE = 1_000
 MAX_EVENTS = 1_000
+MAX_WATCHED = 1_000
 _AS_OBJECT = "send a JSON object"
 
 
@@ -74,6 +79,11 @@ class RemoteRelay:
 
     async def on_log(self, params: JsonObject) -> None:
         await self.events.put({LOG: params})
+
+    def tell(self, change: Change) -> None:
+        """Note a change. One that finds no room is not lost: the same one is there already, or many are."""
+        with suppress(asyncio.QueueFull):
+            self.events.put_nowait({CHANGE: [change.list, change.uri]})
 
     async def ask(self, questions: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
         self._asked += 1
@@ -103,43 +113,71 @@ class RemoteRelay:
 
 
 def relay_routes(gateway: Gateway) -> list[Route]:
-    streams: dict[str, RemoteRelay] = {}
+    return _Relayed(gateway).routes()
 
-    async def send_request(request: Request) -> Response:
+
+class _Relayed:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._streams: dict[str, RemoteRelay] = {}
+
+    def routes(self) -> list[Route]:
+        return [
+            Route(f"{ENTRIES_PATH}/{{kind}}", self._list_entries, methods=["GET"]),
+            Route(REQUESTS_PATH, self._send, methods=["POST"]),
+            Route(WATCH_PATH, self._watch, methods=["POST"]),
+            Route(f"{REQUESTS_PATH}/{{id}}/{{number:int}}", self._take_answer, methods=["POST"]),
+        ]
+
+    async def _list_entries(self, request: Request) -> Response:
+        kind = one_of(request.path_params, "kind", LISTS)
+        limit = count_in(request, "limit", PAGE, MAX_PAGE)
+        page = await self._gateway.entries(kind, request.query_params.get("cursor", ""), limit)
+        return JSONResponse({"entries": list(page.entries), "next_cursor": page.next_cursor})
+
+    async def _send(self, request: Request) -> Response:
         body = json_object(await request.body(), _AS_OBJECT)
-        method, params = one_of(body, "method", METHODS), body.get("params", {})
-        told = body.get("relay", {"client": "nobody"})
-        if not isinstance(params, dict) or not isinstance(told, dict):
-            raise InvalidRequest("params and relay must be JSON objects")
-        if len(streams) >= MAX_OPEN:
-            raise InvalidRequest(f"more than {MAX_OPEN} requests are open")
-        relay = RemoteRelay(told)
+        method, params = one_of(body, "method", METHODS), _object(body, "params", {})
+        relay = RemoteRelay(_object(body, "relay", {"client": "nobody"}))
         terms = terms_of(str(params.get("name", "")), confirms=body.get("confirm") is True, given=body)
 
         async def answer() -> JsonObject:
             with on_terms(terms), relayed_to(relay if "relay" in body else None):
-                return await _answer(gateway, method, params)
+                return await _answer(self._gateway, method, params)
 
-        return _EventStream(relay, streams, answer())
+        return self._stream(relay, answer())
 
-    async def answer_question(request: Request) -> Response:
-        relay = streams.get(request.path_params["id"])
+    async def _watch(self, request: Request) -> Response:
+        """Send changes as they come. The stream has no end of its own."""
+        body = json_object(await request.body(), _AS_OBJECT)
+        uris = texts(body, "uris", MAX_WATCHED) if body.get("uris") else []
+        relay = RemoteRelay({"client": "watching"})
+
+        async def answer() -> JsonObject:
+            await self._gateway.watch(uris, relay.tell)
+            return {}
+
+        return self._stream(relay, answer())
+
+    async def _take_answer(self, request: Request) -> Response:
+        relay = self._streams.get(request.path_params["id"])
         if relay is None:
             raise NotFound("this request is not open any more")
         relay.answered(request.path_params["number"], json_object(await request.body(), _AS_OBJECT))
         return JSONResponse({})
 
-    async def entries(request: Request) -> Response:
-        kind = one_of(request.path_params, "kind", LISTS)
-        limit = count_in(request, "limit", PAGE, MAX_PAGE)
-        page = await gateway.entries(kind, request.query_params.get("cursor", ""), limit)
-        return JSONResponse({"entries": list(page.entries), "next_cursor": page.next_cursor})
+    def _stream(self, relay: RemoteRelay, answer: Coroutine[Any, Any, JsonObject]) -> Response:
+        if len(self._streams) >= MAX_OPEN:
+            answer.close()
+            raise Overloaded(f"{MAX_OPEN} requests are open at once", hint="try again in a moment")
+        return _EventStream(relay, self._streams, answer)
 
-    return [
-        Route(f"{ENTRIES_PATH}/{{kind}}", entries, methods=["GET"]),
-        Route(REQUESTS_PATH, send_request, methods=["POST"]),
-        Route(f"{REQUESTS_PATH}/{{id}}/{{number:int}}", answer_question, methods=["POST"]),
-    ]
+
+def _object(body: JsonObject, name: str, default: JsonObject) -> JsonObject:
+    value = body.get(name, default)
+    if not isinstance(value, dict):
+        raise wrong(name, "must be a JSON object")
+    return value
 
 
 async def _answer(gateway: Gateway, method: str, params: JsonObject) -> JsonObject:
@@ -154,7 +192,9 @@ async def _answer(gateway: Gateway, method: str, params: JsonObject) -> JsonObje
 class _EventStream(Response):
     """Runs a request while it sends its events; one whose client goes away is cancelled."""
 
-    def __init__(self, relay: RemoteRelay, streams: dict[str, RemoteRelay], answer: Any) -> None:
+    def __init__(
+        self, relay: RemoteRelay, streams: dict[str, RemoteRelay], answer: Coroutine[Any, Any, JsonObject]
+    ) -> None:
         self._relay = relay
         self._streams = streams
         self._answer = answer
@@ -190,7 +230,7 @@ class _EventStream(Response):
                 events.task_done()
 
 
-async def _ended(answer: Any) -> JsonObject:
+async def _ended(answer: Coroutine[Any, Any, JsonObject]) -> JsonObject:
     try:
         return {RESULT: await answer}
     except ToolscriptError as error:

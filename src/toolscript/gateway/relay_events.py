@@ -10,23 +10,18 @@ from typing import Any
 from toolscript.core.errors import ServerRejected, ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.relay import Relay
-from toolscript.gateway.relay_paths import ANSWERS, ASK, ERROR, ID, LOG, PROGRESS, REQUESTS_PATH, Events
+from toolscript.gateway.model import Change
+from toolscript.gateway.relay_paths import ANSWERS, ASK, CHANGE, ERROR, ID, LOG, PROGRESS, REQUESTS_PATH, Events
 
 PostAnswer = Callable[[str, JsonObject], Awaitable[None]]
 
 
-class RelayedEvents(Events):
-    """Reads the events of one request on a thread; on the event loop the relay gets them, in their order."""
+class ClosableEvents(Events):
+    """Events of a connection that is closed to cancel the request."""
 
-    def __init__(self, relay: Relay, post: PostAnswer) -> None:
-        self._relay = relay
-        self._post = post
-        self._loop = asyncio.get_running_loop()
-        self._events: asyncio.Queue[JsonObject] = asyncio.Queue()
-        self._asking: set[asyncio.Task[None]] = set()
+    def __init__(self) -> None:
         self._connection: HTTPConnection | None = None
         self._is_closed = False
-        self._handling = asyncio.create_task(self._handle_events())
 
     def opened(self, connection: HTTPConnection) -> None:
         """Note the connection; called on the thread."""
@@ -34,15 +29,41 @@ class RelayedEvents(Events):
         if self._is_closed:
             self.close()
 
-    def take(self, event: dict[str, Any]) -> None:
-        self._loop.call_soon_threadsafe(self._events.put_nowait, event)
-
     def close(self) -> None:
         """Close the connection, by which the gateway cancels the request."""
         self._is_closed = True
         if self._connection is not None and self._connection.sock is not None:
             with suppress(OSError):
                 self._connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+class WatchEvents(ClosableEvents):
+    """Tells of changes, on the event loop."""
+
+    def __init__(self, tell: Callable[[Change], None]) -> None:
+        super().__init__()
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+
+    def take(self, event: dict[str, Any]) -> None:
+        if CHANGE in event:
+            self._loop.call_soon_threadsafe(self._tell, Change(*event[CHANGE]))
+
+
+class RelayedEvents(ClosableEvents):
+    """Reads the events of one request on a thread; on the event loop the relay gets them, in their order."""
+
+    def __init__(self, relay: Relay, post: PostAnswer) -> None:
+        super().__init__()
+        self._relay = relay
+        self._post = post
+        self._loop = asyncio.get_running_loop()
+        self._events: asyncio.Queue[JsonObject] = asyncio.Queue()
+        self._asking: set[asyncio.Task[None]] = set()
+        self._handling = asyncio.create_task(self._handle_events())
+
+    def take(self, event: dict[str, Any]) -> None:
+        self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     async def end(self) -> None:
         """Stop, after all that came before the end was handed on."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from toolscript.client.exchange import Answer
 
-REQUESTS_PATH, ENTRIES_PATH = "/requests", "/entries"
+REQUESTS_PATH, ENTRIES_PATH, WATCH_PATH = "/requests", "/entries", "/watch"
 CALL = "tools/call"
-ID, PROGRESS, LOG, ASK, ANSWERS = "id", "progress", "log", "ask", "answers"
+ID, PROGRESS, LOG, ASK, ANSWERS, CHANGE = "id", "progress", "log", "ask", "answers", "change"
 RESULT, ERROR, STATUS = "result", "error", "status"
 HEARTBEAT_SECONDS = 10.0
 # A gateway that sends nothing for so long does not answer any more.

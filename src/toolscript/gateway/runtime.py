@@ -44,7 +44,7 @@ from toolscript.gateway.entry_requests import EntryRequests
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
 from toolscript.gateway.listed_tools import ListedTools, ToolPage
-from toolscript.gateway.model import PAGE, EntryPage, Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
+from toolscript.gateway.model import PAGE, Change, EntryPage, Gateway, GatewayHealth, LocalAnswer, LocalQuery, Need
 from toolscript.gateway.recording import RecordedGateway
 from toolscript.gateway.rules import CallRules, Risk, require_allowed
 from toolscript.gateway.search import LocalSearch
@@ -217,6 +217,9 @@ class LocalGateway:
 
     async def request(self, method: str, params: JsonObject) -> JsonObject:
         return await self._entries.send(method, params)
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        await self._entries.watch(uris, tell)
 
     def server_of(self, method: str, params: JsonObject) -> str:
         """Return the server that a request for a prompt or resource goes to, empty if that is not known."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
@@ -37,8 +38,12 @@ from toolscript.gateway.model import Gateway
 from toolscript.gateway.runtime import Resources, open_shared, require_usable
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_exposes_owners
+from toolscript.gateway.streams import EndingStreams
 from toolscript.gateway.views import Views, WorkspaceRouter, workspace_route
 from toolscript.gateway.workspace import Workspace, workspace_of
+
+if TYPE_CHECKING:
+    from uvicorn import Server
 
 MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
 OWN, DIRECT, OF_SERVER = "own", "direct", "of_server"
@@ -154,14 +159,15 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, 
         # Recorded before it answers: clients connect, and wait.
         record.write(running)
         async with AsyncExitStack() as stack:
-            handover = Handover(listener, record)
+            closing = asyncio.Event()
+            handover = Handover(listener, record, closing)
             routes = (handover.route(),)
-            app = await _open_app(settings, workspace, (chosen, generated), routes, stack)
+            app = EndingStreams(await _open_app(settings, workspace, (chosen, generated), routes, stack), closing)
             # No proxy headers: authentication relies on the real address of the connection.
             config = uvicorn.Config(
                 app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False
             )
-            handover.server = server = uvicorn.Server(config)
+            handover.server = server = _ending_streams(uvicorn.Server(config), closing)
 
             def stop(*_: object) -> None:
                 server.should_exit = True
@@ -266,6 +272,18 @@ def _listening(port: int, *, or_any: bool = False) -> socket.socket:
         ) from error
     listener.listen(128)
     return listener
+
+
+def _ending_streams(server: "Server", closing: asyncio.Event) -> "Server":
+    """Return the server, which ends endless streams before it waits for what is being answered."""
+    shutdown = server.shutdown
+
+    async def shut_down(sockets: list[socket.socket] | None = None) -> None:
+        closing.set()
+        await shutdown(sockets)
+
+    server.shutdown = shut_down  # type: ignore[method-assign]
+    return server
 
 
 class _PlainFormatter(logging.Formatter):

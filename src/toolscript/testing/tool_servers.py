@@ -25,6 +25,7 @@ class MemoryToolServers:
         self._fallen: dict[str, str] = {}
         self._specs: dict[str, ServerSpec] = {}
         self._answer = answer
+        self._watching: dict[tuple[str, str], list[Callable[[], None]]] = {}
         self._closed = False
         self._revision = 0
         self._news = asyncio.Event()
@@ -68,6 +69,19 @@ class MemoryToolServers:
     async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
         """Answer with what was asked, and of whom."""
         return {"server": self._ready(server).name, "method": method, "params": dict(params)}
+
+    def update(self, server: str, uri: str) -> None:
+        """Tell those that watch this resource."""
+        for tell in self._watching.get((server, uri), ()):
+            tell()
+
+    async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None:
+        watching = self._watching.setdefault((self._ready(server).name, uri), [])
+        watching.append(tell)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            watching.remove(tell)
 
     def _ready(self, server: str) -> ServerSpec:
         spec = self._specs.get(server)

@@ -11,7 +11,8 @@ from typing import Any, cast
 import anyio
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import Server
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
@@ -119,19 +120,35 @@ class Described:
     instructions: str
 
 
+class ToolServer(Server[Any]):
+    """A server that says which of its lists change; `has_session` whether a session of HTTP still is there."""
+
+    changing = NotificationOptions()
+    has_session: Callable[[str], bool] = staticmethod(lambda _session: True)
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        changing = notification_options or self.changing
+        return super().create_initialization_options(changing, experimental_capabilities, extensions)
+
+
 def create_tool_server(
     described: Described,
     lists: ListTools,
     calls: CallTool,
     listing: CacheHint,
     find_schema: Callable[[str], Mapping[str, Any] | None] = lambda _name: None,
-) -> Server[Any]:
+) -> ToolServer:
     """Create a server of tools. `listing` is the cache hint of the tool list.
 
     `find_schema` returns the input schema of a tool that wants arguments repeated in headers. Without it, the SDK
     would list all tools for each call.
     """
-    server: Server[Any] = Server(
+    server = ToolServer(
         "toolscript",
         version=described.version,
         title="Toolscript",

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolscript.core.mcp.endpoint import LOOPBACK_ONLY, SESSION_HEADER, without_whitespace
+from toolscript.core.mcp.endpoint import LOOPBACK_ONLY, SESSION_HEADER, ToolServer, without_whitespace
 
 MAX_SESSIONS = 1_000
 # Of a body that is searched for the request that begins a session; it is short.
@@ -37,8 +37,10 @@ class _Sessions(StreamableHTTPSessionManager):
 class SessionApp:
     """ASGI app for a route."""
 
-    def __init__(self, server: Server[Any]) -> None:
+    def __init__(self, server: ToolServer) -> None:
+        server.has_session = self.has
         self._sessions = _Sessions(server)
+        self._ended: dict[str, None] = {}
         self._stateless = StreamableHTTPSessionManager(server, stateless=True, security_settings=LOOPBACK_ONLY)
 
     @asynccontextmanager
@@ -48,12 +50,24 @@ class SessionApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope = without_whitespace(scope)
-        if self._sessions.has(Headers(scope=scope).get(SESSION_HEADER)):
+        session = Headers(scope=scope).get(SESSION_HEADER)
+        if self._sessions.has(session) or session in self._ended:
+            if scope["method"] == "DELETE" and session is not None:
+                self._note_end(session)
             await self._sessions.handle_request(scope, receive, send)
         elif scope["method"] != "POST":
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
         else:
             await self._post(scope, receive, send)
+
+    def has(self, session: str) -> bool:
+        return self._sessions.has(session)
+
+    def _note_end(self, session: str) -> None:
+        """A client that ended its session is told so when it uses it again; only one that lost it is not."""
+        self._ended[session] = None
+        while len(self._ended) > MAX_SESSIONS:
+            del self._ended[next(iter(self._ended))]
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = await receive()
@@ -86,7 +100,7 @@ def _again(first: Message, receive: Receive) -> Receive:
     return receive_again
 
 
-def mcp_asgi_with_sessions(server: Server[Any]) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
+def mcp_asgi_with_sessions(server: ToolServer) -> tuple[ASGIApp, AbstractAsyncContextManager[None]]:
     """Return the app for a route and its lifespan context."""
     app = SessionApp(server)
     return app, app.run()

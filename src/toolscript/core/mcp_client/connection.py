@@ -5,7 +5,7 @@ one starts with `initialize`, and its servers report changes unasked.
 """
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -48,7 +48,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from toolscript.core.errors import ServerRejected, ServerUnavailable
+from toolscript.core.errors import ServerRejected, ServerUnavailable, ToolscriptError
 from toolscript.core.item_json import storable
 from toolscript.core.items import Item, JsonObject
 from toolscript.core.mcp_client.exchanges import Exchange, Exchanges, refused
@@ -76,6 +76,7 @@ from toolscript.core.mcp_client.process_groups import ProcessGroups
 from toolscript.core.mcp_client.relay import LOG_LEVELS, QUESTIONS, Relay, current_relay
 from toolscript.core.mcp_client.stdio import Child, stdio_streams
 from toolscript.core.mcp_client.supervision import Signals, Timing
+from toolscript.core.mcp_client.updates import ResourceUpdates
 from toolscript.core.text import readable
 from toolscript.core.version import __version__
 
@@ -85,10 +86,11 @@ _ACKNOWLEDGE_SECONDS = 1.0
 _RESUBSCRIBE_SECONDS = 1.0
 # A server that asks for nothing wants the request again, a little later.
 _STATE_ONLY_SECONDS = 0.25
-_LOG_LEVEL_SECONDS = 5.0
+_SHORT_SECONDS = 5.0
 # How often one request is sent to a modern server that requests input.
 MAX_ROUNDS = 20
-INPUT_REQUIRED, LOG = "input_required", "notifications/message"
+INPUT_REQUIRED, LOG, UPDATED = "input_required", "notifications/message", "notifications/resources/updated"
+LISTEN, SUBSCRIBE, UNSUBSCRIBE = "subscriptions/listen", "resources/subscribe", "resources/unsubscribe"
 _MAX_RESUBSCRIBE_SECONDS = 60.0
 _CHANGES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
 _UNAUTHORIZED = frozenset({401, 403})
@@ -252,6 +254,7 @@ class _Dispatcher(JSONRPCDispatcher):
         super().__init__(read, write)
         self._signals = signals
         self._exchanges = exchanges
+        self.updates = ResourceUpdates()
 
     async def run(
         self,
@@ -268,12 +271,15 @@ class _Dispatcher(JSONRPCDispatcher):
         async def take(context: Any, method: str, params: Mapping[str, Any] | None) -> None:
             if method == LOG:
                 await self._exchanges.log(params or {})
+            elif method == UPDATED:
+                self.updates.tell(str((params or {}).get("uri", "")))
             else:
                 await on_notify(context, method, params)
 
         try:
             await super().run(answer, take, on_notify_intercept, **options)
         finally:
+            self.updates.end()
             self._signals.lose()
 
     async def _answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -368,8 +374,27 @@ class Connection:
             return
         if not self._log_level or LOG_LEVELS.index(wanted) < LOG_LEVELS.index(self._log_level):
             self._log_level = wanted
-            with suppress(ServerRejected, TimeoutError), anyio.fail_after(_LOG_LEVEL_SECONDS):
+            with suppress(ServerRejected, TimeoutError), anyio.fail_after(_SHORT_SECONDS):
                 await self._request("logging/setLevel", {"level": wanted})
+
+    async def watch(self, uri: str, tell: Callable[[], None]) -> None:
+        """Tell when a resource was updated, until the connection is lost. Raise ServerRejected if it cannot be."""
+        if is_modern(self.protocol):
+            with suppress(SubscriptionLost), translate_errors(LISTEN):
+                async with listen(self._session, resource_subscriptions=[uri]) as events:
+                    async for _ in events:
+                        tell()
+            return
+        updates = self._dispatcher.updates
+        with updates.told(uri, tell) as is_first:
+            if is_first:
+                await self._request(SUBSCRIBE, {"uri": uri})
+            try:
+                await updates.ended.wait()
+            finally:
+                if updates.is_last(uri) and not updates.ended.is_set():
+                    with anyio.move_on_after(_SHORT_SECONDS, shield=True), suppress(ToolscriptError):
+                        await self._request(UNSUBSCRIBE, {"uri": uri})
 
     async def ping(self, seconds: float) -> None:
         """Check that the server still answers; an error response counts as an answer."""

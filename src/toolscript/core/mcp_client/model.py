@@ -1,7 +1,7 @@
 """MCP servers: their specs, their state, the results of calls, and the port that reaches them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -143,6 +143,9 @@ class ToolServers(Protocol):
     async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult: ...
     async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
         """Send a request without an effect, such as `prompts/get`, and return the result as the server sent it."""
+
+    async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None:
+        """Tell whenever a resource was updated, until cancelled; raise ServerRejected if the server cannot."""
 
     async def close(self) -> None: ...
 

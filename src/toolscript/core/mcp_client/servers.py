@@ -118,6 +118,9 @@ class McpServers:
     async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
         return await self._named(server).request(method, params)
 
+    async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None:
+        await self._named(server).watch(uri, tell)
+
     def _named(self, server: str) -> Supervisor:
         supervisor = self._servers.get(server)
         if supervisor is None:

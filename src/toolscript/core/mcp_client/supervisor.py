@@ -107,6 +107,29 @@ class Supervisor:
         """Send a request for a prompt, a resource, or the end of an argument; a sleeping server is woken first."""
         return await self._on_connection(lambda connection: connection.request(method, params))
 
+    async def watch(self, uri: str, tell: Callable[[], None]) -> None:
+        """Tell when a resource was updated, over all connections; a server that is watched does not sleep."""
+        self._calls += 1
+        try:
+            while True:
+                connection = await self._connected()
+                await self._named(connection.watch(uri, tell))
+                # What happened until the next connection nobody tells.
+                tell()
+        finally:
+            self._calls -= 1
+            self._called_at = anyio.current_time()
+            self._signals.wakeup.set()
+
+    async def _connected(self) -> "Connection":
+        """Return the connection, however long it takes."""
+        while True:
+            news = self._news
+            try:
+                return await self._awake()
+            except ServerUnavailable:
+                await news.wait()
+
     async def _on_connection(self, send: "Callable[[Connection], Awaitable[T]]") -> T:
         self._calls += 1
         try:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolscript.core.items import JsonObject
+from toolscript.core.items import ItemKind, JsonObject
 from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, STRING, closed, list_of, object_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.gateway.json import ANSWER, HIT, ITEM
+from toolscript.gateway.mcp.entry_tools import ENTRY_TOOLS
 from toolscript.gateway.model import DEFAULT_THRESHOLD
 
 SEARCH = "search_tools"
@@ -19,7 +20,7 @@ MAX_RESULTS = 10
 MAX_DESCRIBED = 10
 
 INSTRUCTIONS = (
-    "These three tools give access to many tools of many servers. "
+    "These tools give access to many tools of many servers. "
     "search_tools with the task in plain words, describe_tool if the arguments are not clear, then call_tool."
 )
 
@@ -64,7 +65,7 @@ def _shown(
     return object_of({**properties, **more}, *required)
 
 
-_FOUND = list_of(_shown(HIT, SHOWN_HIT, risk=STRING))
+_FOUND = list_of(_shown(HIT, SHOWN_HIT, risk=STRING, kind=STRING, use=STRING))
 _STEPS = list_of(
     object_of({"query": STRING, "good_match": BOOLEAN, "tools": list_of(STRING)}, "query", "good_match", "tools")
 )
@@ -96,6 +97,7 @@ _SEARCH_TOOLS: JsonObject = {
                 "default": "compact",
                 "description": "Also the arguments: as TypeScript, or as JSON Schema.",
             },
+            "kind": {"type": "string", "enum": [*ItemKind], "default": "tool"},
         },
         "query",
     ),
@@ -147,7 +149,7 @@ _CALL_TOOL: JsonObject = {
     },
 }
 
-DEFINITIONS: tuple[JsonObject, ...] = (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_TOOL)
+DEFINITIONS: tuple[JsonObject, ...] = (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_TOOL, *ENTRY_TOOLS)
 
 # With a meta-tool for destructive tools: what a client can allow is this one.
 _CALL_OTHER_TOOL: JsonObject = {
@@ -176,7 +178,7 @@ def definitions_of_tools(*, split: bool) -> tuple[JsonObject, ...]:
     """Return the definitions; `split`: destructive tools have a meta-tool of their own."""
     if not split:
         return DEFINITIONS
-    return (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_OTHER_TOOL, _CALL_DESTRUCTIVE_TOOL)
+    return (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_OTHER_TOOL, _CALL_DESTRUCTIVE_TOOL, *ENTRY_TOOLS)
 
 
 def instructions(*, split: bool) -> str:

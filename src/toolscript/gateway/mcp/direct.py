@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcp.server.caching import CacheHint
-from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
 from mcp_types.methods import serialize_server_result
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 from toolscript.core.errors import Forbidden, InvalidRequest, NotFound
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import answered, failed, failed_with
-from toolscript.core.mcp.endpoint import Context, Described, client_of, create_tool_server, wire_answer
+from toolscript.core.mcp.endpoint import Context, Described, ToolServer, client_of, create_tool_server, wire_answer
 from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed, whole_number
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
@@ -23,10 +22,11 @@ from toolscript.gateway.approvals import HELD, for_agents, held_message
 from toolscript.gateway.callers import CallTerms, client_is, on_terms
 from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.mcp.asking import Questions
+from toolscript.gateway.mcp.entry_handlers import add_entry_handlers
 from toolscript.gateway.mcp.large_results import MAX_CHARACTERS, READ_RESULT, LargeResults, with_own_tool
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.tools import answered_by_person
-from toolscript.gateway.model import Gateway
+from toolscript.gateway.model import PROMPTS, RESOURCES, TOOLS, Gateway
 from toolscript.gateway.rules import CONFIRMATION
 
 LISTED_MS = 60 * 1000
@@ -144,7 +144,7 @@ def _plain(definition: JsonObject) -> JsonObject:
 
 def create_direct_server(
     gateway: Gateway, version: str, find_schema: FindSchema = lambda _name: None
-) -> Server[Any]:
+) -> ToolServer:
     tools, questions, relays = DirectTools(gateway), Questions(), Relays()
 
     async def list_tools(context: Context, params: PaginatedRequestParams) -> dict[str, Any]:
@@ -167,4 +167,5 @@ def create_direct_server(
     described = Described(version, "Hands the tools of all your MCP servers through.", INSTRUCTIONS)
     hint = CacheHint(LISTED_MS, "private")
     server = create_tool_server(described, list_tools, call_tool, listing=hint, find_schema=find_schema)
+    add_entry_handlers(server, gateway, relays, (TOOLS, PROMPTS, RESOURCES))
     return server

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp.server.caching import CacheHint
-from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, PaginatedRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -20,6 +19,7 @@ from toolscript.core.mcp.endpoint import (
     HOUR_MS,
     Context,
     Described,
+    ToolServer,
     client_of,
     create_tool_server,
     wire_answer,
@@ -51,6 +51,8 @@ from toolscript.gateway.mcp.definitions import (
     definitions_of_tools,
     instructions,
 )
+from toolscript.gateway.mcp.entry_handlers import add_entry_handlers
+from toolscript.gateway.mcp.entry_tools import EntryTools, use_of
 from toolscript.gateway.mcp.large_results import READ, LargeResults
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.session_use import SessionUsage
@@ -79,11 +81,12 @@ class CallArguments:
 
 
 def parse_search(arguments: JsonObject) -> SearchArguments:
-    require_known(SEARCH, arguments, ("query", "limit", "threshold", "detail"))
+    require_known(SEARCH, arguments, ("query", "limit", "threshold", "detail", "kind"))
     limit = whole(arguments, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS)
     threshold = share(arguments, "threshold", DEFAULT_THRESHOLD)
     detail = one_of(arguments, "detail", ("compact", "types", "schema"))
-    return SearchArguments(LocalQuery(text(arguments, "query"), limit, threshold), detail)
+    kind = ItemKind(one_of(arguments, "kind", (*ItemKind,)))
+    return SearchArguments(LocalQuery(text(arguments, "query"), limit, threshold, kind), detail)
 
 
 def parse_describe(arguments: JsonObject) -> DescribeArguments:
@@ -135,7 +138,8 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
     # Each tool is described once, also one of several steps.
     every = replace(answer, hits=answer.all_hits)
     data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(every, schemas=with_schemas)})
-    hits, misses = (list(map(_hit, data.get(name, ()))) for name in ("results", "near_misses"))
+    hits = [{**_hit(hit), **use_of(known.item)} for hit, known in zip(data["results"], every.hits, strict=True)]
+    misses = list(map(_hit, data.get("near_misses", ())))
     data["results"] = hits
     if answer.good_match:
         data.pop("unmatched_words", None)
@@ -217,7 +221,8 @@ def _renamed(names: Mapping[str, str], data: Mapping[str, Any]) -> dict[str, Any
 def _line(hit: JsonObject) -> str:
     reason = f" ({hit['reason']})" if hit["reason"] else ""
     risk = f" [{hit['risk']}]" if "risk" in hit else ""
-    line = f"{hit['tool']} {hit['confidence']:.2f}: {hit['description']}{reason}{risk}"
+    use = f" [{hit['use']}]" if "use" in hit else ""
+    line = f"{hit['tool']} {hit['confidence']:.2f}: {hit['description']}{reason}{risk}{use}"
     return f"{line}\n  {compact_json(hit['input_schema'])}" if "input_schema" in hit else line
 
 
@@ -237,6 +242,7 @@ class MetaTools:
         }
         if split:
             self._by_name[CALL_DESTRUCTIVE] = self._call_destructive
+        self._by_name.update(EntryTools(gateway, self._results.fitting).by_name)
 
     def has(self, name: str) -> bool:
         return name in self._by_name
@@ -251,7 +257,7 @@ class MetaTools:
             answer = await self._gateway.search(search_arguments.query)
             hits = answer.all_hits or answer.near_misses
             types = ""
-            if search_arguments.detail == "types" and hits:
+            if search_arguments.detail == "types" and hits and search_arguments.query.kind is ItemKind.TOOL:
                 ids = tuple(tool_id(hit.item.server, hit.item.name) for hit in hits)
                 types = await self._gateway.typescript(ids, compact=True)
             return found(answer, with_schemas=search_arguments.detail == "schema", types=types)
@@ -333,7 +339,7 @@ class MetaTools:
 
 def create_mcp_server(
     gateway: Gateway, version: str, usage: SessionUsage | None = None, *, split: bool = False
-) -> Server[Any]:
+) -> ToolServer:
     """`split`: destructive tools have a meta-tool of their own, so that a client can allow the other one."""
     tools, questions, relays = MetaTools(gateway, split=split), Questions(), Relays()
     definitions = definitions_of_tools(split=split)
@@ -368,7 +374,9 @@ def create_mcp_server(
     described = Described(
         version, "Finds and calls the right tool among all that your MCP servers have.", instructions(split=split)
     )
-    return create_tool_server(described, list_tools, call_tool, listing=CacheHint(HOUR_MS, "public"))
+    server = create_tool_server(described, list_tools, call_tool, listing=CacheHint(HOUR_MS, "public"))
+    add_entry_handlers(server, gateway, relays)
+    return server
 
 
 async def answered_by_person(

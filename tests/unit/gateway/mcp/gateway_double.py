@@ -1,6 +1,7 @@
 """An in-memory gateway: a few tools, found by the words they contain, with scripted replies."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolscript.core.errors import Conflict, NotFound, ServerUnavailable
@@ -12,6 +13,7 @@ from toolscript.gateway.listed_tools import ListedTools, ToolPage
 from toolscript.gateway.model import (
     LOWER_THRESHOLD,
     PAGE,
+    Change,
     EntryPage,
     GatewayHealth,
     LocalAnswer,
@@ -69,6 +71,7 @@ class GatewayDouble:
     calls: list[tuple[str, JsonObject]] = field(default_factory=list)
     answers: dict[str, JsonObject] = field(default_factory=dict)
     requests: list[tuple[str, JsonObject]] = field(default_factory=list)
+    watched: list[tuple[frozenset[str], Callable[[Change], None]]] = field(default_factory=list)
     queries: list[LocalQuery] = field(default_factory=list)
     waiting: Sequence[Review] = ()
     decisions: list[tuple[Decision, Sequence[str]]] = field(default_factory=list)
@@ -137,6 +140,10 @@ class GatewayDouble:
         if reply is None:
             raise NotFound(f"there is no {params}")
         return reply
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        self.watched.append((frozenset(uris), tell))
+        await asyncio.Event().wait()
 
     async def reviews(self) -> Sequence[Review]:
         return self.waiting

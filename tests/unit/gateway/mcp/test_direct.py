@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio.abc import TaskStatus
 from mcp import Client
@@ -23,6 +24,7 @@ from toolscript.gateway.approvals import HELD, Review, Status
 from toolscript.gateway.listed_tools import MAX_PAGE, listed_name
 from toolscript.gateway.mcp.direct import create_direct_server
 from toolscript.gateway.mcp.large_results import MAX_CHARACTERS
+from toolscript.gateway.model import TOOLS, Change
 from toolscript.gateway.rules import CallRules, Effect, Rule
 
 pytestmark = [pytest.mark.parametrize("mode", MODES), pytest.mark.requirement("TS-010")]
@@ -168,7 +170,7 @@ async def test_a_person_is_asked_where_a_rule_wants_it(mode: str, action: str, c
     assert [question.message.splitlines()[2] for question in asked] == ['Arguments: {"path":"a.txt"}']
 
 
-async def test_a_client_hears_of_other_tools_and_of_nothing_else(mode: str) -> None:
+async def test_a_client_hears_that_tools_have_changed(mode: str) -> None:
     heard: list[str] = []
     changed = anyio.Event()
 
@@ -181,8 +183,10 @@ async def test_a_client_hears_of_other_tools_and_of_nothing_else(mode: str) -> N
         if mode == MODERN:
             await tasks.start(_listen, client)
         await client.list_tools()
-        await anyio.wait_all_tasks_blocked()
-        gateway.offer([*gateway.found[:1], *gateway.found[-1:]])
+        while not gateway.watched:
+            await anyio.lowlevel.checkpoint()
+        for _, tell in gateway.watched:
+            tell(Change(TOOLS))
         with anyio.fail_after(10):
             await changed.wait()
         tasks.cancel_scope.cancel()
