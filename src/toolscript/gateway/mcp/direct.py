@@ -11,7 +11,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestPar
 from mcp_types.methods import serialize_server_result
 from pydantic import ValidationError
 
-from toolscript.core.errors import Forbidden, InvalidRequest, NotFound
+from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import answered, failed, failed_with
 from toolscript.core.mcp.endpoint import Context, Described, ToolServer, client_of, create_tool_server, wire_answer
@@ -22,7 +22,7 @@ from toolscript.gateway.approvals import HELD, for_agents, held_message
 from toolscript.gateway.callers import CallTerms, client_is, on_terms
 from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.mcp.asking import Questions
-from toolscript.gateway.mcp.entry_handlers import add_entry_handlers
+from toolscript.gateway.mcp.entry_handlers import add_entry_handlers, wire_error
 from toolscript.gateway.mcp.large_results import MAX_CHARACTERS, READ_RESULT, LargeResults, with_own_tool
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.tools import answered_by_person
@@ -86,10 +86,15 @@ class DirectTools:
         return tool
 
     async def call(self, name: str, tool: str, arguments: JsonObject) -> CallResult:
-        """Call a tool. Raise Forbidden where a person has to confirm it."""
+        """Call a tool. Raise Forbidden where a person has to confirm it, and MCPError where its server does."""
         if tool == READ_RESULT:
             return await answered(lambda: self._read(arguments))
-        return await answered(lambda: self._called(name, tool, arguments), but_for=(Forbidden,))
+        try:
+            return await answered(lambda: self._called(name, tool, arguments), but_for=(Forbidden, ServerRejected))
+        except ServerRejected as error:
+            if "code" in error.details:
+                raise wire_error(error) from error
+            return failed(error)
 
     async def _read(self, arguments: JsonObject) -> CallResult:
         return self._results.read(arguments)

@@ -15,9 +15,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, Tool
 
 from tests.unit.gateway.mcp.clients import MODERN, MODES, text_of
-from tests.unit.gateway.mcp.gateway_double import EVERY_BLOCK, GatewayDouble, tool
+from tests.unit.gateway.mcp.gateway_double import EVERY_BLOCK, GatewayDouble, down, tool
 from tests.unit.gateway.mcp.ruled_gateway import RuledGateway, form_answer
-from toolscript.core.errors import Forbidden
+from toolscript.core.errors import Forbidden, ServerRejected
 from toolscript.core.items import Item
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.gateway.approvals import HELD, Review, Status
@@ -122,6 +122,17 @@ async def test_a_result_is_the_tools_own(mode: str) -> None:
         result = await client.call_tool("files__read_file", {})
     blocks = [block.model_dump(by_alias=True, exclude_none=True) for block in result.content]
     assert (blocks, result.structured_content) == ([*EVERY_BLOCK], {"rows": 4})
+
+
+async def test_an_error_of_the_protocol_keeps_the_code_of_its_server(mode: str) -> None:
+    rejected = ServerRejected("files: tools/call: no such path", details={"code": -32042})
+    replies: dict[str, CallResult | Exception] = {"files__read_file": rejected, "files__write_file": down("files")}
+    async with connected(GatewayDouble(replies=replies), mode) as client:
+        with pytest.raises(MCPError, match="no such path") as raised:
+            await client.call_tool("files__read_file", {})
+        unavailable = await client.call_tool("files__write_file", {})
+    assert raised.value.error.code == -32042
+    assert unavailable.is_error
 
 
 async def test_a_long_result_is_cut_and_read_on_with_a_tool_that_is_listed(mode: str) -> None:
