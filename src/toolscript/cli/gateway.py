@@ -106,6 +106,12 @@ def _connect(group: typer.Typer) -> None:
         http: Annotated[
             bool, typer.Option("--http", help="Write the address and the token of the running gateway.")
         ] = False,
+        direct: Annotated[
+            bool,
+            typer.Option(
+                "--direct", help="Give the client all tools themselves, where it has tool search of its own."
+            ),
+        ] = False,
         dry_run: DryRun = False,
         yes: Yes = False,
         as_json: AsJson = False,
@@ -113,10 +119,10 @@ def _connect(group: typer.Typer) -> None:
         """Write `toolscript mcp` into a client's config, with a backup beside it."""
         from toolscript.gateway import client_configs
 
-        plan = client_configs.connect(client, undo=undo, write=False, http=http)
+        plan = client_configs.connect(client, undo=undo, write=False, http=http, direct=direct)
         write = not dry_run and _agrees(f"{plan}; continue?", yes)
         if write:
-            plan = client_configs.connect(client, undo=undo, write=True, http=http)
+            plan = client_configs.connect(client, undo=undo, write=True, http=http, direct=direct)
         data = {"client": client, "file": str(plan.path), "change": str(plan.change), "written": write}
         done = f"done (restart the client): {plan}" if plan.change != "same" else str(plan)
         asks = "" if dry_run else _how_to_agree()
@@ -244,12 +250,19 @@ def serve_commands(app: typer.Typer) -> None:
 
     @app.command()
     def mcp(
-        config: ConfigFile = None, data_dir: DataDir = None, model: Model = None, alone: Alone = False
+        direct: Annotated[
+            bool, typer.Option("--direct", help="List all tools themselves, for a client that searches them.")
+        ] = False,
+        config: ConfigFile = None,
+        data_dir: DataDir = None,
+        model: Model = None,
+        alone: Alone = False,
     ) -> None:
         """Serve search_tools, describe_tool and call_tool to one MCP client over stdin and stdout."""
         from toolscript.gateway.serve import serve_stdio
 
-        serve_stdio(flags=flags(config=config, data_dir=data_dir, model=model, alone=alone))
+        options = flags(config=config, data_dir=data_dir, model=model, alone=alone)
+        serve_stdio(flags=options, direct=direct)
 
 
 def _gateway() -> typer.Typer:

@@ -1,5 +1,6 @@
 """Sends requests on the calling thread, over the standard library: a command must start at once."""
 
+import http
 import http.client
 import socket
 import ssl
@@ -7,7 +8,7 @@ from collections.abc import Callable
 from time import sleep
 from typing import Any, TypeVar
 
-from toolscript.client.exchange import Address, Answer, Conversation, Pause, Pull, Request, Steps
+from toolscript.client.exchange import Address, Answer, Conversation, Lines, Pause, Pull, Request, Steps
 from toolscript.core.errors import ToolscriptError
 
 T = TypeVar("T")
@@ -114,10 +115,14 @@ class Sender:
             if connection.sock is None:
                 connection.connect()
             connection.sock.settimeout(request.timeout or self._timeout)
+            if request.lines is not None:
+                request.lines.opened(connection)
             path = self._conversation.address.path + request.path
             connection.request(request.method, path, request.body, request.headers(self._token))
             response = connection.getresponse()
             headers = {name.lower(): value for name, value in response.getheaders()}
+            if request.lines is not None and response.status == http.HTTPStatus.OK:
+                return _last_line(response, request.lines)
             answer = Answer(response.status, response.read(), headers)
             is_kept = not response.will_close and len(self._idle) < self._max_idle
             return answer
@@ -126,6 +131,13 @@ class Sender:
                 self._idle.append(connection)
             else:
                 connection.close()
+
+
+def _last_line(response: http.client.HTTPResponse, lines: Lines) -> Answer:
+    while line := response.readline():
+        if (answer := lines.read(line)) is not None:
+            return answer
+    raise ConnectionResetError("the answer ended before its last line")
 
 
 def _connection(to: Address, seconds: float) -> http.client.HTTPConnection:

@@ -51,9 +51,12 @@ def searched_files(*, clients: Sequence[str], project: bool) -> list[ClientConfi
     return [config for config in files if project or not config.of_project]
 
 
-def connect(client: str, *, undo: bool, write: bool, http: bool = False) -> ConnectPlan:
+def connect(client: str, *, undo: bool, write: bool, http: bool = False, direct: bool = False) -> ConnectPlan:
     places = (client, Path.home(), Path.cwd(), sys.platform, environment())
-    planned = disconnect_client(*places) if undo else connect_client(*places, _running() if http else None)
+    if undo:
+        planned = disconnect_client(*places)
+    else:
+        planned = connect_client(*places, _running() if http else None, direct=direct)
     if write:
         apply_connect(planned)
     return planned

@@ -72,7 +72,8 @@ def _take(client: GatewayClient) -> tuple[int, int]:
 class Handover:
     """The part of the gateway that runs. `server` is set when it serves."""
 
-    def __init__(self, listener: socket.socket, record: Record) -> None:
+    def __init__(self, listener: socket.socket, record: Record, closing: asyncio.Event | None = None) -> None:
+        self._closing = closing or asyncio.Event()
         self._listener = listener
         self._record = record
         self._ending: asyncio.Task[None] | None = None
@@ -108,6 +109,7 @@ class Handover:
         """Accept nothing more, answer what was accepted, and stop."""
         for listening in server.servers:
             listening.close()
+        self._closing.set()
         await asyncio.sleep(ARRIVAL_SECONDS)
         deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS
         while server.server_state.connections and asyncio.get_running_loop().time() < deadline:

@@ -32,8 +32,16 @@ from toolscript.gateway.activity import ActivityLog, NoActivity
 from toolscript.gateway.activity_api import NamedClient, activity_routes
 from toolscript.gateway.api import api_routes, json_object, terms_of
 from toolscript.gateway.callers import on_terms
-from toolscript.gateway.json import answer_to_json, call_to_json, health_to_json, item_to_json, states_to_json
+from toolscript.gateway.json import (
+    answer_to_json,
+    call_to_json,
+    health_to_json,
+    item_to_json,
+    page_to_json,
+    states_to_json,
+)
 from toolscript.gateway.model import Gateway, LocalQuery
+from toolscript.gateway.relay_api import relay_routes
 from toolscript.gateway.review_api import HAS_CREDENTIAL, review_routes
 
 # Values of `Sec-Fetch-Site` for this gateway's own page, and for an address that the user typed.
@@ -164,6 +172,21 @@ def gateway_routes(gateway: Gateway, *, limit: int, threshold: float) -> list[Ro
     ]
 
 
+def listed_routes(gateway: Gateway) -> list[Route]:
+    """Return the routes of `toolscript mcp --direct`, whose client gets the tools as one of `/mcp/all` does."""
+
+    async def listed_tools(request: Request) -> Response:
+        return JSONResponse(page_to_json(await gateway.listed_tools(request.query_params.get("after", ""))))
+
+    async def tool_named(request: Request) -> Response:
+        return JSONResponse({"tool": await gateway.tool_named(request.path_params["name"])})
+
+    return [
+        Route("/listed-tools", listed_tools),
+        Route("/listed-tools/{name:anything}", tool_named),
+    ]
+
+
 def _filter(request: Request) -> tuple[str, ...]:
     names = tuple(part.strip() for part in request.query_params.get("filter", "").split(",") if part.strip())
     if len(names) > MAX_TOOLS:
@@ -237,9 +260,11 @@ def create_gateway_app(
     return Starlette(
         routes=[
             *gateway_routes(gateway, limit=limit, threshold=threshold),
+            *listed_routes(gateway),
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
             *review_routes(gateway),
+            *relay_routes(gateway),
             *more_routes,
         ],
         middleware=[
@@ -266,9 +291,11 @@ def create_view_app(
     return Starlette(
         routes=[
             *gateway_routes(gateway, limit=limit, threshold=threshold),
+            *listed_routes(gateway),
             *api_routes(gateway, limit=limit, threshold=threshold),
             *activity_routes(activity or NoActivity()),
             *review_routes(gateway),
+            *relay_routes(gateway),
             *more_routes,
         ],
         exception_handlers={ToolscriptError: _handle_own_error, HTTPException: _handle_http_exception},

@@ -18,6 +18,7 @@ from toolscript.core.retrieval.model import Candidate, CandidateArrays, Candidat
 from toolscript.core.retrieval.rerank import Features
 from toolscript.core.retrieval.spelling import Vocabulary
 from toolscript.core.retrieval.terms import is_plain, split_identifier, terms_of_word, words_of
+from toolscript.gateway.listed_tools import ListedTools
 
 WEIGHTS = {"name": 3.0, "server": 2.0, "description": 1.0}
 LEAST = 2.0
@@ -123,6 +124,10 @@ class LocalIndex:
         for of_vectors in ("model_is_used", "is_embedded"):
             vars(other).pop(of_vectors, None)
         return other
+
+    @cached_property
+    def listed_tools(self) -> ListedTools:
+        return ListedTools(self.items)
 
     def rows(self, kind: ItemKind | None) -> Rows:
         return self._rows_of_kind[kind]

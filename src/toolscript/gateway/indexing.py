@@ -132,6 +132,17 @@ class Indexing:
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
         self._ready = asyncio.Event()
+        # The offers that the index was last built from.
+        self._listed: Sequence[Offer] = ()
+        self._round_ended = asyncio.Event()
+        self._revision = 0
+        self._shown = asyncio.Event()
+
+    async def indexed(self, after: int) -> int:
+        """Wait until the index is newer than revision `after`; return the current revision."""
+        while self._revision <= after:
+            await self._shown.wait()
+        return self._revision
 
     def spec_named(self, name: str) -> ServerSpec | None:
         return next((spec for spec in self.specs if spec.name == name), None)
@@ -168,6 +179,18 @@ class Indexing:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ready.wait(), seconds)
         return self.ready
+
+    async def until_listed(self, seconds: float) -> None:
+        """Wait until every server has answered or failed and its items are searched, at most this long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self._is_listed():
+                    await self._round_ended.wait()
+
+    def _is_listed(self) -> bool:
+        settled = {state.name for state in self._servers.states() if state.status is not ServerStatus.STARTING}
+        absent = {spec.name for spec in self.specs} - settled - self._cached.keys()
+        return self.ready and not absent and self._listed == self.offers()
 
     async def until_embedded(self, seconds: float) -> None:
         """Wait until all items are embedded or the model failed to load, at most this long."""
@@ -313,7 +336,8 @@ class Indexing:
         failures, ends = self._failures(), self._wait_is_over
         states = {state.name: state.status for state in self._servers.states()}
         all_answered = ServerStatus.STARTING not in states.values()
-        offers = await self._admitted(self._current_offers(states))
+        current = self._current_offers(states)
+        offers = await self._admitted(current)
         items = [item for offer in offers for item in offer.items]
         # The model and the config may change while the index is built: the next round follows.
         model, fallback, files = self._model, self._fallback, self._files
@@ -323,8 +347,14 @@ class Indexing:
             self._complete = None
             index, hashes = await asyncio.to_thread(self._build, items, files)
             await self._show(index, hashes, model, fallback)
+            self._revision += 1
+            shown, self._shown = self._shown, asyncio.Event()
+            shown.set()
         if all_answered or items:
             self._ready.set()
+        self._listed = current
+        ended, self._round_ended = self._round_ended, asyncio.Event()
+        ended.set()
         # Write the cache as soon as no other server answers: one that hangs must not cost the others their cache.
         if (all_answered or ends or not self._due.is_set()) and files is not None:
             await self._write_cache(files, failures)

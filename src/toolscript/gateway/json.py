@@ -15,6 +15,7 @@ from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp.schemas import ANY_OBJECT, BOOLEAN, INTEGER, NUMBER, STRING, list_of, object_of
 from toolscript.core.mcp_client.model import CallResult, ServerState, ServerStatus, Transport
 from toolscript.core.signatures import signature
+from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import GatewayHealth, LocalAnswer, LocalHit, LocalStep, ScoreParts, WordMatch
 from toolscript.gateway.rules import Basis, Risk, ToolRisk
 
@@ -222,6 +223,14 @@ def call_to_json(result: CallResult) -> Json:
 
 def call_from_json(data: Mapping[str, Any]) -> CallResult:
     return CallResult(data["content"], data.get("structuredContent"), data["isError"])
+
+
+def page_to_json(page: ToolPage) -> Json:
+    return {"tools": list(page.tools), "following": page.following}
+
+
+def page_from_json(data: Mapping[str, Any]) -> ToolPage:
+    return ToolPage(tuple(data["tools"]), data["following"])
 
 
 def states_to_json(states: Sequence[ServerState]) -> list[Json]:

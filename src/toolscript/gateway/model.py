@@ -1,6 +1,6 @@
 """Queries, answers and health of a gateway, and the port `Gateway`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import MAX_LIMIT, MAX_QUERY, SearchType
 from toolscript.core.text import readable
 from toolscript.gateway.approvals import Decision, Review
+from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.rules import ToolRisk
 
 DEFAULT_LIMIT = 3
@@ -18,6 +19,13 @@ DEFAULT_THRESHOLD = 0.35
 LOWER_THRESHOLD = "a lower threshold"
 # Part of the hint of an answer to the name of a tool that the config excludes, and a detail of its error.
 EXCLUDES, EXCLUDED = "the config file excludes", "excluded"
+# What servers offer beside tools, as lists of the gateway, and the requests of clients that concern it.
+TOOLS, PROMPTS, RESOURCES, TEMPLATES = "tools", "prompts", "resources", "templates"
+# Not a list of MCP, and what the meta-tools name.
+SERVERS = "servers"
+LISTS = (PROMPTS, RESOURCES, TEMPLATES)
+GET_PROMPT, READ_RESOURCE, COMPLETE = "prompts/get", "resources/read", "completion/complete"
+PAGE = 200
 HOW_TO_GET_SERVERS = (
     "`toolscript config import` imports those of your other clients, or shows how to write ~/.toolscript.json"
 )
@@ -189,6 +197,22 @@ class GatewayHealth:
     activity: str = ""
 
 
+@dataclass(frozen=True)
+class EntryPage:
+    """Prompts, resources or templates as MCP lists them. `next_cursor` is empty on the last page."""
+
+    entries: Sequence[JsonObject]
+    next_cursor: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A list that changed: TOOLS, PROMPTS, RESOURCES or SERVERS; or the listed URI of a resource that was."""
+
+    list: str = ""
+    uri: str = ""
+
+
 class Gateway(Protocol):
     """A gateway, in this process or another."""
 
@@ -200,6 +224,24 @@ class Gateway(Protocol):
         """Return the TypeScript module of these tools."""
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def listed_tools(self, after: str = "") -> ToolPage:
+        """Return the tools under the names by which clients list them, those whose names follow `after`."""
+
+    async def tool_named(self, name: str) -> str:
+        """Return the `server__tool` of a listed name, or of a bare one that is unique; else an empty string."""
+
+    async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
+        """Return a page of the prompts, resources or templates of all servers, as MCP lists them."""
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        """Get a prompt, read a resource or complete an argument, by the names of the lists.
+
+        As in `call`, what the server says meanwhile goes to the relay of the context.
+        """
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        """Tell of lists that change and of these resources, until cancelled; one that nobody has never changes."""
+
     async def reviews(self) -> Sequence[Review]:
         """Return the definitions that nobody has approved, held or shown, and those that were rejected."""
 

@@ -3,8 +3,10 @@
 import re
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from toolscript.core.errors import InvalidRequest, OutcomeUnknown, Rejected, ToolscriptError
 from toolscript.core.items import Item, JsonObject, split_tool_id
@@ -16,7 +18,17 @@ from toolscript.gateway.approvals import Decision, Review
 from toolscript.gateway.callers import ITSELF, MCP, current_client
 from toolscript.gateway.config.secrets import MASK, looks_secret, secret_words
 from toolscript.gateway.json import answer_to_json, call_to_json
-from toolscript.gateway.model import Gateway, GatewayHealth, LocalAnswer, LocalQuery
+from toolscript.gateway.listed_tools import ToolPage
+from toolscript.gateway.model import (
+    COMPLETE,
+    PAGE,
+    Change,
+    EntryPage,
+    Gateway,
+    GatewayHealth,
+    LocalAnswer,
+    LocalQuery,
+)
 
 # Of arguments that are logged: the letters of one text, and of all of them as JSON.
 MAX_TEXT, MAX_ARGUMENTS = 500, 4_000
@@ -29,10 +41,14 @@ _WORD = re.compile(r"[^\s\"'`,;(){}\[\]<>]+")
 _CREDENTIALS = re.compile(r"\b(bearer|basic|token)\s+[^\s\"',;]+", re.IGNORECASE)
 
 FindServer = Callable[[str], ServerSpec | None]
+T = TypeVar("T")
 
 
 class RecordedGateway:
-    """Implements the port `Gateway`. With `arguments`, they are logged, too, without what looks like a secret."""
+    """Implements the port `Gateway`. With `arguments`, they are logged, too, without what looks like a secret.
+
+    `server_of` returns the server of a request for a prompt or resource, empty if none has it.
+    """
 
     def __init__(
         self,
@@ -41,11 +57,13 @@ class RecordedGateway:
         *,
         arguments: bool = False,
         find_server: FindServer = lambda _name: None,
+        server_of: Callable[[str, JsonObject], str] = lambda _method, _params: "",
     ) -> None:
         self._gateway = gateway
         self._log = log
         self._keeps_arguments = arguments
         self._find_server = find_server
+        self._server_of = server_of
 
     async def search(self, query: LocalQuery) -> LocalAnswer:
         """Search. The entry is written after the answer is given: a search can be repeated."""
@@ -67,6 +85,33 @@ class RecordedGateway:
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         """Call a tool: its entry is written before it is sent, and completed before the result is returned."""
         server, name = _names(tool)
+        return await self._recorded(server, name, arguments, self._gateway.call(tool, arguments), ending_of)
+
+    async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
+        return await self._gateway.entries(kind, cursor, limit)
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        """Get a prompt or read a resource, which are logged as calls; the ends of arguments are not logged."""
+        if method == COMPLETE:
+            return await self._gateway.request(method, params)
+        server = self._server_of(method, params)
+        name = _without_secrets("", str(params.get("name") or params.get("uri") or ""), self._find_server(server))
+        given = params.get("arguments")
+        sent = self._gateway.request(method, params)
+        arguments = given if isinstance(given, Mapping) else {}
+        return await self._recorded(server, f"{method} {name}", arguments, sent, _ending_of_request)
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        await self._gateway.watch(uris, tell)
+
+    async def _recorded(
+        self,
+        server: str,
+        name: str,
+        arguments: JsonObject,
+        sent: Coroutine[Any, Any, T],
+        ending_of_result: Callable[[T, float], Ending],
+    ) -> T:
         client = current_client()
         entry = Entry(
             Action.CALL,
@@ -82,9 +127,10 @@ class RecordedGateway:
         # What is cancelled or breaks from here on has perhaps been sent.
         ending = Ending(Outcome.UNKNOWN, 0.0)
         try:
-            await self._log.written()
-            result = await self._gateway.call(tool, arguments)
-            ending = ending_of(result, _since(clock))
+            with closing(sent):
+                await self._log.written()
+                result = await sent
+            ending = ending_of_result(result, _since(clock))
         except ToolscriptError as error:
             ending = Ending(_outcome_of(error, Outcome.REFUSED), _since(clock), error.code)
             raise
@@ -98,6 +144,12 @@ class RecordedGateway:
 
     async def items(self, wanted: tuple[str, ...] = ()) -> Sequence[Item]:
         return await self._gateway.items(wanted)
+
+    async def listed_tools(self, after: str = "") -> ToolPage:
+        return await self._gateway.listed_tools(after)
+
+    async def tool_named(self, name: str) -> str:
+        return await self._gateway.tool_named(name)
 
     async def typescript(self, wanted: tuple[str, ...] = (), *, compact: bool = False) -> str:
         return await self._gateway.typescript(wanted, compact=compact)
@@ -121,6 +173,10 @@ class RecordedGateway:
 def ending_of(result: CallResult, took_ms: float) -> Ending:
     outcome, error = (Outcome.ERROR, TOOL_ERROR) if result.is_error else (Outcome.OK, "")
     return Ending(outcome, took_ms, error, lambda: size_of(call_to_json(result)))
+
+
+def _ending_of_request(result: JsonObject, took_ms: float) -> Ending:
+    return Ending(Outcome.OK, took_ms, measure=lambda: size_of(result))
 
 
 def arguments_shown(arguments: JsonObject, spec: ServerSpec | None = None) -> str:

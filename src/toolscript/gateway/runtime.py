@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -44,11 +45,16 @@ from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.rules import call_rules_of
 from toolscript.gateway.discovery import place_of, with_secrets
+from toolscript.gateway.entry_requests import EntryRequests
 from toolscript.gateway.history import keeps_arguments, open_activity
 from toolscript.gateway.indexing import Indexing
+from toolscript.gateway.listed_tools import ListedTools, ToolPage
 from toolscript.gateway.model import (
     EXCLUDED,
     EXCLUDES,
+    PAGE,
+    Change,
+    EntryPage,
     Gateway,
     GatewayHealth,
     LocalAnswer,
@@ -108,8 +114,10 @@ class LocalGateway:
         self._servers = servers
         self._search = search
         self._indexing = indexing
+        self._entries = EntryRequests(servers, search, indexing, self._wait_for_start)
         self._model = model
         self._patience = patience
+        self._listed_by = time.monotonic() + patience
         # A gateway for one command starts only the servers that it needs.
         self._starts_all = starts_all
         self.left_out: Sequence[ServerState] = ()
@@ -245,6 +253,41 @@ class LocalGateway:
             raise
         await asyncio.to_thread(require_arguments, item, arguments)
 
+    async def listed_tools(self, after: str = "") -> ToolPage:
+        """List what is searched. Right after the start, wait for servers of which no tools are cached."""
+        if (seconds := self._listed_by - time.monotonic()) > 0:
+            await self._indexing.until_listed(seconds)
+        return (await self._listed()).page(after)
+
+    async def tool_named(self, name: str) -> str:
+        item = (await self._listed()).find(name)
+        return tool_id(item.server, item.name) if item else ""
+
+    async def _listed(self) -> ListedTools:
+        index = self._search.index
+        if "listed_tools" not in vars(index):
+            # On a thread, once for each catalog: other requests must not wait.
+            await asyncio.to_thread(lambda: index.listed_tools)
+        return index.listed_tools
+
+    def input_schema(self, name: str) -> JsonObject | None:
+        """Return the input schema of a tool by a name that is listed."""
+        item = self._search.index.listed_tools.find(name)
+        return item.input_schema if item else None
+
+    async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
+        return self._entries.page(kind, cursor, limit)
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        return await self._entries.send(method, params)
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        await self._entries.watch(uris, tell)
+
+    def server_of(self, method: str, params: JsonObject) -> str:
+        """Return the server that a request for a prompt or resource goes to, empty if that is not known."""
+        return self._entries.server_of(method, params)
+
     def find_rules(self) -> Callable[[str, str], None] | None:
         """Return what checks a call by server and tool; None without rules."""
         return None if self.rules.is_empty else self.require_allowed
@@ -312,8 +355,8 @@ class LocalGateway:
         )
 
     def _offered(self, server: str, name: str) -> Item | None:
-        items = (item for offer in self._servers.offers() if offer.server == server for item in offer.items)
-        return next((item for item in items if item.name == name and item.kind is ItemKind.TOOL), None)
+        offer = next((offer for offer in self._servers.offers() if offer.server == server), None)
+        return offer.tools.get(name) if offer else None
 
     async def _wait_for_start(self, server: str) -> None:
         """Wait until the server has started; its start timeout bounds the wait."""
@@ -502,7 +545,11 @@ async def open_resources(
         )
         activity = shared.activity if shared else await stack.enter_async_context(open_activity(settings))
         recorded = RecordedGateway(
-            gateway, activity, arguments=keeps_arguments(settings), find_server=indexing.spec_named
+            gateway,
+            activity,
+            arguments=keeps_arguments(settings),
+            find_server=indexing.spec_named,
+            server_of=gateway.server_of,
         )
         yield Resources(servers, indexing, gateway, working, activity, recorded, sign_ins)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
@@ -37,11 +38,15 @@ from toolscript.gateway.model import Gateway
 from toolscript.gateway.runtime import Resources, open_shared, require_usable
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.socket_owners import Address, comes_from_this_user, system_exposes_owners
+from toolscript.gateway.streams import EndingStreams
 from toolscript.gateway.views import Views, WorkspaceRouter, workspace_route
 from toolscript.gateway.workspace import Workspace, workspace_of
 
+if TYPE_CHECKING:
+    from uvicorn import Server
+
 MODULES = ("toolscript.core.mcp.endpoint", "toolscript.gateway.mcp.passthrough")
-OWN, OF_SERVER = "own", "of_server"
+OWN, DIRECT, OF_SERVER = "own", "direct", "of_server"
 # The folder, under the data folder, of results that are too large to be shown whole.
 RESULTS = "results"
 LOOPBACK = "127.0.0.1"
@@ -49,7 +54,7 @@ LOG_FACTS = ("part", "server", "file", "reason", "method", "path", "status", "to
 
 
 class McpRoutes:
-    """`/mcp` finds and calls tools; `/mcp/{server}` proxies one server."""
+    """`/mcp` finds and calls tools; `/mcp/all` hands all of them through; `/mcp/{server}` proxies one server."""
 
     def __init__(self, settings: GatewaySettings, resources: Resources) -> None:
         self._resources = resources
@@ -60,7 +65,11 @@ class McpRoutes:
 
     @property
     def routes(self) -> tuple[BaseRoute, ...]:
-        return Route("/mcp", self._later.app(OWN)), Route("/mcp/{server}", self._later.app(OF_SERVER))
+        return (
+            Route("/mcp", self._later.app(OWN)),
+            Route("/mcp/all", self._later.app(DIRECT)),
+            Route("/mcp/{server}", self._later.app(OF_SERVER)),
+        )
 
     def open(self) -> AbstractAsyncContextManager[None]:
         return self._later.open()
@@ -69,7 +78,8 @@ class McpRoutes:
     async def _open_apps(self) -> AsyncIterator[Mapping[str, ASGIApp]]:
         from httpx2 import AsyncClient
 
-        from toolscript.core.mcp.endpoint import mcp_asgi
+        from toolscript.core.mcp.sessions import mcp_asgi_with_sessions
+        from toolscript.gateway.mcp.direct import create_direct_server
         from toolscript.gateway.mcp.large_results import LargeResults
         from toolscript.gateway.mcp.passthrough import passthrough_asgi
         from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals
@@ -80,11 +90,16 @@ class McpRoutes:
         resources, gateway, activity = self._resources, self._resources.recorded, self._resources.activity
         usage = SessionUsage(gateway, activity, is_one=False, split=self._split)
         results = LargeResults(self._results_folder)
-        app, living = mcp_asgi(create_mcp_server(gateway, __version__, usage, split=self._split, results=results))
+        direct, direct_living = mcp_asgi_with_sessions(
+            create_direct_server(gateway, __version__, resources.gateway.input_schema, results)
+        )
+        app, living = mcp_asgi_with_sessions(
+            create_mcp_server(gateway, __version__, usage, split=self._split, results=results)
+        )
         log = PassthroughLog(activity, arguments=self._arguments)
         indexing, find_rules = resources.indexing, resources.gateway.find_rules
         held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None
-        async with living, AsyncClient(trust_env=False) as client:
+        async with living, direct_living, AsyncClient(trust_env=False) as client:
             of_server = passthrough_asgi(
                 indexing.spec_named,
                 client,
@@ -93,7 +108,7 @@ class McpRoutes:
                 approvals=held,
                 credentials_of=resources.sign_ins.of,
             )
-            yield {OWN: app, OF_SERVER: of_server}
+            yield {OWN: app, DIRECT: direct, OF_SERVER: of_server}
 
 
 def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_demand: bool = False) -> None:
@@ -106,11 +121,15 @@ def serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, on_dema
             raise
 
 
-def serve_stdio(*, flags: Mapping[str, object]) -> None:
-    """Serve one client on stdin and stdout, through the running gateway or an own one."""
+def serve_stdio(*, flags: Mapping[str, object], direct: bool = False) -> None:
+    """Serve one client on stdin and stdout, through the running gateway or an own one.
+
+    `direct`: hand the tools themselves through.
+    """
     from toolscript.core.mcp.endpoint import run_stdio
+    from toolscript.gateway.mcp.direct import create_direct_server
     from toolscript.gateway.mcp.large_results import LargeResults
-    from toolscript.gateway.mcp.offered_servers import OfferedServers, watched
+    from toolscript.gateway.mcp.offered_servers import OfferedServers
     from toolscript.gateway.mcp.session_use import SessionUsage
     from toolscript.gateway.mcp.tools import create_mcp_server
 
@@ -119,13 +138,16 @@ def serve_stdio(*, flags: Mapping[str, object]) -> None:
     joined = join(settings)
 
     async def serve_client(gateway: Gateway, activity: ActivityLog) -> None:
+        results = LargeResults(settings.data_folder / RESULTS)
+        if direct:
+            await run_stdio(create_direct_server(gateway, __version__, results=results))
+            return
         split = settings.gateway_split_calls
         usage = SessionUsage(gateway, activity, is_one=True, split=split)
-        results, servers = LargeResults(settings.data_folder / RESULTS), OfferedServers(gateway)
+        servers = OfferedServers(gateway)
         await servers.refresh()
         server = create_mcp_server(gateway, __version__, usage, split=split, results=results, servers=servers)
-        async with watched(servers):
-            await run_stdio(server, tools_change=True)
+        await run_stdio(server)
 
     async def run() -> None:
         if joined is not None:
@@ -155,14 +177,15 @@ async def _serve(settings: GatewaySettings, on_ready: Callable[[str], None], *, 
         # Recorded before it answers: clients connect, and wait.
         record.write(running)
         async with AsyncExitStack() as stack:
-            handover = Handover(listener, record)
+            closing = asyncio.Event()
+            handover = Handover(listener, record, closing)
             routes = (handover.route(),)
-            app = await _open_app(settings, workspace, (chosen, generated), routes, stack)
+            app = EndingStreams(await _open_app(settings, workspace, (chosen, generated), routes, stack), closing)
             # No proxy headers: authentication relies on the real address of the connection.
             config = uvicorn.Config(
                 app, log_config=None, ws="none", timeout_graceful_shutdown=3, proxy_headers=False
             )
-            handover.server = server = uvicorn.Server(config)
+            handover.server = server = _ending_streams(uvicorn.Server(config), closing)
 
             def stop(*_: object) -> None:
                 server.should_exit = True
@@ -267,6 +290,18 @@ def _listening(port: int, *, or_any: bool = False) -> socket.socket:
         ) from error
     listener.listen(128)
     return listener
+
+
+def _ending_streams(server: "Server", closing: asyncio.Event) -> "Server":
+    """Return the server, which ends endless streams before it waits for what is being answered."""
+    shutdown = server.shutdown
+
+    async def shut_down(sockets: list[socket.socket] | None = None) -> None:
+        closing.set()
+        await shutdown(sockets)
+
+    server.shutdown = shut_down  # type: ignore[method-assign]
+    return server
 
 
 class _PlainFormatter(logging.Formatter):

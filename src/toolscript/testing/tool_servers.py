@@ -25,6 +25,7 @@ class MemoryToolServers:
         self._fallen: dict[str, str] = {}
         self._specs: dict[str, ServerSpec] = {}
         self._answer = answer
+        self._watching: dict[tuple[str, str], list[Callable[[], None]]] = {}
         self._closed = False
         self._revision = 0
         self._news = asyncio.Event()
@@ -60,17 +61,38 @@ class MemoryToolServers:
         return self._revision
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+        spec = self._ready(server)
+        if not spec.offers(tool):
+            raise NotFound(f"the config file leaves {tool} of {server} out")
+        return self._answer(server, tool, arguments)
+
+    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+        """Answer with what was asked, and of whom."""
+        return {"server": self._ready(server).name, "method": method, "params": dict(params)}
+
+    def update(self, server: str, uri: str) -> None:
+        """Tell those that watch this resource."""
+        for tell in self._watching.get((server, uri), ()):
+            tell()
+
+    async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None:
+        watching = self._watching.setdefault((self._ready(server).name, uri), [])
+        watching.append(tell)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            watching.remove(tell)
+
+    def _ready(self, server: str) -> ServerSpec:
         spec = self._specs.get(server)
         if spec is None:
             names = ", ".join(sorted(self._specs)) or "none"
             raise NotFound(f"there is no server {server}", hint=f"the servers are: {names}")
-        if not spec.offers(tool):
-            raise NotFound(f"the config file leaves {tool} of {server} out")
         state = self._state(spec)
         if state.status is not ServerStatus.READY:
             what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
             raise ServerUnavailable(f"{server} {what}: {state.error}")
-        return self._answer(server, tool, arguments)
+        return spec
 
     async def close(self) -> None:
         self._closed = True

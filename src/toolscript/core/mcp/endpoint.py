@@ -12,6 +12,7 @@ import anyio
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
@@ -34,10 +35,12 @@ ARGUMENT_ERRORS_ARE_RESULTS = "2025-11-25"
 BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
 HOUR_MS = 60 * 60 * 1000
 
+SESSION_HEADER = "mcp-session-id"
+
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 Context = ServerRequestContext[Any, Any]
-ListTools = Callable[[Context, PaginatedRequestParams | None], Awaitable[ListToolsResult]]
+ListTools = Callable[[Context, PaginatedRequestParams], Awaitable[ListToolsResult | dict[str, Any]]]
 CallTool = Callable[[Context, CallToolRequestParams], Awaitable[dict[str, Any]]]
 
 
@@ -117,19 +120,44 @@ class Described:
     instructions: str
 
 
-def create_tool_server(described: Described, lists: ListTools, calls: CallTool, listing: CacheHint) -> Server[Any]:
-    """Create a server of tools. `listing` is the cache hint of the tool list."""
-    server: Server[Any] = Server(
+class ToolServer(Server[Any]):
+    """A server that says which of its lists change; `has_session` whether a session of HTTP still is there."""
+
+    changing = NotificationOptions()
+    has_session: Callable[[str], bool] = staticmethod(lambda _session: True)
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        changing = notification_options or self.changing
+        return super().create_initialization_options(changing, experimental_capabilities, extensions)
+
+
+def create_tool_server(
+    described: Described,
+    lists: ListTools,
+    calls: CallTool,
+    listing: CacheHint,
+    find_schema: Callable[[str], Mapping[str, Any] | None] = lambda _name: None,
+) -> ToolServer:
+    """Create a server of tools. `listing` is the cache hint of the tool list.
+
+    `find_schema` returns the input schema of a tool that wants arguments repeated in headers. Without it, the SDK
+    would list all tools for each call.
+    """
+    server = ToolServer(
         "toolscript",
         version=described.version,
         title="Toolscript",
         description=described.description,
         instructions=described.instructions,
         cache_hints={"tools/list": listing, "server/discover": CacheHint(HOUR_MS, "public")},
-        # No argument is mirrored in a header; without this, the SDK would list all tools for each call.
-        get_tool_input_schema=lambda _name: None,
-        on_list_tools=lists,
+        get_tool_input_schema=find_schema,
     )
+    server.add_request_handler("tools/list", PaginatedRequestParams, lists)
     server.add_request_handler("tools/call", CallToolRequestParams, calls)
     return server
 
@@ -186,9 +214,12 @@ class PostOnly:
         if scope.get("method") != "POST":
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
-        # Whitespace around a header value is not part of it (RFC 9110, 5.5), but not every HTTP parser strips it.
-        headers = [(name, value.strip()) for name, value in scope["headers"]]
-        await self._app({**scope, "headers": headers}, receive, send)
+        await self._app(without_whitespace(scope), receive, send)
+
+
+def without_whitespace(scope: Scope) -> Scope:
+    """Whitespace around a header value is not part of it (RFC 9110, 5.5), but not every HTTP parser strips it."""
+    return {**scope, "headers": [(name, value.strip()) for name, value in scope["headers"]]}
 
 
 def mcp_asgi(
@@ -207,13 +238,9 @@ def mcp_asgi(
     return PostOnly(around(manager.handle_request)), manager.run()
 
 
-async def run_stdio(server: Server[Any], *, tools_change: bool = False) -> None:
-    """Serve one client until it closes stdin. Other output of the process goes to stderr.
-
-    `tools_change`: clients are told when the list of tools changes.
-    """
+async def run_stdio(server: Server[Any]) -> None:
+    """Serve one client until it closes stdin. Other output of the process goes to stderr."""
     with claimed_input() as wire:
         lines = cast("anyio.AsyncFile[str]", InputLines(wire))
         async with stdio_server(stdin=lines) as (read, write):
-            options = server.create_initialization_options(NotificationOptions(tools_changed=tools_change))
-            await server.run(read, write, options)
+            await server.run(read, write, server.create_initialization_options())

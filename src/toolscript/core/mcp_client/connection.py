@@ -5,8 +5,8 @@ one starts with `initialize`, and its servers report changes unasked.
 """
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -32,20 +32,26 @@ from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     CONNECTION_CLOSED,
+    INVALID_REQUEST,
+    LOG_LEVEL_META_KEY,
     PROTOCOL_VERSION_META_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
+    ErrorData,
     Implementation,
     PromptListChangedNotification,
     ResourceListChangedNotification,
+    SamplingCapability,
+    SamplingToolsCapability,
     ServerCapabilities,
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from toolscript.core.errors import OutcomeUnknown, ServerRejected, ServerUnavailable
+from toolscript.core.errors import ServerRejected, ServerUnavailable, ToolscriptError
 from toolscript.core.item_json import storable
 from toolscript.core.items import Item, JsonObject
+from toolscript.core.mcp_client.exchanges import Exchange, Exchanges, refused
 from toolscript.core.mcp_client.failures import (
     CALL,
     SDK_PLACEHOLDERS,
@@ -69,8 +75,10 @@ from toolscript.core.mcp_client.model import CallResult, ServerSpec, Transport
 from toolscript.core.mcp_client.oauth.challenge import Challenge
 from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.core.mcp_client.process_groups import ProcessGroups
+from toolscript.core.mcp_client.relay import LOG_LEVELS, QUESTIONS, Relay, current_relay
 from toolscript.core.mcp_client.stdio import Child, stdio_streams
 from toolscript.core.mcp_client.supervision import Signals, Timing
+from toolscript.core.mcp_client.updates import ResourceUpdates
 from toolscript.core.text import readable
 from toolscript.core.version import __version__
 
@@ -78,9 +86,17 @@ CLIENT = Implementation(name="toolscript", version=__version__)
 # The first listing waits this long, at most, for the server to acknowledge the subscription.
 _ACKNOWLEDGE_SECONDS = 1.0
 _RESUBSCRIBE_SECONDS = 1.0
+# A server that asks for nothing wants the request again, a little later.
+_STATE_ONLY_SECONDS = 0.25
+_SHORT_SECONDS = 5.0
+# How often one request is sent to a modern server that requests input.
+MAX_ROUNDS = 20
+INPUT_REQUIRED, LOG, UPDATED = "input_required", "notifications/message", "notifications/resources/updated"
+LISTEN, SUBSCRIBE, UNSUBSCRIBE = "subscriptions/listen", "resources/subscribe", "resources/unsubscribe"
 _MAX_RESUBSCRIBE_SECONDS = 60.0
 _CHANGES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
 _UNAUTHORIZED = frozenset({401, 403})
+_SAMPLING = SamplingCapability(tools=SamplingToolsCapability())
 
 # The SDK also logs the errors it raises, and those log records may contain secrets.
 for noisy in ("client", "mcp.client"):
@@ -134,23 +150,27 @@ def is_modern(protocol: str) -> bool:
 
 
 def build_request(
-    protocol: str, method: str, params: JsonObject, headers: Mapping[str, str]
+    protocol: str, method: str, params: JsonObject, headers: Mapping[str, str], relay: Relay | None = None
 ) -> tuple[dict[str, Any], CallOptions]:
-    """Return the request's parameters and headers; the newer protocol repeats its metadata in every request."""
+    """Return the request's parameters and options; the newer protocol repeats its metadata in every request."""
     options: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: protocol}}
+    if relay is not None and relay.wants_progress:
+        options["on_progress"] = relay.on_progress
     if not is_modern(protocol):
         return dict(params), options
     named = params.get(NAME_BEARING_METHODS.get(method, ""))
     name = {MCP_NAME_HEADER: encode_header_value(named)} if isinstance(named, str) else {}
     options["headers"] = {**options["headers"], MCP_METHOD_HEADER: method, **name, **headers}
-    return {**params, "_meta": _envelope(protocol)}, options
+    return {**params, "_meta": _envelope(protocol, relay)}, options
 
 
-def _envelope(protocol: str) -> JsonObject:
+def _envelope(protocol: str, relay: Relay | None) -> JsonObject:
+    level = relay.log_level if relay else ""
     return {
         PROTOCOL_VERSION_META_KEY: protocol,
         CLIENT_INFO_META_KEY: CLIENT.model_dump(by_alias=True, mode="json", exclude_none=True),
-        CLIENT_CAPABILITIES_META_KEY: {},
+        CLIENT_CAPABILITIES_META_KEY: relay.capabilities if relay else {},
+        **({LOG_LEVEL_META_KEY: level} if level else {}),
     }
 
 
@@ -232,11 +252,16 @@ class Trace:
 
 
 class _Dispatcher(JSONRPCDispatcher):
-    """Dispatcher that reports a closed connection at once, before the next request fails on it."""
+    """Dispatcher that reports a closed connection at once, before the next request fails on it.
 
-    def __init__(self, read: Any, write: Any, signals: Signals) -> None:
+    What a server says to the client of a request goes there as it is, without the models of the SDK's session.
+    """
+
+    def __init__(self, read: Any, write: Any, signals: Signals, exchanges: Exchanges) -> None:
         super().__init__(read, write)
         self._signals = signals
+        self._exchanges = exchanges
+        self.updates = ResourceUpdates()
 
     async def run(
         self,
@@ -245,16 +270,46 @@ class _Dispatcher(JSONRPCDispatcher):
         on_notify_intercept: OnNotifyIntercept | None = None,
         **options: Any,
     ) -> None:
+        async def answer(context: Any, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+            if method in QUESTIONS:
+                return await self._answer(method, params or {})
+            return await on_request(context, method, params)
+
+        async def take(context: Any, method: str, params: Mapping[str, Any] | None) -> None:
+            if method == LOG:
+                await self._exchanges.log(params or {})
+            elif method == UPDATED:
+                self.updates.tell(str((params or {}).get("uri", "")))
+            else:
+                await on_notify(context, method, params)
+
         try:
-            await super().run(on_request, on_notify, on_notify_intercept, **options)
+            await super().run(answer, take, on_notify_intercept, **options)
         finally:
+            self.updates.end()
             self._signals.lose()
+
+    async def _answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return dict(await self._exchanges.ask_one(method, params))
+        except ServerRejected as error:
+            code = error.details.get("code")
+            raise MCPError(code if isinstance(code, int) else INVALID_REQUEST, error.message) from None
 
 
 class Connection:
     """Connection to a server that has answered. Any task may call; only one task opens and closes it."""
 
-    def __init__(self, spec: ServerSpec, session: ClientSession, dispatcher: _Dispatcher, trace: Trace) -> None:
+    def __init__(
+        self,
+        spec: ServerSpec,
+        session: ClientSession,
+        dispatcher: _Dispatcher,
+        trace: Trace,
+        exchanges: Exchanges,
+    ) -> None:
+        self._exchanges = exchanges
+        self._log_level = ""
         self._spec = spec
         self._session = session
         self._dispatcher = dispatcher
@@ -279,16 +334,74 @@ class Connection:
         """Call a tool. Raise OutcomeUnknown if no answer comes in time, or at all: it may still be running."""
         headers = mcp_param_headers(self._header_maps.get(tool, {}), arguments)
         params = {"name": self._wire_names.get(tool, readable(tool)), "arguments": storable(arguments)}
-        try:
-            with anyio.fail_after(self._spec.call_seconds):
-                return call_result(tool, await self._request(CALL, params, headers))
-        except TimeoutError:
-            if self._spec.transport is not Transport.STDIO:
-                self._trace.signals.request_ping()
-            raise OutcomeUnknown(
-                f"{tool}: no answer within {self._spec.call_seconds:g} seconds",
-                hint=f"it may still be running; raise callTimeout of {self._spec.name}, or request less at once",
-            ) from None
+        return call_result(tool, await self._ask(CALL, params, headers, tool))
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request of a client that has no effect: for a prompt, a resource, or the end of an argument."""
+        return await self._ask(method, params, {}, method)
+
+    async def _ask(self, method: str, params: JsonObject, headers: Mapping[str, str], what: str) -> JsonObject:
+        """Send a client's request, and ask the client what the server asks before it answers."""
+        relay = current_relay()
+        await self._set_log_level(relay)
+        with self._exchanges.begin(relay) as exchange:
+            try:
+                with anyio.fail_after(self._spec.call_seconds) as exchange.limit:
+                    return await self._completed(exchange, method, params, headers)
+            except TimeoutError:
+                if self._spec.transport is not Transport.STDIO:
+                    self._trace.signals.request_ping()
+                raise unanswered(method)(
+                    f"{what}: no answer within {self._spec.call_seconds:g} seconds",
+                    hint=f"it may still be running; raise callTimeout of {self._spec.name}, or ask for less",
+                ) from None
+
+    async def _completed(
+        self, exchange: Exchange, method: str, params: JsonObject, headers: Mapping[str, str]
+    ) -> JsonObject:
+        """Return the complete answer: a modern server gets what it requests by sending the request again."""
+        for _ in range(MAX_ROUNDS):
+            answer = await self._request(method, params, headers, exchange.relay)
+            if answer.get("resultType") != INPUT_REQUIRED:
+                return answer
+            questions, state = answer.get("inputRequests") or {}, answer.get("requestState")
+            if not isinstance(questions, Mapping) or not (questions or isinstance(state, str)):
+                raise ServerRejected(f"{method}: the server requests input, and does not say which")
+            if not questions:
+                await anyio.sleep(_STATE_ONLY_SECONDS)
+            given = {"inputResponses": await exchange.ask(questions)} if questions else {}
+            params = {**params, **given, **({"requestState": state} if isinstance(state, str) else {})}
+        raise refused(f"{method}: the server requests input more than {MAX_ROUNDS} times")
+
+    async def _set_log_level(self, relay: Relay | None) -> None:
+        """Let a server of the older protocol log what the most curious of its clients wants."""
+        capabilities = self._session.server_capabilities
+        wanted = relay.log_level if relay else ""
+        if not wanted or is_modern(self.protocol) or not capabilities or capabilities.logging is None:
+            return
+        if not self._log_level or LOG_LEVELS.index(wanted) < LOG_LEVELS.index(self._log_level):
+            self._log_level = wanted
+            with suppress(ServerRejected, TimeoutError), anyio.fail_after(_SHORT_SECONDS):
+                await self._request("logging/setLevel", {"level": wanted})
+
+    async def watch(self, uri: str, tell: Callable[[], None]) -> None:
+        """Tell when a resource was updated, until the connection is lost. Raise ServerRejected if it cannot be."""
+        if is_modern(self.protocol):
+            with suppress(SubscriptionLost), translate_errors(LISTEN):
+                async with listen(self._session, resource_subscriptions=[uri]) as events:
+                    async for _ in events:
+                        tell()
+            return
+        updates = self._dispatcher.updates
+        with updates.told(uri, tell) as is_first:
+            if is_first:
+                await self._request(SUBSCRIBE, {"uri": uri})
+            try:
+                await updates.ended.wait()
+            finally:
+                if updates.is_last(uri) and not updates.ended.is_set():
+                    with anyio.move_on_after(_SHORT_SECONDS, shield=True), suppress(ToolscriptError):
+                        await self._request(UNSUBSCRIBE, {"uri": uri})
 
     @property
     def challenge(self) -> Challenge | None:
@@ -306,9 +419,13 @@ class Connection:
             raise ServerUnavailable("the server no longer answers") from None
 
     async def _request(
-        self, method: str, params: JsonObject, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        params: JsonObject,
+        headers: Mapping[str, str] | None = None,
+        relay: Relay | None = None,
     ) -> JsonObject:
-        full_params, options = build_request(self.protocol, method, params, headers or {})
+        full_params, options = build_request(self.protocol, method, params, headers or {}, relay)
         watch = self._trace.watch
         watch.status = 0
         try:
@@ -399,9 +516,25 @@ async def _connected(
             trace.signals.change()
 
     async with streams as (read, write):
-        dispatcher = _Dispatcher(read, write, trace.signals)
-        async with ClientSession(dispatcher=dispatcher, client_info=CLIENT, message_handler=on_message) as session:
+        exchanges = Exchanges(spec.name)
+        dispatcher = _Dispatcher(read, write, trace.signals, exchanges)
+        session = ClientSession(
+            dispatcher=dispatcher,
+            client_info=CLIENT,
+            message_handler=on_message,
+            # They declare what clients can be asked; the dispatcher answers.
+            elicitation_callback=_answered_by_dispatcher,
+            sampling_callback=_answered_by_dispatcher,
+            sampling_capabilities=_SAMPLING,
+            list_roots_callback=_answered_by_dispatcher,
+        )
+        async with session:
             await negotiate(session, hints, timing.probe)
             trace.watch.status = 0
             async with subscription(session, trace.signals):
-                yield Connection(spec, session, dispatcher, trace)
+                yield Connection(spec, session, dispatcher, trace, exchanges)
+
+
+async def _answered_by_dispatcher(context: object, params: object = None) -> ErrorData:
+    del context, params
+    return ErrorData(code=INVALID_REQUEST, message="not supported")

@@ -2,15 +2,16 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Protocol
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from toolscript.core.errors import ServerUnavailable
-from toolscript.core.items import Item, JsonObject
+from toolscript.core.items import Item, ItemKind, JsonObject
 
 # These introduce a server's own output in an `error`. It may contain anything, also secrets.
 STDOUT_PREFIX, STDERR_PREFIX = "; stdout is not JSON-RPC: ", "; stderr: "
@@ -143,6 +144,11 @@ class Offer:
     items: tuple[Item, ...] = ()
     refused: tuple[str, ...] = ()
 
+    @cached_property
+    def tools(self) -> Mapping[str, Item]:
+        """The tools by name: a call must not look through all of them."""
+        return {item.name: item for item in self.items if item.kind is ItemKind.TOOL}
+
 
 @dataclass(frozen=True)
 class CallResult:
@@ -185,6 +191,12 @@ class ToolServers(Protocol):
         """Wait until states or offers are newer than revision `after`; return the current revision."""
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+        """Send a request without an effect, such as `prompts/get`, and return the result as the server sent it."""
+
+    async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None:
+        """Tell whenever a resource was updated, until cancelled; raise ServerRejected if the server cannot."""
+
     async def close(self) -> None: ...
 
 

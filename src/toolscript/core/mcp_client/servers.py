@@ -127,11 +127,20 @@ class McpServers:
         return self._revision
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+        return await self._named(server).call(tool, arguments)
+
+    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+        return await self._named(server).request(method, params)
+
+    async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None:
+        await self._named(server).watch(uri, tell)
+
+    def _named(self, server: str) -> Supervisor:
         supervisor = self._servers.get(server)
         if supervisor is None:
             names = ", ".join(sorted(self._servers)) or "none"
             raise NotFound(f"there is no server {server}", hint=f"the servers are: {names}")
-        return await supervisor.call(tool, arguments)
+        return supervisor
 
     async def close(self) -> None:
         """Leave the servers that are shared, and stop one's own."""

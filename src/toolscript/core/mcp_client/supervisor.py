@@ -5,10 +5,10 @@ import logging
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _CONNECTION = "toolscript.core.mcp_client.connection"
 
@@ -108,18 +109,49 @@ class Supervisor:
         """Call a tool; a sleeping server is woken first, within its start timeout."""
         if not self.spec.offers(tool):
             raise NotFound(f"the config file leaves {tool} of {self.spec.name} out")
+        return await self._on_connection(lambda connection: connection.call(tool, arguments))
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request for a prompt, a resource, or the end of an argument; a sleeping server is woken first."""
+        return await self._on_connection(lambda connection: connection.request(method, params))
+
+    async def watch(self, uri: str, tell: Callable[[], None]) -> None:
+        """Tell when a resource was updated, over all connections; a server that is watched does not sleep."""
         self._calls += 1
         try:
-            return await self._call_on(await self._awake(), tool, arguments)
+            while True:
+                connection = await self._connected()
+                await self._named(connection, connection.watch(uri, tell))
+                # What happened until the next connection nobody tells.
+                tell()
+        finally:
+            self._calls -= 1
+            self._called_at = anyio.current_time()
+            self._signals.wakeup.set()
+
+    async def _connected(self) -> "Connection":
+        """Return the connection, however long it takes."""
+        while True:
+            news = self._news
+            try:
+                return await self._awake()
+            except ServerUnavailable:
+                await news.wait()
+
+    async def _on_connection(self, send: "Callable[[Connection], Awaitable[T]]") -> T:
+        self._calls += 1
+        try:
+            connection = await self._awake()
+            return await self._named(connection, send(connection))
         finally:
             self._calls -= 1
             self._called_at = anyio.current_time()
             # It may sleep later now.
             self._signals.wakeup.set()
 
-    async def _call_on(self, connection: "Connection", tool: str, arguments: JsonObject) -> CallResult:
+    async def _named(self, connection: "Connection", answer: Awaitable[T]) -> T:
         try:
-            return await connection.call(tool, arguments)
+            return await answer
         except (ServerRejected, ServerUnavailable) as error:
             if connection.challenge is not None:
                 raise sign_in_needed(self.spec.name, connection.challenge.missing) from error

@@ -23,6 +23,8 @@ from toolscript.gateway.config.write import PRIVATE, remove, replace_text, with_
 
 NAME = "toolscript"
 ENTRY: Mapping[str, object] = {"command": "toolscript", "args": ["mcp"]}
+# The option, and the last part of the URL, of clients that get all tools themselves.
+DIRECT, DIRECT_PATH = "--direct", "/all"
 HTTP_CLIENTS = (Client.CLAUDE_CODE, Client.CURSOR, Client.VS_CODE)
 
 
@@ -31,6 +33,11 @@ def entry_of(command: Sequence[str], environment: Mapping[str, str]) -> Mapping[
     program, *arguments = command
     variables = {"env": dict(environment)} if environment else {}
     return {"command": program, "args": [*arguments, "mcp"], **variables}
+
+
+def arguments_of(entry: Mapping[str, object]) -> list[str]:
+    arguments = entry.get("args")
+    return [str(argument) for argument in arguments] if isinstance(arguments, list) else []
 
 
 class Change(StrEnum):
@@ -46,7 +53,7 @@ class Change(StrEnum):
 class ConnectPlan:
     """The planned change of one file. `after` is None when the file is removed. Do not show either text.
 
-    `secret`: the added entry contains a token.
+    `secret`: the added entry contains a token. `is_ours`: the entry that is there is one of ours.
     """
 
     client: Client
@@ -55,6 +62,7 @@ class ConnectPlan:
     before: str | None = field(default=None, repr=False)
     after: str | None = field(default=None, repr=False)
     secret: bool = False
+    is_ours: bool = False
 
     @property
     def backup(self) -> Path:
@@ -67,6 +75,8 @@ class ConnectPlan:
             Change.SAME: f"{self.path} stays as it is",
             Change.CONFLICT: f"{self.path} has another server called {NAME!r}, which stays",
         }
+        if self.is_ours and self.change is Change.CONFLICT:
+            return f"{TITLES[self.client]}: {self.path} connects it in another way, which stays"
         return f"{TITLES[self.client]}: {descriptions[self.change]}"
 
 
@@ -86,17 +96,26 @@ def connect_client(
     environment: Mapping[str, str],
     running: Running | None = None,
     entry: Mapping[str, object] = ENTRY,
+    *,
+    direct: bool | None = None,
 ) -> ConnectPlan:
-    """Plan to add our entry to the client's file: a command, or the URL of a running gateway."""
+    """Plan to add our entry to the client's file: a command, or the URL of a running gateway.
+
+    `direct`: the client gets all tools themselves; None: an entry of ours that is there stays, whichever it is.
+    """
     file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment))
     if running is not None:
-        entry = _http_entry(file, running)
+        entry = _http_entry(file, running, direct=bool(direct))
+    elif direct:
+        entry = {**entry, "args": [*arguments_of(entry), DIRECT]}
     before = read_text(file.path)
     existing = _entry(file, before)
     if existing is not None:
         starts_us = running is None and is_toolscript(NAME, existing) and "url" not in existing
-        same = starts_us or {key: existing.get(key) for key in entry} == entry
-        return ConnectPlan(file.client, file.path, Change.SAME if same else Change.CONFLICT, before, before)
+        same = starts_us and direct in (None, DIRECT in arguments_of(existing))
+        same = same or {key: existing.get(key) for key in entry} == entry
+        change = Change.SAME if same else Change.CONFLICT
+        return ConnectPlan(file.client, file.path, change, before, before, is_ours=_is_ours(existing))
     if not file.path.parent.is_dir():
         raise NotFound(
             f"there is no sign of {TITLES[file.client]}: {file.path.parent} does not exist",
@@ -126,7 +145,9 @@ def disconnect_client(
 def apply_connect(plan: ConnectPlan) -> None:
     """Apply the plan. Adding makes a backup; restoring the backup removes it."""
     if plan.change is Change.CONFLICT:
-        raise ConfigInvalid(str(plan), hint=f"rename or remove it in {plan.path}, then run this again")
+        remove_it = f"`toolscript config connect {plan.client} --undo` takes it out"
+        hint = remove_it if plan.is_ours else f"rename or remove it in {plan.path}"
+        raise ConfigInvalid(str(plan), hint=f"{hint}, then run this again")
     if plan.change is Change.ADD and plan.after is not None:
         mode = PRIVATE if plan.secret else None
         replace_text(plan.path, plan.before, plan.after, backup=plan.backup, mode=mode)
@@ -179,20 +200,24 @@ def _is_without_us(file: ClientConfig, text: str | None) -> bool:
         return False
 
 
-def _http_entry(file: ClientConfig, running: Running) -> Mapping[str, object]:
+def _http_entry(file: ClientConfig, running: Running, *, direct: bool) -> Mapping[str, object]:
     if file.client not in HTTP_CLIENTS:
         raise ConfigInvalid(
             f"{TITLES[file.client]} is connected without --http", hint="it starts `toolscript mcp` itself"
         )
     # Claude Code's file is in the project, and thus in a repository.
     token = "${TOOLSCRIPT_GATEWAY_TOKEN}" if file.of_project else running.token
-    return {"type": "http", "url": f"{running.url}/mcp", "headers": {"Authorization": f"Bearer {token}"}}
+    url = f"{running.url}/mcp{DIRECT_PATH if direct else ''}"
+    return {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
 
 
 def _is_ours(entry: Mapping[str, object]) -> bool:
     if "url" not in entry:
         return is_toolscript(NAME, entry)
-    return re.fullmatch(r"http://(127\.0\.0\.1|localhost):\d+/mcp", str(entry.get("url"))) is not None
+    return (
+        re.fullmatch(rf"http://(127\.0\.0\.1|localhost):\d+/mcp({DIRECT_PATH})?", str(entry.get("url")))
+        is not None
+    )
 
 
 def _with_us(file: ClientConfig, text: str | None, entry: Mapping[str, object]) -> str:

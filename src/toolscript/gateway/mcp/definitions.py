@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolscript.core.items import JsonObject
+from toolscript.core.items import ItemKind, JsonObject
 from toolscript.core.mcp.schemas import BOOLEAN, READ_ONLY, STRING, closed, list_of, object_of, whole_number
 from toolscript.core.retrieval.query import MAX_QUERY
 from toolscript.core.text import visible
 from toolscript.gateway.json import ANSWER, HIT, ITEM
+from toolscript.gateway.mcp.entry_tools import ENTRY_TOOLS
 from toolscript.gateway.mcp.result_reading import MAX_PAGE_BYTES, PAGE_BYTES
 from toolscript.gateway.model import DEFAULT_THRESHOLD
 
@@ -73,7 +74,7 @@ def _shown(
     return object_of({**properties, **more}, *required)
 
 
-_FOUND = list_of(_shown(HIT, SHOWN_HIT, risk=STRING))
+_FOUND = list_of(_shown(HIT, SHOWN_HIT, risk=STRING, kind=STRING, use=STRING))
 _STEPS = list_of(
     object_of({"query": STRING, "good_match": BOOLEAN, "tools": list_of(STRING)}, "query", "good_match", "tools")
 )
@@ -105,6 +106,7 @@ _SEARCH_TOOLS: JsonObject = {
                 "default": "compact",
                 "description": "Also the arguments: as TypeScript, or as JSON Schema.",
             },
+            "kind": {"type": "string", "enum": [*ItemKind], "default": "tool"},
         },
         "query",
     ),
@@ -156,7 +158,7 @@ _CALL_TOOL: JsonObject = {
     },
 }
 
-_READ_RESULT: JsonObject = {
+READ_RESULT_TOOL: JsonObject = {
     "name": READ_RESULT,
     "title": "Read a large result",
     "description": "Read more of a result that was too large, by the id that came with it.",
@@ -173,7 +175,13 @@ _READ_RESULT: JsonObject = {
     "annotations": READ_ONLY,
 }
 
-DEFINITIONS: tuple[JsonObject, ...] = (_SEARCH_TOOLS, _DESCRIBE_TOOL, _CALL_TOOL, _READ_RESULT)
+DEFINITIONS: tuple[JsonObject, ...] = (
+    _SEARCH_TOOLS,
+    _DESCRIBE_TOOL,
+    _CALL_TOOL,
+    READ_RESULT_TOOL,
+    *ENTRY_TOOLS,
+)
 
 # With a meta-tool for destructive tools: what a client can allow is this one.
 _CALL_OTHER_TOOL: JsonObject = {
@@ -205,7 +213,7 @@ def definitions_of_tools(*, split: bool, servers: Sequence[str] = ()) -> tuple[J
         {**_SEARCH_TOOLS, "description": f"{_SEARCH_TOOLS['description']} {shown}"} if shown else _SEARCH_TOOLS
     )
     calls = (_CALL_OTHER_TOOL, _CALL_DESTRUCTIVE_TOOL) if split else (_CALL_TOOL,)
-    return (search, _DESCRIBE_TOOL, *calls, _READ_RESULT)
+    return (search, _DESCRIBE_TOOL, *calls, READ_RESULT_TOOL, *ENTRY_TOOLS)
 
 
 def instructions(*, split: bool, servers: Sequence[str] = ()) -> str:

@@ -11,6 +11,7 @@ from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import visible
 from toolscript.gateway.json import answer_to_json, item_to_json
 from toolscript.gateway.mcp.definitions import DESCRIBE, MAX_RESULTS, SHOWN_ANSWER, SHOWN_HIT, SHOWN_ITEM
+from toolscript.gateway.mcp.entry_tools import use_of
 from toolscript.gateway.mcp.wording import for_agent
 from toolscript.gateway.model import EXCLUDES, LocalAnswer, LocalStep
 from toolscript.gateway.rules import ToolRisk
@@ -38,7 +39,8 @@ def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallRe
     # Each tool is described once, also one of several steps.
     every = replace(answer, hits=answer.all_hits, hint=for_agent(answer.hint))
     data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(every, explain=True, schemas=with_schemas)})
-    hits, misses = (list(map(_hit, data.get(name, ()))) for name in ("results", "near_misses"))
+    hits = [{**_hit(hit), **use_of(known.item)} for hit, known in zip(data["results"], every.hits, strict=True)]
+    misses = list(map(_hit, data.get("near_misses", ())))
     data["results"] = hits
     if answer.good_match:
         data.pop("unmatched_words", None)
@@ -150,5 +152,6 @@ def _line(hit: Mapping[str, Any]) -> str:
     deprecated = " [deprecated]" if hit.get("deprecated") else ""
     also = f" [also: {', '.join(hit['also'])}]" if hit.get("also") else ""
     risk = f" [{hit['risk']}]" if "risk" in hit else ""
-    line = f"{_call(hit)} {hit['confidence']:.2f}: {hit['description']}{reason}{deprecated}{also}{risk}"
+    use = f" [{hit['use']}]" if "use" in hit else ""
+    line = f"{_call(hit)} {hit['confidence']:.2f}: {hit['description']}{reason}{deprecated}{also}{risk}{use}"
     return f"{line}\n  {compact_json(hit['input_schema'])}" if "input_schema" in hit else line

@@ -2,21 +2,17 @@
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.caching import CacheHint
-from mcp.server.lowlevel.server import Server
-from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     ListToolsResult,
     PaginatedRequestParams,
-    SubscriptionsListenRequestParams,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -28,6 +24,7 @@ from toolscript.core.mcp.arguments import one_of, require_known, share, text, te
 from toolscript.core.mcp.endpoint import (
     Context,
     Described,
+    ToolServer,
     client_of,
     create_tool_server,
     wire_answer,
@@ -56,8 +53,11 @@ from toolscript.gateway.mcp.definitions import (
     definitions_of_tools,
     instructions,
 )
+from toolscript.gateway.mcp.entry_handlers import add_entry_handlers
+from toolscript.gateway.mcp.entry_tools import EntryTools
 from toolscript.gateway.mcp.large_results import READ, LargeResults
 from toolscript.gateway.mcp.offered_servers import OfferedServers
+from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.session_use import SessionUsage
 from toolscript.gateway.mcp.shown import (
     Unknown,
@@ -69,7 +69,16 @@ from toolscript.gateway.mcp.shown import (
     with_schema,
 )
 from toolscript.gateway.mcp.wording import answered, failed, in_agent_words
-from toolscript.gateway.model import DEFAULT_THRESHOLD, EXCLUDED, EXCLUDES, Gateway, LocalQuery
+from toolscript.gateway.model import (
+    DEFAULT_THRESHOLD,
+    EXCLUDED,
+    EXCLUDES,
+    PROMPTS,
+    RESOURCES,
+    SERVERS,
+    Gateway,
+    LocalQuery,
+)
 from toolscript.gateway.rules import CONFIRMATION, MAX_RISK, Risk
 from toolscript.gateway.typescript.declarations import tool_declarations
 
@@ -97,11 +106,12 @@ class CallArguments:
 
 
 def parse_search(arguments: JsonObject) -> SearchArguments:
-    require_known(SEARCH, arguments, ("query", "limit", "threshold", "detail"))
+    require_known(SEARCH, arguments, ("query", "limit", "threshold", "detail", "kind"))
     limit = whole(arguments, "limit", DEFAULT_LIMIT, 1, MAX_RESULTS)
     threshold = share(arguments, "threshold", DEFAULT_THRESHOLD)
     detail = one_of(arguments, "detail", ("compact", "types", "schema"))
-    return SearchArguments(LocalQuery(text(arguments, "query"), limit, threshold), detail)
+    kind = ItemKind(one_of(arguments, "kind", (*ItemKind,)))
+    return SearchArguments(LocalQuery(text(arguments, "query"), limit, threshold, kind), detail)
 
 
 def parse_describe(arguments: JsonObject) -> DescribeArguments:
@@ -157,6 +167,7 @@ class MetaTools:
         }
         if split:
             self._by_name[CALL_DESTRUCTIVE] = self._call_destructive
+        self._by_name.update(EntryTools(gateway, self._results.fitting).by_name)
 
     def has(self, name: str) -> bool:
         return name in self._by_name
@@ -174,7 +185,7 @@ class MetaTools:
             answer = await self._gateway.search(search_arguments.query)
             hits = answer.all_hits or answer.near_misses
             types = ""
-            if search_arguments.detail == "types" and hits:
+            if search_arguments.detail == "types" and hits and search_arguments.query.kind is ItemKind.TOOL:
                 types = await asyncio.to_thread(tool_declarations, [hit.item for hit in hits])
             return found(answer, with_schemas=search_arguments.detail == "schema", types=types)
 
@@ -236,12 +247,7 @@ class MetaTools:
 
     async def _full_names(self, names: Sequence[str]) -> list[str]:
         """Complete names without a server, where only one server has such a tool."""
-        if all(SEPARATOR in name for name in names):
-            return [*names]
-        tools = [item for item in await self._gateway.items() if item.kind is ItemKind.TOOL]
-        times = Counter(item.name for item in tools)
-        full = {item.name: tool_id(item.server, item.name) for item in tools if times[item.name] == 1}
-        return [name if SEPARATOR in name else full.get(name, name) for name in names]
+        return [name if SEPARATOR in name else await self._gateway.tool_named(name) or name for name in names]
 
     async def _tools(self, names: Sequence[str]) -> dict[str, Item]:
         """Return the tools of these names, in the order of the names."""
@@ -276,17 +282,16 @@ def create_mcp_server(
     split: bool = False,
     results: LargeResults | None = None,
     servers: OfferedServers | None = None,
-) -> Server[Any]:
+) -> ToolServer:
     """`split`: destructive tools have a meta-tool of their own, so that a client can allow the other one.
 
-    `servers` are told to clients when they change, where something watches them.
+    `servers` are those that the definitions name.
     """
-    tools, questions = MetaTools(gateway, split=split, results=results), Questions()
+    tools, questions, relays = MetaTools(gateway, split=split, results=results), Questions(), Relays()
     offered = servers or OfferedServers(gateway)
 
-    async def list_tools(context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         await offered.refresh()
-        offered.listed_by(context)
         server.instructions = instructions(split=split, servers=offered.names)
         definitions = definitions_of_tools(split=split, servers=offered.names)
         return ListToolsResult.model_validate({"tools": definitions})
@@ -305,10 +310,12 @@ def create_mcp_server(
 
         async def call(confirmed: str) -> dict[str, Any]:
             with on_terms(CallTerms(confirmed)):
-                return await wire_answer(answer(), context.protocol_version)
+                return await relays.answer(context, lambda: wire_answer(answer(), context.protocol_version))
 
         with client_is(client_of(context)):
-            return await answered_by_person(context, params, questions, call)
+            return await answered_by_person(
+                context, params, questions, call, lambda: parse_call(arguments).arguments
+            )
 
     described = Described(
         version,
@@ -316,10 +323,7 @@ def create_mcp_server(
         instructions(split=split, servers=offered.names),
     )
     server = create_tool_server(described, list_tools, call_tool, listing=CacheHint(LISTED_MS, "private"))
-    if servers is not None:
-        server.add_request_handler(
-            "subscriptions/listen", SubscriptionsListenRequestParams, ListenHandler(servers.bus)
-        )
+    add_entry_handlers(server, gateway, relays, (SERVERS, PROMPTS, RESOURCES))
     return server
 
 
@@ -339,8 +343,12 @@ async def answered_by_person(
     params: CallToolRequestParams,
     questions: Questions,
     call: Callable[[str], Awaitable[dict[str, Any]]],
+    arguments: Callable[[], JsonObject],
 ) -> dict[str, Any]:
-    """Make a call, of which `call` gets the tool that a person confirmed; ask the person where a rule wants it."""
+    """Make a call, of which `call` gets the tool that a person confirmed; ask the person where a rule wants it.
+
+    `arguments` are those of the tool, which the person is shown.
+    """
     tool, is_allowed = questions.answered(params)
     if tool and not is_allowed:
         return wire_result(_declined(tool), context.protocol_version)
@@ -350,7 +358,7 @@ async def answered_by_person(
         if not can_be_asked(context):
             return wire_result(failed(refusal), context.protocol_version)
         tool = str(refusal.details["tool"])
-        message = message_of(refusal, parse_call(params.arguments or {}).arguments)
+        message = message_of(refusal, arguments())
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return question_result(message, questions.add(tool, params))
     if not await is_allowed_by_person(context, message):

@@ -1,13 +1,26 @@
 """An in-memory gateway: a few tools, found by the words they contain, with scripted replies."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolscript.core.errors import Conflict, NotFound, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.gateway.approvals import Decision, Review
-from toolscript.gateway.model import LOWER_THRESHOLD, GatewayHealth, LocalAnswer, LocalHit, LocalQuery, ScoreParts
+from toolscript.gateway.entries import Entries
+from toolscript.gateway.listed_tools import ListedTools, ToolPage
+from toolscript.gateway.model import (
+    LOWER_THRESHOLD,
+    PAGE,
+    Change,
+    EntryPage,
+    GatewayHealth,
+    LocalAnswer,
+    LocalHit,
+    LocalQuery,
+    ScoreParts,
+)
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 EVERY_BLOCK: tuple[JsonObject, ...] = (
@@ -56,6 +69,9 @@ class GatewayDouble:
     semantic: bool = True
     broken: Exception | None = None
     calls: list[tuple[str, JsonObject]] = field(default_factory=list)
+    answers: dict[str, JsonObject] = field(default_factory=dict)
+    requests: list[tuple[str, JsonObject]] = field(default_factory=list)
+    watched: list[tuple[frozenset[str], Callable[[Change], None]]] = field(default_factory=list)
     queries: list[LocalQuery] = field(default_factory=list)
     waiting: Sequence[Review] = ()
     decisions: list[tuple[Decision, Sequence[str]]] = field(default_factory=list)
@@ -107,6 +123,27 @@ class GatewayDouble:
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    async def listed_tools(self, after: str = "") -> ToolPage:
+        return ListedTools(self.found).page(after)
+
+    async def tool_named(self, name: str) -> str:
+        item = ListedTools(self.found).find(name)
+        return tool_id(item.server, item.name) if item else ""
+
+    async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
+        return Entries(self.found).page(kind, cursor, limit)
+
+    async def request(self, method: str, params: JsonObject) -> JsonObject:
+        self.requests.append((method, params))
+        reply = self.answers.get(str(params.get("name") or params.get("uri")))
+        if reply is None:
+            raise NotFound(f"there is no {params}")
+        return reply
+
+    async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
+        self.watched.append((frozenset(uris), tell))
+        await asyncio.Event().wait()
 
     async def reviews(self) -> Sequence[Review]:
         return self.waiting

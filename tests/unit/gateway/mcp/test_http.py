@@ -10,6 +10,7 @@ from mcp import Client
 from tests.unit.gateway.mcp.clients import text_of
 from tests.unit.gateway.mcp.gateway_double import GatewayDouble
 from tests.unit.gateway.mcp.serving import serve_gateway
+from toolscript.gateway.mcp.definitions import DEFINITIONS
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 ME = {"name": "old", "version": "1"}
@@ -64,7 +65,7 @@ async def test_a_client_of_2025_06_18_initialises_lists_and_calls(url: str, http
     ready = await http.post(url, headers=OLD, json=message("notifications/initialized", None))
     assert ready.status_code == 202
     listed = result_of(await http.post(url, headers=OLD, json=message("tools/list", 2)))
-    assert [tool["name"] for tool in listed["tools"]] == ["search_tools", "describe_tool", "call_tool"]
+    assert [tool["name"] for tool in listed["tools"]] == [str(tool["name"]) for tool in DEFINITIONS]
     request = message("tools/call", 3, name="call_tool", arguments={"tool": "files__read_file"})
     called = result_of(await http.post(url, headers=OLD, json=request))
     assert called == {"content": [{"type": "text", "text": "called files__read_file"}], "isError": False}
@@ -74,7 +75,7 @@ async def test_a_session_of_an_earlier_gateway_does_not_lock_a_client_out(
     url: str, http: httpx2.AsyncClient
 ) -> None:
     headers = {**OLD, "Mcp-Session-Id": "0123456789abcdef"}
-    assert len(result_of(await http.post(url, headers=headers, json=message("tools/list")))["tools"]) == 3
+    assert len(result_of(await http.post(url, headers=headers, json=message("tools/list")))["tools"]) == 5
 
 
 async def test_wrong_arguments_are_invalid_params_in_2025_06_18(url: str, http: httpx2.AsyncClient) -> None:

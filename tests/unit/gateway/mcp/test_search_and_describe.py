@@ -18,19 +18,25 @@ from toolscript.gateway.model import LocalAnswer, LocalQuery, LocalStep
 
 
 @pytest.mark.parametrize(("mode", "protocol"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])
-async def test_a_client_sees_three_tools_and_how_to_use_them(mode: str, protocol: str) -> None:
+async def test_a_client_sees_the_tools_and_how_to_use_them(mode: str, protocol: str) -> None:
     async with connected(GatewayDouble(), mode) as client:
         assert client.protocol_version == protocol
         tools = (await client.list_tools()).tools
         assert client.instructions is not None
         assert "search_tools" in client.instructions
-    assert [tool.name for tool in tools] == ["search_tools", "describe_tool", "call_tool"]
+    assert [tool.name for tool in tools] == [
+        "search_tools",
+        "describe_tool",
+        "call_tool",
+        "get_prompt",
+        "read_resource",
+    ]
     assert all(tool.title and tool.description and tool.annotations for tool in tools)
     hints = [
         (tool.annotations.read_only_hint, tool.annotations.open_world_hint) for tool in tools if tool.annotations
     ]
-    assert hints == [(True, False), (True, False), (False, True)]
-    assert [tool.output_schema is not None for tool in tools] == [True, True, False]
+    assert hints == [(True, False), (True, False), (False, True), (True, True), (True, True)]
+    assert [tool.output_schema is not None for tool in tools] == [True, True, False, False, False]
 
 
 async def test_the_tool_list_does_not_depend_on_the_catalog() -> None:

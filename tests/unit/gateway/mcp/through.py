@@ -3,10 +3,12 @@
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from itertools import repeat
 from pathlib import Path
 from subprocess import PIPE, Popen
 from tempfile import TemporaryDirectory
 
+import anyio
 import httpx2
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.routing import Route
@@ -36,11 +38,30 @@ async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def serve_everything_through_the_gateway() -> AsyncIterator[str]:
-    """Run a gateway with the conformance server in its config file."""
+async def serve_everything_through_the_gateway(endpoint: str = "everything") -> AsyncIterator[str]:
+    """Run a gateway with the conformance server in its config file. `endpoint`: the server, or `all`."""
     async with serve_everything() as upstream:
         with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
-            yield f"{address}/mcp/everything"
+            yield f"{address}/mcp/{endpoint}"
+
+
+@asynccontextmanager
+async def serve_everything_at_the_joint_endpoint() -> AsyncIterator[str]:
+    """Run a gateway that has the conformance server alone, and return the address of `/mcp`."""
+    async with serve_everything() as upstream:
+        with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
+            await until_listed(address)
+            yield f"{address}/mcp"
+
+
+async def until_listed(address: str, seconds: float = 20.0) -> None:
+    """Wait until the gateway has prompts."""
+    with anyio.fail_after(seconds):
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            for pause in repeat(0.05):
+                if (await client.get(f"{address}/entries/prompts")).json()["entries"]:
+                    return
+                await anyio.sleep(pause)
 
 
 @contextmanager

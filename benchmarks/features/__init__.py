@@ -1,0 +1,1 @@
+"""What MCP servers offer to a client directly, and through a gateway."""

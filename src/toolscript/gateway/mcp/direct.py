@@ -1,0 +1,158 @@
+"""The MCP server that hands the tools of all servers through, for clients that search them by themselves."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mcp.server.caching import CacheHint
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
+from mcp_types.methods import serialize_server_result
+from pydantic import ValidationError
+
+from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp.answers import failed_with
+from toolscript.core.mcp.endpoint import Context, Described, ToolServer, client_of, create_tool_server, wire_answer
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.web.cursors import decode_cursor, encode_cursor
+from toolscript.gateway.approvals import HELD, for_agents, held_message
+from toolscript.gateway.callers import CallTerms, client_is, on_terms
+from toolscript.gateway.listed_tools import listed_name
+from toolscript.gateway.mcp.asking import Questions
+from toolscript.gateway.mcp.definitions import READ_RESULT, READ_RESULT_TOOL
+from toolscript.gateway.mcp.entry_handlers import add_entry_handlers, wire_error
+from toolscript.gateway.mcp.large_results import LargeResults
+from toolscript.gateway.mcp.parked import Relays
+from toolscript.gateway.mcp.tools import answered_by_person
+from toolscript.gateway.mcp.wording import answered, failed
+from toolscript.gateway.model import PROMPTS, RESOURCES, TOOLS, Gateway
+from toolscript.gateway.rules import CONFIRMATION
+
+LISTED_MS = 60 * 1000
+INSTRUCTIONS = (
+    "The tools of many servers, each under the name server__tool. "
+    f"{READ_RESULT} reads on in a result that was too long."
+)
+FindSchema = Callable[[str], Mapping[str, Any] | None]
+
+logger = logging.getLogger("toolscript.mcp")
+
+
+class DirectTools:
+    """The tools of a gateway under the names that are listed, and one that reads on in long results."""
+
+    def __init__(self, gateway: Gateway, results: LargeResults) -> None:
+        self._gateway = gateway
+        self._results = results
+
+    async def page(self, cursor: str, protocol: str) -> dict[str, Any]:
+        """Return one page. The first begins with the tool that reads on."""
+        try:
+            after = decode_cursor(cursor, "")
+        except InvalidRequest as error:
+            raise MCPError(INVALID_PARAMS, error.message) from None
+        page = await self._gateway.listed_tools(after)
+        tools = valid_definitions([*([] if after else [READ_RESULT_TOOL]), *page.tools], protocol)
+        following = {"nextCursor": encode_cursor(page.following)} if page.following else {}
+        return {"tools": tools, "resultType": "complete", **following}
+
+    async def find(self, name: str) -> str:
+        """Return the `server__tool` of a name. Raise where there is none."""
+        if name == READ_RESULT:
+            return name
+        tool = await self._gateway.tool_named(name)
+        if not tool and not await self._why_held(name):
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:200]}")
+        return tool
+
+    async def call(self, name: str, tool: str, arguments: JsonObject) -> CallResult:
+        """Call a tool. Raise Forbidden where a person has to confirm it, and MCPError where its server does."""
+        if tool == READ_RESULT:
+            return await answered(lambda: asyncio.to_thread(self._results.read, arguments))
+        try:
+            return await answered(lambda: self._called(name, tool, arguments), but_for=(Forbidden, ServerRejected))
+        except ServerRejected as error:
+            if "code" in error.details:
+                raise wire_error(error) from error
+            return failed(error)
+
+    async def _called(self, name: str, tool: str, arguments: JsonObject) -> CallResult:
+        if not tool:
+            return failed_with(await self._why_held(name))
+        try:
+            result = await self._gateway.call(tool, arguments)
+        except NotFound as error:
+            return failed(error)
+        except Forbidden as refusal:
+            if CONFIRMATION in refusal.details:
+                raise
+            return failed_with(for_agents(refusal.message)) if HELD in refusal.details else failed(refusal)
+        # On a thread: megabytes take a while, and other requests must not wait.
+        return await asyncio.to_thread(self._results.fitting, result)
+
+    async def _why_held(self, name: str) -> str:
+        """Return why a tool that is not offered is held; empty for any other name."""
+        held = [review for review in await self._gateway.reviews() if review.held]
+        for review in held:
+            if name in (listed_name(review.server, review.name), review.name):
+                return for_agents(held_message(review))
+        return ""
+
+
+def valid_definitions(definitions: list[JsonObject], protocol: str) -> list[JsonObject]:
+    """Return definitions that clients of this version can read: one that is malformed must not hide the others."""
+    if _is_valid(definitions, protocol):
+        return definitions
+    return [tool if _is_valid([tool], protocol) else _plain(tool) for tool in definitions]
+
+
+def _is_valid(definitions: list[JsonObject], protocol: str) -> bool:
+    page = {"tools": definitions, "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
+    try:
+        serialize_server_result("tools/list", protocol, page)
+    except ValidationError:
+        return False
+    return True
+
+
+def _plain(definition: JsonObject) -> JsonObject:
+    """Return what every version knows of a tool."""
+    description, schema = definition.get("description"), definition["inputSchema"]
+    described = {"description": description} if isinstance(description, str) else {}
+    # Every version takes an object as arguments, and some servers do not say so.
+    arguments = {**schema, "type": "object"} if isinstance(schema, Mapping) else {"type": "object"}
+    return {"name": definition["name"], **described, "inputSchema": arguments}
+
+
+def create_direct_server(
+    gateway: Gateway,
+    version: str,
+    find_schema: FindSchema = lambda _name: None,
+    results: LargeResults | None = None,
+) -> ToolServer:
+    tools, questions, relays = DirectTools(gateway, results or LargeResults()), Questions(), Relays()
+
+    async def list_tools(context: Context, params: PaginatedRequestParams) -> dict[str, Any]:
+        return await tools.page(params.cursor or "", context.protocol_version)
+
+    async def call_tool(context: Context, params: CallToolRequestParams) -> dict[str, Any]:
+        arguments = params.arguments or {}
+        tool = await tools.find(params.name)
+
+        async def call(confirmed: str) -> dict[str, Any]:
+            with on_terms(CallTerms(confirmed)):
+                return await relays.answer(
+                    context,
+                    lambda: wire_answer(tools.call(params.name, tool, arguments), context.protocol_version),
+                )
+
+        with client_is(client_of(context)):
+            return await answered_by_person(context, params, questions, call, lambda: arguments)
+
+    described = Described(version, "Hands the tools of all your MCP servers through.", INSTRUCTIONS)
+    hint = CacheHint(LISTED_MS, "private")
+    server = create_tool_server(described, list_tools, call_tool, listing=hint, find_schema=find_schema)
+    add_entry_handlers(server, gateway, relays, (TOOLS, PROMPTS, RESOURCES))
+    return server

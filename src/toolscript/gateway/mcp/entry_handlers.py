@@ -1,0 +1,112 @@
+"""Prompts, resources and completion of all servers at the joint endpoint, and the log level that a client sets."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mcp.server.caching import CacheHint
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CompleteRequestParams,
+    EmptyResult,
+    GetPromptRequestParams,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    SetLevelRequestParams,
+)
+from pydantic import BaseModel
+
+from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ToolscriptError, envelope_of
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp.endpoint import Context, ToolServer, client_of
+from toolscript.gateway.approvals import HELD, for_agents
+from toolscript.gateway.callers import client_is
+from toolscript.gateway.mcp.parked import Relays
+from toolscript.gateway.mcp.relaying import client_key
+from toolscript.gateway.mcp.subscriptions import Subscriptions
+from toolscript.gateway.model import COMPLETE, GET_PROMPT, PROMPTS, READ_RESOURCE, RESOURCES, TEMPLATES, Gateway
+
+Result = dict[str, Any]
+
+# The method of each list, and the field of its result.
+LISTED = {
+    PROMPTS: ("prompts/list", "prompts"),
+    RESOURCES: ("resources/list", "resources"),
+    TEMPLATES: ("resources/templates/list", "resourceTemplates"),
+}
+# Servers change what they offer, and clients hear of it; those that do not listen ask again soon.
+LIST_MS = 10_000
+_NOT_OF_SERVERS = ("_meta", "inputResponses", "requestState")
+_REQUESTS: Mapping[str, type[BaseModel]] = {
+    GET_PROMPT: GetPromptRequestParams,
+    READ_RESOURCE: ReadResourceRequestParams,
+    COMPLETE: CompleteRequestParams,
+}
+
+
+def add_entry_handlers(
+    server: ToolServer, gateway: Gateway, relays: Relays, lists: Sequence[str] = (PROMPTS, RESOURCES)
+) -> None:
+    """Add the handlers. `lists` are those whose changes clients hear of."""
+    Subscriptions(gateway, lists, relays.close).add_to(server)
+    for kind, (method, field) in LISTED.items():
+        server.add_request_handler(method, PaginatedRequestParams, _listing(gateway, kind, field))
+    for method, params in _REQUESTS.items():
+        server.add_request_handler(method, params, _passing(gateway, relays, method))
+
+    hints = {method: CacheHint(LIST_MS, "private") for method, _ in LISTED.values()}
+    server.cache_hints.update({**hints, READ_RESOURCE: CacheHint(0, "private")})
+
+    async def set_level(context: Context, params: SetLevelRequestParams) -> EmptyResult:
+        relays.levels.set(client_key(context), params.level)
+        return EmptyResult()
+
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
+
+
+def _listing(
+    gateway: Gateway, kind: str, field: str
+) -> Callable[[Context, PaginatedRequestParams | None], Awaitable[Result]]:
+    async def entries(_context: Context, params: PaginatedRequestParams | None) -> Result:
+        with _wire_errors():
+            page = await gateway.entries(kind, (params and params.cursor) or "")
+        more = {"nextCursor": page.next_cursor} if page.next_cursor else {}
+        return {field: list(page.entries), "resultType": "complete", **more}
+
+    return entries
+
+
+def _passing(gateway: Gateway, relays: Relays, method: str) -> Callable[[Context, Any], Awaitable[Result]]:
+    async def send(context: Context, _params: Any) -> Result:
+        given: JsonObject = context.params or {}
+        params = {name: value for name, value in given.items() if name not in _NOT_OF_SERVERS}
+
+        async def answer() -> Result:
+            with _wire_errors():
+                return {"resultType": "complete", **await gateway.request(method, params)}
+
+        with client_is(client_of(context)):
+            return await relays.answer(context, answer)
+
+    return send
+
+
+@contextmanager
+def _wire_errors() -> Iterator[None]:
+    try:
+        yield
+    except ToolscriptError as error:
+        raise wire_error(error) from error
+
+
+def wire_error(error: ToolscriptError) -> MCPError:
+    """Return the error as MCP has it: a server's with its own code."""
+    code = error.details.get("code")
+    if isinstance(error, Forbidden) and HELD in error.details:
+        return MCPError(INVALID_PARAMS, for_agents(error.message))
+    if not isinstance(code, int):
+        code = INVALID_PARAMS if isinstance(error, InvalidRequest | NotFound | Forbidden) else INTERNAL_ERROR
+    message = f"{error.message}. {error.hint}" if error.hint else error.message
+    return MCPError(code, message, envelope_of(error))

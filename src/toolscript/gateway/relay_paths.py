@@ -1,0 +1,33 @@
+"""Where a client's request with events goes in a gateway, the words of its events, and how its end is read.
+
+Apart from what handles the events: every command loads this.
+"""
+
+import json
+from typing import Any
+
+from toolscript.client.exchange import Answer
+
+REQUESTS_PATH, ENTRIES_PATH, WATCH_PATH = "/requests", "/entries", "/watch"
+CALL = "tools/call"
+ID, PROGRESS, LOG, ASK, ANSWERS, CHANGE = "id", "progress", "log", "ask", "answers", "change"
+RESULT, ERROR, STATUS = "result", "error", "status"
+HEARTBEAT_SECONDS = 10.0
+# A gateway that sends nothing for so long does not answer any more.
+SILENT_SECONDS = 60.0
+
+
+class Events:
+    """Implements `Lines` for a client that nothing is said to before the end."""
+
+    def opened(self, connection: Any) -> None: ...
+    def read(self, line: bytes) -> Answer | None:
+        event = json.loads(line)
+        if RESULT in event:
+            return Answer(200, json.dumps(event[RESULT]).encode())
+        if ERROR in event:
+            return Answer(int(event[STATUS]), json.dumps({ERROR: event[ERROR]}).encode())
+        self.take(event)
+        return None
+
+    def take(self, event: dict[str, Any]) -> None: ...

@@ -1,0 +1,56 @@
+"""Ends streams that have no end of their own when the gateway ends, which would else wait for them."""
+
+import asyncio
+from collections.abc import MutableMapping
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolscript.gateway.relay_paths import WATCH_PATH
+
+LISTEN = b"subscriptions/listen"
+METHOD_HEADER = b"mcp-method"
+
+
+class EndingStreams:
+    """ASGI middleware. `closing` is set when the gateway is to end."""
+
+    def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
+        self._app = app
+        self._closing = closing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not _is_endless(scope):
+            await self._app(scope, receive, send)
+            return
+        is_open = False
+
+        async def send_watched(message: MutableMapping[str, Any]) -> None:
+            nonlocal is_open
+            is_open = message["type"] == "http.response.start" or bool(message.get("more_body"))
+            await send(message)
+
+        serving = asyncio.ensure_future(self._app(scope, receive, send_watched))
+        closing = asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait({serving, closing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            closing.cancel()
+            if not serving.done():
+                serving.cancel()
+                await asyncio.wait({serving})
+        if not serving.cancelled():
+            serving.result()
+        elif is_open:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _is_endless(scope: Scope) -> bool:
+    if scope["type"] != "http":
+        return False
+    path = scope["path"]
+    return (
+        (scope["method"] == "GET" and path.endswith(("/mcp", "/mcp/all")))
+        or path.endswith(WATCH_PATH)
+        or (METHOD_HEADER, LISTEN) in scope["headers"]
+    )
