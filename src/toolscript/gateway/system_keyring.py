@@ -1,14 +1,21 @@
 """The keyring of the operating system, with a bound on every wait: it may ask a person to unlock it."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import NoReturn, Protocol, TypeVar
 
 KEYRING_SECONDS = 5.0
 # How long a keyring that did not answer is not asked again.
 RETRY_SECONDS = 20.0
+_BACKENDS = {
+    "linux": ("SecretService.Keyring", "kwallet.DBusKeyring"),
+    "darwin": ("macOS.Keyring",),
+    "win32": ("Windows.WinVaultKeyring",),
+}
 # Of modules of backends, as people know them.
 _PLACES = {
     "SecretService": "Secret Service",
@@ -34,13 +41,20 @@ class KeyringFailed(Exception):
 
 
 def find_backend() -> Backend | None:
-    """Return the best backend of this system, or the one that its user chose; None without a keyring."""
+    """Return the backend that the user chose for the library, else that of this system; None without a keyring.
+
+    The library chooses once in a process, among all packages that offer one, also such as write clear text.
+    """
     from keyring import core
     from keyring.backends import fail, null
 
-    core.init_backend(core.recommended)
-    backend = core.get_keyring()
-    return None if isinstance(backend, fail.Keyring | null.Keyring) else backend
+    chosen = core.load_env() or core.load_config()
+    if chosen is not None:
+        return None if isinstance(chosen, fail.Keyring | null.Keyring) else chosen
+    for name in _BACKENDS.get(sys.platform, ()):
+        with suppress(ImportError, RuntimeError):
+            return core.load_keyring(f"keyring.backends.{name}")
+    return None
 
 
 class SystemKeyring:
