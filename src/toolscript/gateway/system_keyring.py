@@ -5,8 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from queue import Empty, SimpleQueue
-from typing import NoReturn, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 KEYRING_SECONDS = 5.0
 # How long a keyring that did not answer is not asked again.
@@ -122,29 +121,29 @@ class SystemKeyring:
 
 def _in_thread(work: Callable[[], T], seconds: float) -> T:
     """Leave a thread that hangs behind: a prompt that nobody answers would hold the process for ever."""
-    answers: SimpleQueue[Callable[[], T]] = SimpleQueue()
+    values, failures = list[T](), list[str]()
+    ended = threading.Event()
 
     def run() -> None:
         try:
-            value = work()
-        except BaseException as error:  # noqa: BLE001 - each backend has errors of its own, and of its libraries
-            failure = error
-            answers.put(lambda: _fail(failure))
-        else:
-            answers.put(lambda: value)
+            values.append(work())
+        except Exception as error:  # noqa: BLE001 - each backend has errors of its own, and of its libraries
+            failures.append(_reason(error))
+        finally:
+            ended.set()
 
     threading.Thread(target=run, name="keyring", daemon=True).start()
-    try:
-        answer = answers.get(timeout=seconds)
-    except Empty:
-        raise KeyringFailed(f"the system keyring did not answer within {seconds:.0f} s") from None
-    return answer()
+    if not ended.wait(seconds):
+        raise KeyringFailed(f"the system keyring did not answer within {seconds:g} s")
+    if failures:
+        raise KeyringFailed(failures[0])
+    return values[0]
 
 
-def _fail(error: BaseException) -> NoReturn:
+def _reason(error: Exception) -> str:
     if isinstance(error, KeyringFailed):
-        raise error
+        return str(error)
     if isinstance(error, ModuleNotFoundError):
-        raise KeyringFailed("the Python package keyring is not installed") from error
+        return "the Python package keyring is not installed"
     # Its text may be that of any library.
-    raise KeyringFailed(f"the system keyring failed ({type(error).__name__})") from error
+    return f"the system keyring failed ({type(error).__name__})"
