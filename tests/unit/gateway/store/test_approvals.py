@@ -18,7 +18,7 @@ from toolscript.gateway.store.approvals import ApprovalStore
 
 pytestmark = pytest.mark.requirement("TR-002")
 
-OWN_FILE, PROJECT_FILE = "/home/.toolscript.json", "/project/.toolscript.json"
+OWN_FILE, PROJECT_FILE = "/ours/.toolscript.json", "/project/.toolscript.json"
 OWN = ServerSpec("notes", Transport.STDIO, command="notes", file=OWN_FILE)
 PROJECT = ServerSpec("notes", Transport.STDIO, command="notes", file=PROJECT_FILE)
 READ, LIST = ENTRIES[0], ENTRIES[1]
