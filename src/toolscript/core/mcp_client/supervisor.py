@@ -189,6 +189,7 @@ class Supervisor:
         try:
             await asyncio.wait(waiting, timeout=self._timing.sign_in_again, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            credentials.is_wanted = False
             for task in waiting:
                 task.cancel()
 

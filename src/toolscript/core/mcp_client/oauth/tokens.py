@@ -64,10 +64,14 @@ class SignIns:
 
 
 class Credentials:
-    """Tokens for one server at one address. A server of the same name at another address has its own."""
+    """Tokens for one server at one address. A server of the same name at another address has its own.
+
+    `is_wanted`: the server refuses to answer without a sign-in, and waits for one.
+    """
 
     def __init__(self, owner: SignIns, spec: ServerSpec, mark: Path) -> None:
         self.url = spec.url
+        self.is_wanted = False
         self._server = spec.name
         self._name = f"oauth:{spec.name}:{mark.stem}"
         self._owner = owner
