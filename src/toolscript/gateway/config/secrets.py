@@ -35,7 +35,7 @@ def looks_secret(name: str, value: str) -> bool:
 
 
 def count_secrets(entry: Mapping[str, object]) -> int:
-    pairs = [pair for key in ("env", "headers") for pair in _pairs(entry.get(key))]
+    pairs = [pair for key in ("env", "headers", "oauth") for pair in _pairs(entry.get(key))]
     in_pairs = [looks_secret(name, value) for name, value in pairs]
     return sum([*in_pairs, *secret_words(_words(entry)), _url_has_secret(str(entry.get("url") or ""))])
 
