@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ class AuthorizationServer:
 @contextmanager
 def authorization_server(token_seconds: int = 300) -> Iterator[AuthorizationServer]:
     """Start one whose access tokens are valid for so long."""
-    library = installed(HERE) / "node_modules" / "oidc-provider" / "lib" / "index.js"
+    library = _modules() / "oidc-provider" / "lib" / "index.js"
     command = ["node", str(HERE / "server.mjs"), str(library), str(token_seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -52,6 +53,15 @@ def authorization_server(token_seconds: int = 300) -> Iterator[AuthorizationServ
             yield server
         finally:
             process.kill()
+
+
+def browser_command(chromium: str, notes: Path) -> str:
+    """Return a value for `BROWSER`: a person at a real browser, who notes the page at the end."""
+    return shlex.join(["node", str(HERE / "browse.mjs"), str(_modules()), chromium, str(notes), "%s"])
+
+
+def _modules() -> Path:
+    return installed(HERE) / "node_modules"
 
 
 def consent(url: str, person: str = "ann") -> str:

@@ -77,7 +77,18 @@ def _import(group: typer.Typer) -> None:
         asks = _how_to_agree() if wanted else ""
         written = apply_import(plan) if agreed else ()
         text = f"{len(written)} servers written to {plan.target}" if written else f"nothing written{asks}"
-        show({**data, "written": list(written)}, text, as_json=as_json)
+        signed_out = _signed_out(plan.target, written)
+        show({**data, "written": list(written), "sign_in": signed_out}, text, as_json=as_json)
+        for name in () if as_json else signed_out:
+            say(f"sign in: `toolscript login {name}`")
+
+
+def _signed_out(file: Path, servers: Sequence[str]) -> list[str]:
+    if not servers:
+        return []
+    from toolscript.gateway.signin import find_signed_out
+
+    return find_signed_out(file, servers)
 
 
 def _show_no_clients(data: Mapping[str, object], clients: Sequence[str], *, project: bool, as_json: bool) -> None:

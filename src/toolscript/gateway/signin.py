@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolscript.core.errors import InvalidRequest, NotFound, ToolscriptError, Unavailable
@@ -27,7 +28,7 @@ from toolscript.core.mcp_client.oauth.flow import (
 from toolscript.core.mcp_client.oauth.grant import Grant
 from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.core.retrieval.deadline import run_on_daemon_thread
-from toolscript.gateway.config.read import left_out
+from toolscript.gateway.config.read import left_out, read_config
 from toolscript.gateway.discovery import place_of
 from toolscript.gateway.joining import find_running
 from toolscript.gateway.runtime import sign_ins_of
@@ -95,12 +96,13 @@ def has_browser() -> bool:
     return bool(has_display) or sys.platform in ("darwin", "win32")
 
 
-def need_sign_in(specs: Sequence[ServerSpec]) -> list[str]:
-    """Return the names of those that want a sign-in; one that does not answer soon is left out."""
-    return asyncio.run(_need_sign_in([spec for spec in specs if spec.may_sign_in]))
+def find_signed_out(file: Path, servers: Sequence[str]) -> list[str]:
+    """Return those of these servers of a file that want a sign-in; one that is slow to answer is left out."""
+    specs = read_config([file], environment()).servers
+    return asyncio.run(_signed_out([spec for spec in specs if spec.name in servers and spec.may_sign_in]))
 
 
-async def _need_sign_in(specs: Sequence[ServerSpec]) -> list[str]:
+async def _signed_out(specs: Sequence[ServerSpec]) -> list[str]:
     async def asks(spec: ServerSpec) -> bool:
         with suppress(ToolscriptError, TimeoutError):
             async with asyncio.timeout(PROBE_SECONDS):

@@ -80,6 +80,7 @@ class Supervisor:
         self._debounce = timing.debounce
         self._wake = asyncio.Event()
         self._news = asyncio.Event()
+        self._sign_in = ""
         self._challenge: Challenge | None = None
         self._calls = 0
         self._called_at = -math.inf
@@ -217,10 +218,13 @@ class Supervisor:
         error = how_to_sign_in(self.spec.name, missing)
         status = ServerStatus.SIGN_IN_NEEDED
         self._publish(ServerState(self.spec.name, self.spec.transport, status, error), None)
-        waiting = [asyncio.ensure_future(until) for until in (self._stopping.wait(), credentials.until_changed())]
+        ends = self._stopping.wait(), credentials.until_changed(self._sign_in)
+        waiting = [asyncio.ensure_future(until) for until in ends]
+        credentials.is_wanted = True
         try:
             await asyncio.wait(waiting, timeout=self._timing.sign_in_again, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            credentials.is_wanted = False
             for task in waiting:
                 task.cancel()
 
@@ -246,6 +250,7 @@ class Supervisor:
 
         self._signals = Signals()
         trace = Trace(self._signals, self._credentials)
+        self._sign_in = self._credentials.sign_in() if self._credentials is not None else ""
         self._scope = scope = anyio.CancelScope()
         fault: Exception = ServerUnavailable(f"it was not ready within {self.spec.start_seconds:g} seconds")
         turn: Turn | None = None

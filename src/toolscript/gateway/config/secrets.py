@@ -40,7 +40,7 @@ def count_secrets(entry: Mapping[str, object]) -> int:
 
 def places_of_secrets(entry: Mapping[str, object]) -> Iterator[str]:
     """Yield where an entry has a secret in clear text, such as `env.TOKEN` or `args[2]`."""
-    for key in ("env", "headers"):
+    for key in ("env", "headers", "oauth"):
         yield from (f"{key}.{name}" for name, value in _pairs(entry.get(key)) if looks_secret(name, value))
     yield from (f"args[{number}]" for number, secret in enumerate(secret_words(_words(entry))) if secret)
     if _url_has_secret(str(entry.get("url") or "")):

@@ -30,7 +30,7 @@ from toolscript.core.errors import (
 )
 from toolscript.core.mcp.answers import failed
 from toolscript.core.mcp.endpoint import LOOPBACK_ONLY, wire_result
-from toolscript.core.mcp_client.model import ServerSpec, Transport, how_to_sign_in
+from toolscript.core.mcp_client.model import ServerSpec, Transport, how_to_sign_in, sign_in_needed
 from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.gateway.activity import NoActivity, Outcome
 from toolscript.gateway.callers import client_is
@@ -98,6 +98,9 @@ class _Passthrough:
         try:
             spec = _reachable(self._find, str(request.path_params["server"]))
             body = await request.body()
+            credentials = self._credentials_of(spec)
+            if credentials is not None and credentials.is_wanted:
+                raise sign_in_needed(spec.name)
             held, rules = self._approvals.of(spec.name) if self._approvals else None, self._find_rules()
             requested = requested_in(body, strictly=held is not None or rules is not None)
         except ToolscriptError as error:

@@ -84,10 +84,10 @@ def test_empty_keys_and_redundant_types_are_dropped(tmp_path: Path) -> None:
 
 
 def test_unknown_keys_are_dropped_and_reported(tmp_path: Path) -> None:
-    raw = {"command": "x", "envFile": ".env", "gallery": True, "oauth": {}}
+    raw = {"command": "x", "envFile": ".env", "gallery": True, "auth": {}}
     [server] = found_in(tmp_path, {"mcpServers": {"a": raw}}, Layout.MCP_SERVERS)
     assert server.entry == {"command": "x"}
-    assert server.notes == ("without envFile, oauth",)
+    assert server.notes == ("without auth, envFile",)
 
 
 def test_a_timeout_is_imported_only_if_its_unit_is_known(tmp_path: Path) -> None:

@@ -103,7 +103,11 @@ class Script:
         endpoints = f"{self.address}/token", f"{self.address}/revoke"
         expires_at = time.time() + 60
         await done.credentials.save(
-            Grant(done.spec.url, done.spec.url, self.address, *endpoints, client, TOKEN, REFRESH, expires_at, 60.0)
+            Grant(
+                *(done.spec.url, done.spec.url, self.address, *endpoints, client, TOKEN, REFRESH, expires_at),
+                seconds=60.0,
+                sign_in="of-the-script",
+            )
         )
         return done
 

@@ -1,5 +1,6 @@
 """Metadata and answers come from servers: what they may name, and where credentials never go."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from toolscript.core.errors import ServerRejected, SetupError
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus
 from toolscript.core.mcp_client.oauth.challenge import Challenge
 from toolscript.core.mcp_client.oauth.discovery import require_safe
+from toolscript.core.mcp_client.oauth.tokens import CHANGE_SECONDS
 from toolscript.core.mcp_client.servers import McpServers
 from toolscript.gateway.signin import sign_in_to, sign_out_of
 
@@ -230,6 +232,17 @@ async def test_a_server_without_a_challenge_wants_a_sign_in_if_its_metadata_are_
     asked = len(script.seen)
     assert asked < 20
     servers.use([script.spec])
+    assert len(script.seen) == asked
+
+
+async def test_a_server_that_refuses_every_token_is_not_asked_in_a_loop(
+    script: Script, servers: McpServers, tmp_path: Path
+) -> None:
+    done = await script.signed_in(tmp_path)
+    servers.use([done.spec])
+    await until_status(servers, NAME, ServerStatus.SIGN_IN_NEEDED)
+    asked = len(script.seen)
+    await asyncio.sleep(4 * CHANGE_SECONDS)
     assert len(script.seen) == asked
 
 

@@ -170,6 +170,7 @@ async def exchange(
         str(metadata.revocation_endpoint or ""),
         client,
         scope=request.scope,
+        sign_in=secrets.token_hex(8),
     )
     return with_tokens(grant, await post_credentials(grant.token_endpoint, form, client))
 

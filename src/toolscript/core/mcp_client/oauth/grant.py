@@ -29,7 +29,8 @@ class Registration:
 class Grant:
     """Tokens, with what is needed to renew and to revoke them. Without an access token only the client is known.
 
-    `server_url` is the server that they are for: no other gets them. Times are seconds since the epoch; without
+    `server_url` is the server that they are for: no other gets them. `sign_in` stays the same while tokens are
+    renewed. Times are seconds since the epoch; without
     `expires_at` the server did not say how long the access token is valid.
     """
 
@@ -44,6 +45,7 @@ class Grant:
     expires_at: float | None = None
     seconds: float = 0.0
     scope: str = ""
+    sign_in: str = ""
 
     def is_due(self) -> bool:
         """Return whether the access token expires soon, or has expired."""

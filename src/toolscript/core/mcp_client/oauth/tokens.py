@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
@@ -64,10 +64,14 @@ class SignIns:
 
 
 class Credentials:
-    """Tokens for one server at one address. A server of the same name at another address has its own."""
+    """Tokens for one server at one address. A server of the same name at another address has its own.
+
+    `is_wanted`: the server refuses to answer without a sign-in, and waits for one.
+    """
 
     def __init__(self, owner: SignIns, spec: ServerSpec, mark: Path) -> None:
         self.url = spec.url
+        self.is_wanted = False
         self._server = spec.name
         self._name = f"oauth:{spec.name}:{mark.stem}"
         self._owner = owner
@@ -94,7 +98,8 @@ class Credentials:
 
     async def save(self, grant: Grant) -> None:
         await asyncio.to_thread(self._owner.store.set, self._name, grant.to_json())
-        await asyncio.to_thread(write_json_atomically, self._mark, {"server": self._server})
+        about = {"server": self._server, "sign_in": grant.sign_in}
+        await asyncio.to_thread(write_json_atomically, self._mark, about)
         self._grant, self._seen = grant, self._stamp()
 
     async def forget(self) -> None:
@@ -126,13 +131,17 @@ class Credentials:
             text = text.replace(token, MASK)
         return text
 
-    async def until_changed(self) -> None:
-        """Wait until somebody has signed in or out, in whichever process."""
-        before = self._stamp()
-        while True:
+    def sign_in(self) -> str:
+        """Return the id of the sign-in; an empty text without one."""
+        try:
+            return str(read_json(self._mark)["sign_in"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+
+    async def until_changed(self, sign_in: str) -> None:
+        """Wait until it is another sign-in, or none, because of whichever process. New tokens are no other one."""
+        while self.sign_in() == sign_in:  # noqa: ASYNC110 - another process changes it
             await asyncio.sleep(CHANGE_SECONDS)
-            if self._stamp() != before:
-                return
 
     async def _renewed(self, token: str) -> Grant | None:
         """Renew the grant with this token, once for all who wait. A caller that is cancelled does not end it."""
@@ -190,15 +199,6 @@ class Credentials:
         except OSError:
             return None
         return about.st_mtime_ns, about.st_ino
-
-
-def signed_in_servers(folder: Path) -> set[str]:
-    """Return the names of the servers with a sign-in, whatever their addresses."""
-    names = set()
-    for mark in folder.glob("*.json"):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            names.add(str(read_json(mark)["server"]))
-    return names
 
 
 def _key(spec: ServerSpec) -> str:
