@@ -173,17 +173,29 @@ class LocalGateway:
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         server, name = split_tool_id(tool)
         await self._wait_for_start(server)
-        item = self._offered(server, name)
-        if item is None:
-            raise self._not_found(server, name)
-        if self._indexing.approvals is not None:
-            await asyncio.to_thread(self._indexing.approvals.require, item)
-        self._require_allowed(item, confirmed=current_terms().confirmed in (tool, tool_id(server, name)))
+        checked: list[Item] = []
+
+        async def check() -> None:
+            item = self._offered(server, name)
+            if item is None:
+                raise self._not_found(server, name)
+            if item not in checked:
+                await self._require_callable(item, confirmed=confirmed)
+                checked.append(item)
+
+        confirmed = current_terms().confirmed in (tool, tool_id(server, name))
+        # A call that is refused wakes no server, and one that is woken may have changed the tool.
+        await check()
         try:
-            return await self._servers.call(server, name, arguments)
+            return await self._servers.call(server, name, arguments, check)
         except ServerUnavailable as error:
             error.details.setdefault("server", server)
             raise
+
+    async def _require_callable(self, item: Item, *, confirmed: bool) -> None:
+        if self._indexing.approvals is not None:
+            await asyncio.to_thread(self._indexing.approvals.require, item)
+        self._require_allowed(item, confirmed=confirmed)
 
     def find_rules(self) -> Callable[[str, str], None] | None:
         """Return what checks a call by server and tool; None without rules."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from toolscript.core.errors import NotFound, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject
-from toolscript.core.mcp_client.model import CallResult, Offer, ServerSpec, ServerState, ServerStatus
+from toolscript.core.mcp_client.model import CallResult, Check, Offer, ServerSpec, ServerState, ServerStatus
 
 Answer = Callable[[str, str, JsonObject], CallResult]
 
@@ -59,7 +59,7 @@ class MemoryToolServers:
             await self._news.wait()
         return self._revision
 
-    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+    async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
         spec = self._specs.get(server)
         if spec is None:
             names = ", ".join(sorted(self._specs)) or "none"
@@ -70,6 +70,8 @@ class MemoryToolServers:
         if state.status is not ServerStatus.READY:
             what = "has failed" if state.status is ServerStatus.FAILED else f"is {state.status}"
             raise ServerUnavailable(f"{server} {what}: {state.error}")
+        if check is not None:
+            await check()
         return self._answer(server, tool, arguments)
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """MCP servers: their specs, their state, the results of calls, and the port that reaches them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -43,7 +43,8 @@ class ServerSpec:
     """One entry of a config file, variables filled in. Fields that may contain secrets are not in its repr.
 
     `inherited` are variables that every server gets from the environment; `env` overrides them. `file` is the
-    config file: servers with the same entry are the same, whichever file has it.
+    config file: servers with the same entry are the same, whichever file has it. `written` is what the entry runs
+    or where it leads, as the file has it: without the values of variables.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ServerSpec:
     call_seconds: float = 60.0
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
     file: str = field(default="", compare=False)
+    written: str = field(default="", repr=False, compare=False)
 
     def offers(self, name: str) -> bool:
         """Return whether the config includes a tool of this name, by shell patterns."""
@@ -118,6 +120,10 @@ class CallResult:
     is_error: bool = False
 
 
+# Raises what keeps a call from being made.
+Check = Callable[[], Awaitable[None]]
+
+
 class ToolServers(Protocol):
     """MCP servers. Each has its own supervised connection; no server waits for another."""
 
@@ -134,7 +140,9 @@ class ToolServers(Protocol):
     async def changed(self, after: int) -> int:
         """Wait until states or offers are newer than revision `after`; return the current revision."""
 
-    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
+        """Call a tool. `check` comes right before, when the server is awake: what it offers may have changed."""
+
     async def close(self) -> None: ...
 
 

@@ -7,6 +7,7 @@ from toolscript.core.errors import NotFound
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import (
     CallResult,
+    Check,
     Offer,
     ServerSpec,
     ServerState,
@@ -112,12 +113,12 @@ class McpServers:
             await self._changed.wait()
         return self._revision
 
-    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+    async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
         supervisor = self._servers.get(server)
         if supervisor is None:
             names = ", ".join(sorted(self._servers)) or "none"
             raise NotFound(f"there is no server {server}", hint=f"the servers are: {names}")
-        return await supervisor.call(tool, arguments)
+        return await supervisor.call(tool, arguments, check)
 
     async def close(self) -> None:
         """Leave the servers that are shared, and stop one's own."""

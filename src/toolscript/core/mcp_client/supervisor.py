@@ -16,6 +16,7 @@ from toolscript.core.errors import NotFound, ServerRejected, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject
 from toolscript.core.mcp_client.model import (
     CallResult,
+    Check,
     Offer,
     ServerSpec,
     ServerState,
@@ -96,13 +97,16 @@ class Supervisor:
             self._scope.deadline = anyio.current_time() + self._timing.shutdown
         self._publish(ServerState(self.spec.name, self.spec.transport, ServerStatus.STOPPED), None)
 
-    async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        """Call a tool; a sleeping server is woken first, within its start timeout."""
+    async def call(self, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
+        """Call a tool; a sleeping server is woken first, within its start timeout. Then `check` may refuse."""
         if not self.spec.offers(tool):
             raise NotFound(f"the config file leaves {tool} of {self.spec.name} out")
         self._calls += 1
         try:
-            return await self._call_on(await self._awake(), tool, arguments)
+            connection = await self._awake()
+            if check is not None:
+                await check()
+            return await self._call_on(connection, tool, arguments)
         finally:
             self._calls -= 1
             self._called_at = anyio.current_time()
