@@ -21,7 +21,7 @@ from tests.unit.core.mcp_client.builders import (
     until_failed,
     until_ready,
 )
-from toolscript.core.errors import NotFound, ServerUnavailable
+from toolscript.core.errors import Forbidden, NotFound, ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, ToolServers
 from toolscript.core.mcp_client.servers import McpServers
 from toolscript.testing.tool_servers import MemoryToolServers
@@ -109,6 +109,23 @@ async def test_a_call_is_answered(world: World) -> None:
     result = await world.servers.call("a", "work", {"n": 1, "text": "ü"})
     assert (result.structured_content, result.is_error) == ({"n": 1, "text": "ü"}, False)
     assert result.content[0]["type"] == "text"
+
+
+async def test_a_check_comes_before_the_call_and_its_refusal_is_the_answer(world: World) -> None:
+    await world.put("a", "work")
+    world.servers.use([world.spec("a")])
+    await until_ready(world.servers, "a")
+    checks = []
+
+    async def check() -> None:
+        checks.append(names_of(world.servers, "a"))
+        if len(checks) > 1:
+            raise Forbidden("not any more")
+
+    assert not (await world.servers.call("a", "work", {}, check)).is_error
+    with pytest.raises(Forbidden, match="not any more"):
+        await world.servers.call("a", "work", {}, check)
+    assert checks == [{"work"}, {"work"}]
 
 
 async def test_only_selected_tools_are_offered_and_called(world: World) -> None:

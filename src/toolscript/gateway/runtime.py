@@ -214,15 +214,21 @@ class LocalGateway:
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         server, name = split_tool_id(await self._full_id(tool))
         await self._wait_for_start(server)
-        item = self._offered(server, name)
-        if item is None:
-            raise self._not_found(server, name)
-        if self._indexing.approvals is not None:
-            await asyncio.to_thread(self._indexing.approvals.require, item)
+        checked: list[Item] = []
+
+        async def check() -> None:
+            item = self._offered(server, name)
+            if item is None:
+                raise self._not_found(server, name)
+            if item not in checked:
+                await self._require_callable(item, arguments, confirmed=confirmed)
+                checked.append(item)
+
         confirmed = current_terms().confirmed in (tool, tool_id(server, name))
-        await self._require_callable(item, arguments, confirmed=confirmed)
+        # A call that is refused wakes no server, and one that is woken may have changed the tool.
+        await check()
         try:
-            return await self._servers.call(server, name, arguments)
+            return await self._servers.call(server, name, arguments, check)
         except ServerUnavailable as error:
             error.details.setdefault("server", server)
             raise
@@ -245,6 +251,8 @@ class LocalGateway:
 
     async def _require_callable(self, item: Item, arguments: JsonObject, *, confirmed: bool) -> None:
         """Raise what keeps a call from being made. No person is asked about one whose arguments are wrong."""
+        if self._indexing.approvals is not None:
+            await asyncio.to_thread(self._indexing.approvals.require, item)
         try:
             self._require_allowed(item, confirmed=confirmed)
         except Forbidden as refusal:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from toolscript.core.errors import NotFound, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject
-from toolscript.core.mcp_client.model import CallResult, Offer, ServerSpec, ServerState, ServerStatus
+from toolscript.core.mcp_client.model import CallResult, Check, Offer, ServerSpec, ServerState, ServerStatus
 
 Answer = Callable[[str, str, JsonObject], CallResult]
 
@@ -60,10 +60,12 @@ class MemoryToolServers:
             await self._news.wait()
         return self._revision
 
-    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+    async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
         spec = self._ready(server)
         if not spec.offers(tool):
             raise NotFound(f"the config file leaves {tool} of {server} out")
+        if check is not None:
+            await check()
         return self._answer(server, tool, arguments)
 
     async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -68,7 +68,8 @@ class ServerSpec:
 
     `inherited` are variables that every server gets from the environment; `env` overrides them. `file` is the
     config file: servers with the same entry are the same, whichever file has it. `secrets` are those that its
-    values were filled with, by name.
+    values were filled with, by name. `written` is what the entry runs or where it leads, as the file has it:
+    without the values of variables.
     """
 
     name: str
@@ -87,6 +88,7 @@ class ServerSpec:
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False)
     file: str = field(default="", compare=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    written: str = field(default="", repr=False, compare=False)
 
     def offers(self, name: str) -> bool:
         """Return whether the config includes a tool of this name, by shell patterns."""
@@ -174,6 +176,10 @@ def sign_in_needed(server: str, scopes: Sequence[str] = ()) -> ServerUnavailable
     )
 
 
+# Raises what keeps a call from being made.
+Check = Callable[[], Awaitable[None]]
+
+
 class ToolServers(Protocol):
     """MCP servers. Each has its own supervised connection; no server waits for another."""
 
@@ -190,7 +196,9 @@ class ToolServers(Protocol):
     async def changed(self, after: int) -> int:
         """Wait until states or offers are newer than revision `after`; return the current revision."""
 
-    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult: ...
+    async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
+        """Call a tool. `check` comes right before, when the server is awake: what it offers may have changed."""
+
     async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
         """Send a request without an effect, such as `prompts/get`, and return the result as the server sent it."""
 

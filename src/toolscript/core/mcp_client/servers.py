@@ -7,6 +7,7 @@ from toolscript.core.errors import NotFound
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import (
     CallResult,
+    Check,
     Offer,
     ServerSpec,
     ServerState,
@@ -126,8 +127,8 @@ class McpServers:
             await self._changed.wait()
         return self._revision
 
-    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
-        return await self._named(server).call(tool, arguments)
+    async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
+        return await self._named(server).call(tool, arguments, check)
 
     async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
         return await self._named(server).request(method, params)

@@ -16,6 +16,7 @@ from toolscript.core.errors import NotFound, ServerRejected, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject
 from toolscript.core.mcp_client.model import (
     CallResult,
+    Check,
     Offer,
     ServerSpec,
     ServerState,
@@ -106,11 +107,17 @@ class Supervisor:
             self._scope.deadline = anyio.current_time() + self._timing.shutdown
         self._publish(ServerState(self.spec.name, self.spec.transport, ServerStatus.STOPPED), None)
 
-    async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        """Call a tool; a sleeping server is woken first, within its start timeout."""
+    async def call(self, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
+        """Call a tool; a sleeping server is woken first, within its start timeout. Then `check` may refuse."""
         if not self.spec.offers(tool):
             raise NotFound(f"the config file leaves {tool} of {self.spec.name} out")
-        return await self._on_connection(lambda connection: connection.call(tool, arguments))
+
+        async def checked(connection: "Connection") -> CallResult:
+            if check is not None:
+                await check()
+            return await connection.call(tool, arguments)
+
+        return await self._on_connection(checked)
 
     async def request(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request for a prompt, a resource, or the end of an argument; a sleeping server is woken first."""

@@ -46,6 +46,8 @@ KEYS = (
     *("disabled", "enabled", "startupTimeout", "callTimeout", PASSTHROUGH, "oauth"),
 )
 OAUTH_KEYS = ("clientId", "clientSecret", "scopes", "clientMetadataUrl", "callbackPort")
+# What makes an entry another server when it changes.
+IDENTIFYING = ("command", "args", "cwd", "url")
 TYPES = {
     "stdio": Transport.STDIO,
     "http": Transport.HTTP,
@@ -160,6 +162,7 @@ def _spec(name: str, fields: "_Fields") -> ServerSpec:
         start_seconds=fields.seconds("startupTimeout", ServerSpec.start_seconds),
         call_seconds=fields.seconds("callTimeout", ServerSpec.call_seconds),
         inherited=_inherited(transport, fields),
+        written=json.dumps([fields.raw.get(key) for key in IDENTIFYING], sort_keys=True),
     )
 
 

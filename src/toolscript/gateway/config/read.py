@@ -278,9 +278,10 @@ class ConfigPlace:
 
     def paths(self) -> list[Path]:
         """Return the user's and the project's file, or the explicit one."""
-        if self.files:
-            return [*self.files]
-        return config_paths(Path.home(), Path.cwd(), Path(self.named).expanduser() if self.named else None)
+        named = Path(self.named).expanduser() if self.named else None
+        paths = [*self.files] or config_paths(Path.home(), Path.cwd(), named)
+        # The user's own file has one name, however a client spells it.
+        return [self.own_file if _is_same(path, self.own_file) else path for path in paths]
 
     def watched(self) -> list[Path]:
         """Return the files to watch, trust records included: trusting a file changes the config."""

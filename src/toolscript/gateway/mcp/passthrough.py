@@ -147,10 +147,10 @@ class _Passthrough:
             answer = await self._client.send(upstream, stream=True, auth=auth, follow_redirects=False)
             try:
                 _require_usable(spec, answer)
-                started = True
                 chunks: AsyncIterator[bytes] = answer.aiter_raw()
                 if held is not None:
-                    chunks = held.filtered(requested, answer.headers, chunks)
+                    chunks = await held.filtered(requested, answer.status_code, answer.headers, chunks)
+                started = True
                 await _send_answer(answer, send, calls, chunks)
             finally:
                 await answer.aclose()

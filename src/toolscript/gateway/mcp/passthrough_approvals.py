@@ -5,8 +5,8 @@ approved entry by entry, because a server may list to one client what it does no
 """
 
 import json
-import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import JSONResponse
@@ -18,15 +18,20 @@ from toolscript.core.mcp_client.failures import CALL
 from toolscript.core.mcp_client.listing import PROMPTS, RESOURCES, TEMPLATES, TOOLS, listed_item
 from toolscript.core.mcp_client.model import Offer
 from toolscript.gateway.approvals import for_agents, held_message
-from toolscript.gateway.mcp.passthrough_messages import GET_PROMPT, NAMED, READ_RESOURCE, Message, Requested
+from toolscript.gateway.mcp.passthrough_events import EVENTS, JSON, Event, EventReader, media_type
+from toolscript.gateway.mcp.passthrough_messages import (
+    GET_PROMPT,
+    NAMED,
+    READ_RESOURCE,
+    Message,
+    Requested,
+    read_json,
+)
 from toolscript.gateway.store.approvals import ApprovalStore
 
 INVALID_PARAMS = -32602
 MAX_BUFFERED = 64 * 1024 * 1024
-EVENTS = "text/event-stream"
-_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
-_LISTINGS = (TOOLS, PROMPTS, RESOURCES, TEMPLATES)
-_METHODS = frozenset(listing.method for listing in _LISTINGS)
+_BY_FIELD = {listing.field.casefold(): listing for listing in (TOOLS, PROMPTS, RESOURCES, TEMPLATES)}
 _KINDS = {CALL: ItemKind.TOOL, GET_PROMPT: ItemKind.PROMPT}
 
 
@@ -72,20 +77,25 @@ class ServerFilter:
         return requested.answer(errors)
 
     async def filtered(
-        self, requested: Requested, headers: Mapping[str, str], chunks: AsyncIterator[bytes]
+        self, requested: Requested, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes]
     ) -> AsyncIterator[bytes]:
-        """Yield the answer to what was requested, without what is held."""
+        """Return the answer to what was requested, without what is held. Raise for one that cannot be read."""
         if headers.get("content-encoding", "identity") != "identity":
             raise ServerRejected(f"{self._server} answers in an encoding that was not requested")
-        if headers.get("content-type", "").startswith(EVENTS):
-            async for event in _events(chunks):
+        if media_type(headers) == EVENTS:
+            return self._events(chunks)
+        whole = b"".join([chunk async for chunk in _bounded(chunks)])
+        kept = b"" if not whole else self._kept(whole) if media_type(headers) == JSON else None
+        if kept is None and status < HTTPStatus.BAD_REQUEST and requested.awaits_answer:
+            raise ServerRejected(f"{self._server} gave an answer that cannot be read")
+        return _only(kept or b"")
+
+    async def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        reader = EventReader(MAX_BUFFERED)
+        async for chunk in chunks:
+            for event in reader.read(chunk):
                 yield self._event(event)
-        elif any(message.get("method") in _METHODS for message in requested.messages):
-            whole = b"".join([chunk async for chunk in _bounded(chunks)])
-            yield self._json(whole)
-        else:
-            async for chunk in chunks:
-                yield chunk
+        yield self._event(reader.left())
 
     def _why_held(self, message: Message) -> str:
         method = str(message.get("method"))
@@ -109,34 +119,47 @@ class ServerFilter:
         review = self._store.held_by_key(self._server, key, self._offers())
         return for_agents(held_message(review)) if review else ""
 
-    def _event(self, event: bytes) -> bytes:
-        lines = event.splitlines()
-        data = b"\n".join(line.removeprefix(b"data:").removeprefix(b" ") for line in lines if line[:5] == b"data:")
-        kept = self._json(data) if data else data
-        if kept == data:
-            return event + b"\n\n"
-        return b"\n".join([*(line for line in lines if line[:5] != b"data:"), b"data: " + kept]) + b"\n\n"
+    def _event(self, event: Event) -> bytes:
+        if event.size > MAX_BUFFERED:
+            raise ServerRejected(f"an event of more than {MAX_BUFFERED >> 20} MiB")
+        data = event.data
+        kept = self._kept(data) if data.strip() else data
+        if kept is None:
+            raise ServerRejected(f"{self._server} sent an event that cannot be read")
+        return event.raw if kept == data else event.with_data(kept)
 
-    def _json(self, text: bytes) -> bytes:
-        """Return JSON-RPC messages without the entries that are held; anything else as it is."""
+    def _kept(self, text: bytes) -> bytes | None:
+        """Return JSON-RPC messages without the entries that are held; None for what is not JSON.
+
+        What has a key twice is written anew: another reader might see the other one.
+        """
         try:
-            data = json.loads(text)
+            data, is_clear = read_json(text)
         except (ValueError, RecursionError):
-            return text
+            return None
         messages = data if isinstance(data, list) else [data]
         kept = [self._message(message) for message in messages]
-        return text if kept == messages else json.dumps(kept if isinstance(data, list) else kept[0]).encode()
+        if is_clear and kept == messages:
+            return text
+        return json.dumps(kept if isinstance(data, list) else kept[0]).encode()
 
     def _message(self, message: Any) -> Any:
-        result = message.get("result") if isinstance(message, Mapping) else None
-        if not isinstance(result, Mapping):
+        if not isinstance(message, Mapping):
             return message
-        lists = {
-            listing.field: [entry for entry in result[listing.field] if self._admits(listing.name, entry)]
-            for listing in _LISTINGS
-            if isinstance(result.get(listing.field), list)
+        return {
+            key: self._result(value) if key.casefold() == "result" and isinstance(value, Mapping) else value
+            for key, value in message.items()
         }
-        return {**message, "result": {**result, **lists}} if lists else message
+
+    def _result(self, result: Message) -> Message:
+        """Some readers take `Tools` for `tools`."""
+        kept = dict(result)
+        for key, entries in result.items():
+            listing = _BY_FIELD.get(key.casefold())
+            if listing is not None and entries is not None:
+                listed = entries if isinstance(entries, list) else []
+                kept[key] = [entry for entry in listed if self._admits(listing.name, entry)]
+        return kept
 
     def _admits(self, listing: str, entry: object) -> bool:
         if not isinstance(entry, Mapping):
@@ -152,22 +175,10 @@ async def _bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for chunk in chunks:
         size += len(chunk)
         if size > MAX_BUFFERED:
-            raise ServerRejected(f"a list of more than {MAX_BUFFERED >> 20} MiB")
+            raise ServerRejected(f"an answer of more than {MAX_BUFFERED >> 20} MiB")
         yield chunk
 
 
-async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield each event of a stream once it is complete, without its end."""
-    rest, looked_at = bytearray(), 0
-    async for chunk in chunks:
-        rest += chunk
-        begin = 0
-        for end in _EVENT_END.finditer(rest, max(0, looked_at - 3)):
-            yield bytes(rest[begin : end.start()])
-            begin = end.end()
-        del rest[:begin]
-        looked_at = len(rest)
-        if looked_at > MAX_BUFFERED:
-            raise ServerRejected(f"an event of more than {MAX_BUFFERED >> 20} MiB")
-    if rest:
-        yield bytes(rest)
+async def _only(text: bytes) -> AsyncIterator[bytes]:
+    if text:
+        yield text

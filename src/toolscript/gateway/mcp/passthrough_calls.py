@@ -1,10 +1,8 @@
 """Calls of tools that pass through `/mcp/{server}`, for the activity log: it reads them, and changes nothing."""
 
-import json
-import re
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -16,19 +14,15 @@ from toolscript.core.mcp_client.model import ServerSpec
 from toolscript.core.tokens import size_of
 from toolscript.gateway.activity import Action, ActivityLog, Ending, Entry, Outcome, Ticket
 from toolscript.gateway.callers import current_client
-from toolscript.gateway.mcp.passthrough_messages import Requested
+from toolscript.gateway.mcp.passthrough_events import EVENTS, EventReader, media_type
+from toolscript.gateway.mcp.passthrough_messages import Requested, requested_in
 from toolscript.gateway.recording import TOOL_ERROR, arguments_shown
 
-EVENTS = "text/event-stream"
 SESSION_HEADER = "mcp-session-id"
 RPC_ERROR, CANCELLED = "RPC_ERROR", "CANCELLED"
 # Of an answer or event that is read; a larger one is a result, and its size is counted.
 MAX_READ = 8 * 1024 * 1024
 MAX_SESSIONS = 1_000
-
-_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
-# Of an end of an event, the bytes that can be in an earlier chunk.
-_BEGUN = 3
 
 
 class PassthroughLog:
@@ -107,7 +101,7 @@ class PassingCalls:
         if not self._tickets:
             async for chunk in chunks:
                 yield chunk
-        elif headers.get("content-type", "").startswith(EVENTS):
+        elif media_type(headers) == EVENTS:
             async for chunk in self._events(chunks):
                 yield chunk
         else:
@@ -121,14 +115,14 @@ class PassingCalls:
         self._tickets.clear()
 
     async def _events(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        reader = _EventReader()
+        reader = EventReader(MAX_READ)
         async for chunk in chunks:
             if self._tickets:
-                for event, size in reader.read(chunk):
-                    if size > MAX_READ:
-                        self.end(Outcome.OK, "", size)
-                    for message in _messages(_data(event)):
-                        self._complete(message, size)
+                for event in reader.read(chunk):
+                    if event.size > MAX_READ:
+                        self.end(Outcome.OK, "", event.size)
+                    for message in requested_in(event.data, strictly=False).messages:
+                        self._complete(message, event.size)
                 await self._log.written()
             yield chunk
 
@@ -141,7 +135,7 @@ class PassingCalls:
             held, size = chunk, size + len(chunk)
             if len(read) <= MAX_READ:
                 read += chunk
-        for message in _messages(bytes(read)) if size <= MAX_READ else ():
+        for message in requested_in(bytes(read), strictly=False).messages if size <= MAX_READ else ():
             self._complete(message, size)
         if status >= HTTPStatus.BAD_REQUEST:
             # From 500 on, what stands before a server may answer while the server runs the call.
@@ -165,40 +159,3 @@ class PassingCalls:
 
     def _took_ms(self) -> float:
         return round((time.perf_counter() - self._clock) * 1000, 3)
-
-
-class _EventReader:
-    """Splits a stream into its events, and looks at each byte once, however many chunks an event has."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-        self._dropped = 0
-
-    def read(self, chunk: bytes) -> Iterator[tuple[bytes, int]]:
-        """Return the events that this chunk completes, and their sizes. One larger than `MAX_READ` is empty."""
-        begin, looked_at = 0, max(0, len(self._rest) - _BEGUN)
-        self._rest += chunk
-        for end in _EVENT_END.finditer(self._rest, looked_at):
-            size = self._dropped + end.start() - begin
-            yield (b"" if size > MAX_READ else bytes(self._rest[begin : end.start()])), size
-            begin, self._dropped = end.end(), 0
-        del self._rest[:begin]
-        if len(self._rest) > MAX_READ:
-            self._dropped += len(self._rest) - _BEGUN
-            del self._rest[:-_BEGUN]
-
-
-def _messages(body: bytes) -> list[Mapping[str, Any]]:
-    """Return the JSON-RPC messages of a body: one, or several of older clients; none if it is something else."""
-    try:
-        data = json.loads(body) if body else None
-    except (ValueError, RecursionError):
-        return []
-    messages = data if isinstance(data, list) else [data]
-    return [message for message in messages if isinstance(message, Mapping)]
-
-
-def _data(event: bytes) -> bytes:
-    """Return the data of a server-sent event."""
-    lines = [line.removeprefix(b"data:") for line in event.splitlines() if line.startswith(b"data:")]
-    return b"\n".join(lines)

@@ -36,6 +36,10 @@ class Requested:
         calls = [message for message in self.messages if message.get("method") == CALL]
         return [(call.get("id"), call["params"]["name"]) for call in calls]
 
+    @property
+    def awaits_answer(self) -> bool:
+        return any("id" in message and "method" in message for message in self.messages)
+
     def answer(self, answers: list[dict[str, object]]) -> JSONResponse:
         return JSONResponse(answers if self.is_batch or not answers else answers[0])
 
@@ -45,11 +49,11 @@ def requested_in(body: bytes, *, strictly: bool) -> Requested:
     if not body:
         return Requested()
     try:
-        data = _strictly(body) if strictly else json.loads(body)
+        data, is_clear = read_json(body)
     except (ValueError, RecursionError):
-        if not strictly:
-            return Requested()
-        raise InvalidRequest("the body is not JSON in UTF-8, has a key twice, or is nested too deeply") from None
+        data, is_clear = None, False
+    if strictly and not is_clear:
+        raise InvalidRequest("the body is not JSON in UTF-8, has a key twice, or is nested too deeply")
     is_batch = isinstance(data, list)
     messages = tuple(message for message in (data if is_batch else [data]) if isinstance(message, Mapping))
     for message in messages if strictly else ():
@@ -57,8 +61,17 @@ def requested_in(body: bytes, *, strictly: bool) -> Requested:
     return Requested(messages, is_batch)
 
 
-def _strictly(body: bytes) -> Any:
-    return json.loads(body.decode("utf-8"), object_pairs_hook=_without_repetition)
+def read_json(text: bytes) -> tuple[Any, bool]:
+    """Return JSON in UTF-8, and whether no key is there twice: here the last one counts, elsewhere the first."""
+    repeated = []
+
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            repeated.append(value)
+        return value
+
+    return json.loads(text.decode("utf-8-sig"), object_pairs_hook=members), not repeated
 
 
 def _require_clear(message: Message) -> None:
@@ -81,10 +94,3 @@ def _require_spelled(members: Mapping[str, object], known: Iterable[str]) -> Non
     """Some readers take `Name` for `name`."""
     if other := [key for key in members if key not in known and key.casefold() in known]:
         raise InvalidRequest(f"`{other[0]}` must be written `{other[0].casefold()}`")
-
-
-def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a key is there twice")
-    return members

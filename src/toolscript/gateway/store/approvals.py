@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import os
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from toolscript.core.atomic_files import read_json, write_json_atomically
 from toolscript.core.errors import Conflict, Forbidden, SetupError
 from toolscript.core.file_locks import take
 from toolscript.core.items import Item
-from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport, unfilled
+from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.gateway.approvals import (
     HELD,
     Approvals,
@@ -58,14 +59,18 @@ class Record:
 
 
 class ServerApprovals:
-    """The record of one server: of one entry, in one config file, that runs one program or has one address."""
+    """The record of one server: of one entry, in one config file, that runs one program or has one address.
 
-    def __init__(self, folder: Path, spec: ServerSpec, *, holds: bool) -> None:
-        # A new value of a secret makes no other server of it.
-        args, url = [unfilled(arg, spec) for arg in spec.args], unfilled(spec.url, spec)
-        parts = (spec.file, spec.name, spec.transport, spec.command, args, spec.cwd, url)
+    `file` is the config file, spelled the same for every client. Values of variables, which a client sends, do not
+    make it another server.
+    """
+
+    def __init__(self, folder: Path, spec: ServerSpec, file: str, *, holds: bool) -> None:
+        cwd = os.path.realpath(spec.cwd) if spec.cwd else None
+        runs = [spec.written] if spec.written else [spec.command, spec.args, cwd, spec.url]
+        parts = (file, spec.name, spec.transport, *runs)
         self.source = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-        self._about = {"format": FORMAT, "server": spec.name, "file": spec.file}
+        self._about = {"format": FORMAT, "server": spec.name, "file": file}
         self._path = folder / f"{self.source}.json"
         self.holds = holds
         self._read: tuple[Stamp, Record] | None = None
@@ -216,7 +221,7 @@ class ApprovalStore:
         return self._folder / DECIDED
 
     def use(self, specs: Sequence[ServerSpec]) -> None:
-        self._servers = {spec.name: ServerApprovals(self._folder, spec, holds=self._holds(spec)) for spec in specs}
+        self._servers = {spec.name: self._of(spec) for spec in specs}
 
     def admitted(self, offers: Sequence[Offer]) -> list[Offer]:
         """Return the offers without what is held. A server's first offer is approved as a whole."""
@@ -297,6 +302,11 @@ class ApprovalStore:
         if not held:
             return offer
         return replace(offer, items=tuple(item for item in offer.items if item.key not in held))
+
+    def _of(self, spec: ServerSpec) -> ServerApprovals:
+        own = Path(os.path.realpath(self._own_file.parent)) / self._own_file.name
+        file = own if self._is_own(spec.file) else os.path.realpath(spec.file)
+        return ServerApprovals(self._folder, spec, str(file), holds=self._holds(spec))
 
     def _holds(self, spec: ServerSpec) -> bool:
         if self._mode is Approvals.DEFAULT:

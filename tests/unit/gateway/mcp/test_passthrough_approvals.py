@@ -34,6 +34,8 @@ class Upstream:
         self.tools = tools
         self.events = events
         self.calls: list[object] = []
+        self.says: tuple[str, bytes] | None = None
+        self.status = 200
 
     async def handle(self, request: Request) -> Response:
         message = await request.json()
@@ -41,6 +43,8 @@ class Upstream:
             self.calls.append(message["params"])
         result = {"tools": list(self.tools)} if message["method"] == "tools/list" else {"content": []}
         text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        if self.says is not None:
+            return Response(self.says[1], self.status, {"content-type": self.says[0]})
         if self.events:
             return Response(f": hello\n\nid: 7\ndata: {text}\n\n", media_type="text/event-stream")
         return Response(text, media_type="application/json")
@@ -150,3 +154,51 @@ async def test_a_request_that_can_be_read_in_two_ways_is_refused(tmp_path: Path,
             answer = await client.post(url, content=content, headers={"content-type": "application/json"})
             assert (answer.status_code, answer.json()["error"]["code"]) == (422, "VALIDATION_ERROR")
     assert upstream.calls == []
+
+
+ANSWER = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [TURNED, LIST]}}).encode()
+TWICE = ANSWER[:-1] + b', "result": {"tools": []}}'
+EVENTS, JSON = "text/event-stream", "application/json"
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        ("Text/Event-Stream; charset=utf-8", b"data: %s\n\n"),
+        (EVENTS, b"data: %s\n\r\ndata: {}\n\n"),
+        (EVENTS, b"data: %s\r\n\ndata: {}\n\n"),
+        (EVENTS, b"\xef\xbb\xbfdata: %s\n\n"),
+        (EVENTS, b"\ndata: %s\n\n"),
+        (EVENTS, b"data: %s"),
+        (EVENTS, b"data: %s\ndata\n\n"),
+        (EVENTS, b"data: %s\0\n\n"),
+        (EVENTS, b'data: {"deep": ' + DEEP.encode() + b", %s\n\n"),
+        (JSON, b'{"deep": ' + DEEP.encode() + b", %s"),
+        (JSON, b"\xef\xbb\xbf%s"),
+        (JSON, b"%s\0"),
+        (JSON, ANSWER.replace(b'"tools"', b'"Tools"').replace(b'"result"', b'"Result"')),
+        (JSON, TWICE),
+        (EVENTS, b"data: " + TWICE + b"\n\n"),
+        ("application/json, text/event-stream", b"%s"),
+        ("text/plain; a=application/json", b"%s"),
+    ],
+)
+async def test_a_list_is_filtered_however_a_server_writes_it(tmp_path: Path, media_type: str, body: bytes) -> None:
+    upstream = Upstream([])
+    deep = body.startswith((b'{"deep"', b'data: {"deep"'))
+    upstream.says = media_type, body.replace(b"%s", ANSWER[1:] if deep else ANSWER)
+    async with through(upstream, tmp_path, [READ, LIST]) as (client, url, _):
+        for request in (LISTING, {**LISTING, "method": "ping"}):
+            try:
+                answer = (await client.post(url, json=request)).content
+            except httpx2.RemoteProtocolError:
+                # The stream ended early.
+                answer = b""
+            assert TURNED["description"].encode() not in answer
+
+
+async def test_an_error_that_is_no_json_keeps_its_status(tmp_path: Path) -> None:
+    upstream = Upstream([])
+    upstream.says, upstream.status = ("text/plain", b"the session is over"), 404
+    async with through(upstream, tmp_path, [READ]) as (client, url, _):
+        assert (await client.post(url, json=LISTING)).status_code == 404

@@ -14,6 +14,7 @@ from tests.unit.gateway.store.listed import ENTRIES, REMOTE, listed, shuffled
 from toolscript.core.errors import Conflict, Forbidden
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.gateway.approvals import Approvals, Decision, Status
+from toolscript.gateway.config.entries import read_entry
 from toolscript.gateway.store.approvals import ApprovalStore
 
 pytestmark = pytest.mark.requirement("TR-002")
@@ -89,6 +90,19 @@ async def test_a_program_that_is_another_one_has_its_own_baseline(tmp_path: Path
     moved = ServerSpec("notes", Transport.HTTP, url="https://elsewhere.example/mcp", file=OWN_FILE)
     assert names(store(tmp_path, moved), await listed([TURNED])) == [READ["name"]]
     assert names(store(tmp_path, REMOTE), await listed([TURNED])) == []
+
+
+async def test_a_value_that_a_client_sends_makes_no_other_server(tmp_path: Path) -> None:
+    entry = {"command": "${PROGRAM}", "args": ["--key", "${KEY}"]}
+
+    def spec(key: str) -> ServerSpec:
+        environment = {"PROGRAM": f"notes-{key}", "KEY": key, "HOME": "/home"}
+        read, _ = read_entry("notes", entry, Path(PROJECT_FILE), environment)
+        assert read is not None
+        return replace(read, file=PROJECT_FILE)
+
+    names(store(tmp_path, spec("a")), await listed([READ]))
+    assert names(store(tmp_path, spec("b")), await listed([TURNED])) == []
 
 
 async def test_an_approved_change_is_admitted_by_other_processes_too(tmp_path: Path) -> None:
