@@ -22,6 +22,7 @@ from toolscript.core.mcp_client.model import (
     ServerStatus,
     Transport,
     masked,
+    masked_values,
 )
 from toolscript.core.mcp_client.process_groups import ProcessGroups
 from toolscript.core.mcp_client.supervision import Signals, Timing
@@ -145,7 +146,8 @@ class Supervisor:
             return await answer
         except (ServerRejected, ServerUnavailable) as error:
             text = masked(f"{self.spec.name}: {error.message}", self.spec)
-            raise type(error)(text, hint=error.hint, details=error.details) from error
+            details = masked_values(error.details, self.spec)
+            raise type(error)(text, hint=error.hint, details=details) from error
 
     async def _awake(self) -> "Connection":
         if self.state.status is ServerStatus.ASLEEP:
