@@ -219,7 +219,7 @@ class LocalGateway:
         return item.input_schema if item else None
 
     async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
-        return self._entries.page(kind, cursor, limit)
+        return await self._entries.page(kind, cursor, limit)
 
     async def request(self, method: str, params: JsonObject) -> JsonObject:
         return await self._entries.send(method, params)
