@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ FEW = [
     tool("azure", LONG, "List what there is"),
     tool("azure", "read/blob", "Read a blob"),
 ]
-MORE = [*FEW, tool("notes", "read", "Read a note"), tool("files", "read/blob", "Read a part of a file")]
+MORE = [*FEW, tool("notes", "read", "Read a note"), tool("blobs", "read/blob", "Read a part of a blob")]
 
 
 @pytest.fixture
@@ -65,6 +66,14 @@ async def names(client: Client) -> list[str]:
             return found
 
 
+async def until_listed(client: Client, count: int) -> list[str]:
+    for pause in repeat(0.1):
+        if len(found := await names(client)) == count:
+            return found
+        await anyio.sleep(pause)
+    raise AssertionError
+
+
 async def called(client: Client, name: str) -> str:
     result = await client.call_tool(name, {"path": "a"})
     return str(json.loads(result.content[0].text)["name"])  # type: ignore[union-attr]
@@ -85,16 +94,19 @@ async def test_http_and_stdio_list_the_same_tools_and_every_name_leads_to_its_to
 
 
 async def test_names_stay_when_servers_are_added_and_clients_hear_of_them(machine: Machine) -> None:
-    changed = anyio.Event()
+    changed_over_http, changed_over_stdio = anyio.Event(), anyio.Event()
 
-    async def heard(message: Any) -> None:
-        if message.method == "notifications/tools/list_changed":
-            changed.set()
+    def hears(changed: anyio.Event) -> Any:
+        async def heard(message: Any) -> None:
+            if message.method == "notifications/tools/list_changed":
+                changed.set()
+
+        return heard
 
     with machine.gateway() as gateway:
         async with (
-            Client(f"{gateway.url}/mcp/all", mode="legacy", message_handler=heard) as client,
-            over_stdio(machine, mode="legacy", message_handler=heard) as joined,
+            Client(f"{gateway.url}/mcp/all", mode="legacy", message_handler=hears(changed_over_http)) as client,
+            over_stdio(machine, mode="legacy", message_handler=hears(changed_over_stdio)) as joined,
         ):
             before = await names(client)
             for member in (client, joined):
@@ -102,9 +114,9 @@ async def test_names_stay_when_servers_are_added_and_clients_hear_of_them(machin
                 assert member.server_capabilities.tools.list_changed
             offer(machine, MORE)
             with anyio.fail_after(30):
-                await changed.wait()
-                while len(after := await names(client)) <= len(MORE):
-                    await anyio.sleep(0.1)
+                for told in (changed_over_http, changed_over_stdio):
+                    await told.wait()
+                after = await until_listed(client, len(MORE) + 1)
             assert {*before} < {*after}
     with machine.gateway() as gateway:
         async with Client(f"{gateway.url}/mcp/all") as client:
@@ -112,9 +124,7 @@ async def test_names_stay_when_servers_are_added_and_clients_hear_of_them(machin
 
 
 async def test_a_catalog_of_thousands_is_listed_in_pages(machine: Machine) -> None:
-    tools = [
-        tool("files", f"tool {number} of many with a name that is longer than most", "") for number in range(600)
-    ]
+    tools = [tool("files", f"tool {number} of many, whose name is a sentence", "") for number in range(600)]
     offer(machine, tools)
     with machine.gateway() as gateway:
         async with Client(f"{gateway.url}/mcp/all") as client:
@@ -146,7 +156,9 @@ async def test_a_public_catalog_of_491_servers_is_listed_whole_and_the_same_when
 async def _when_all_are_listed(machine: Machine, servers: Sequence[str]) -> list[str]:
     with machine.gateway() as gateway:
         with anyio.fail_after(ALL_SECONDS):
-            while len({name.partition("__")[0] for name in gateway.tool_names()}) < len(servers):
-                await anyio.sleep(1.0)
+            for pause in repeat(1.0):
+                if len({name.partition("__")[0] for name in gateway.tool_names()}) == len(servers):
+                    break
+                await anyio.sleep(pause)
         async with Client(f"{gateway.url}/mcp/all") as client:
             return await names(client)
