@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.features.cli import add_bench_features
 from benchmarks.measurements import Comparison, Latency, LoadComparison, LoadCurve, LoadStats, Sustained
 from toolscript.cli.evaluate import ReportFile, SamplingSeed, WeightsInput, read_report, show_result
 from toolscript.cli.options import AsJson, Model
@@ -644,6 +645,7 @@ def bench_commands() -> typer.Typer:
     add_bench_peers(app)
     add_bench_day(app)
     add_bench_updates(app)
+    add_bench_features(app)
 
     @app.command()
     def index(

@@ -8,7 +8,8 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -18,14 +19,15 @@ from benchmarks.features.names import at_all, at_joint, describe_steps
 from benchmarks.features.other_clients import INSPECTED, observe_in_inspector, observe_in_typescript
 from benchmarks.features.python_client import observe
 from benchmarks.features.servers import STEPS, Server, configured_servers, install, pinned_servers
-from benchmarks.features.steps import LISTS, Json, Observed, Step, Target, follow_up_steps, list_steps
+from benchmarks.features.steps import Json, Observed, Step, Target, follow_up_steps, list_steps
 from toolscript.core.errors import SetupError
 from toolscript.core.values import OnProgress, Progress
 
 PYTHON, TYPESCRIPT, INSPECTOR = "python", "typescript", "inspector"
 CLIENTS = (PYTHON, TYPESCRIPT, INSPECTOR)
 READY_SECONDS = 120.0
-CANCELLED = "notifications/cancelled"
+_MADE = count(1)
+CANCELLED, CANCELLATION = "notifications/cancelled", "cancellation"
 _TOOLSCRIPT = (sys.executable, "-m", "toolscript")
 
 Observe = Callable[[Target, Sequence[Step]], Awaitable[dict[str, Json]]]
@@ -61,11 +63,21 @@ async def compare_features(
         references = {client: [*(await _directly(servers, client, observers, on_progress))] for client in clients}
         async with _gateway(servers, place) as endpoints:
             findings: list[Finding] = []
-            for number, endpoint in enumerate(endpoints):
-                for client in clients:
-                    on_progress(Progress(f"{client} at {endpoint.name}", number, len(endpoints)))
-                    findings += await _through(endpoint, client, references[client], observers[client])
+            # For a while after a cancelled call, nobody can be asked a question of its server.
+            for last in (False, True):
+                for number, endpoint in enumerate(endpoints):
+                    for client in clients:
+                        on_progress(Progress(f"{client} at {endpoint.name}", number, len(endpoints)))
+                        some = [_part(reference, last=last) for reference in references[client]]
+                        if not last or any(reference.steps for reference in some):
+                            findings += await _through(endpoint, client, some, observers[client])
             return findings
+
+
+def _part(reference: Reference, *, last: bool) -> Reference:
+    steps = [step for step in reference.steps if (step.feature == CANCELLATION) == last]
+    own = {id_: outcome for id_, outcome in reference.observed.items() if not last or ": server" not in id_}
+    return Reference(reference.server, steps, own)
 
 
 def _observers(folder: Path) -> Mapping[str, Observe]:
@@ -123,7 +135,8 @@ async def _through(
     endpoint: Endpoint, client: str, references: Sequence[Reference], observe_with: Observe
 ) -> Iterator[Finding]:
     before = {reference.server.name: len(reference.server.received()) for reference in references}
-    steps = [*list_steps(LISTS), *(step for reference in references for step in _steps_at(endpoint, reference))]
+    lists = [step for step in list_steps() if any(step in reference.steps for reference in references)]
+    steps = [*lists, *(step for reference in references for step in _steps_at(endpoint, reference))]
     observed = await observe_with(endpoint.target, steps)
     findings: list[Finding] = []
     for reference in references:
@@ -136,11 +149,19 @@ async def _through(
 
 def _steps_at(endpoint: Endpoint, reference: Reference) -> list[Step]:
     name, at = reference.server.name, at_joint if endpoint.joint else at_all
-    own = [keyed(name, at(name, step)) for step in reference.steps if not step.id.endswith(": list")]
-    if not endpoint.joint:
+    own = [keyed(name, at(name, _new(step))) for step in reference.steps if not step.id.endswith(": list")]
+    if not endpoint.joint or not any(step.method == "tools/list" for step in reference.steps):
         return own
     tools: Any = (reference.observed["tools: list"].get("result") or {}).get("tools", ())
     return [*(keyed(name, step) for step in describe_steps(name, tools)), *own]
+
+
+def _new(step: Step) -> Step:
+    """Return a step that changes a list with another name each time: the same would change nothing."""
+    if not step.wait_for:
+        return step
+    arguments = {**step.params["arguments"], "name": f"made-{next(_MADE)}.gz"}
+    return replace(step, params={**step.params, "arguments": arguments})
 
 
 @asynccontextmanager

@@ -155,11 +155,11 @@ STEPS: Mapping[str, Sequence[Step]] = {
         _call(
             "list_changed",
             "gzip-file-as-resource",
-            {"name": "a.gz", "data": "data:text/plain,a"},
+            {"name": "made-0.gz", "data": "data:text/plain,a"},
             wait_for="notifications/resources/list_changed",
         ),
         _call("cancellation", _OPERATION, {"duration": 3, "steps": 4}, cancel_after=0.5),
-        _call("calls", "echo", {"message": "still here"}, key="after a cancelled call"),
+        _call("cancellation", "echo", {"message": "still here"}, key="another call after it"),
     ],
     "filesystem": [
         _call("calls", "list_allowed_directories"),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import sleep
 from typing import Any, TypeVar
 
-from toolscript.client.exchange import Address, Answer, Conversation, Lines, Pause, Pull, Request, Steps
+from toolscript.client.exchange import LINES, Address, Answer, Conversation, Lines, Pause, Pull, Request, Steps
 from toolscript.core.errors import ToolscriptError
 
 T = TypeVar("T")
@@ -134,6 +134,9 @@ class Sender:
 
 
 def _last_line(response: http.client.HTTPResponse, lines: Lines) -> Answer:
+    if not (response.getheader("content-type") or "").startswith(LINES):
+        # Not what was asked for, whatever it is.
+        return Answer(response.status, b"")
     while line := response.readline():
         if (answer := lines.read(line)) is not None:
             return answer

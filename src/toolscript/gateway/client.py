@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPException
 from time import sleep
@@ -29,7 +30,7 @@ from toolscript.gateway.json import (
 )
 from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import PAGE as PAGE_OF_ENTRIES
-from toolscript.gateway.model import Change, EntryPage, GatewayHealth, LocalAnswer, LocalQuery
+from toolscript.gateway.model import PROMPTS, RESOURCES, Change, EntryPage, GatewayHealth, LocalAnswer, LocalQuery
 from toolscript.gateway.relay_paths import CALL, ENTRIES_PATH, REQUESTS_PATH, SILENT_SECONDS, WATCH_PATH, Events
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
 
@@ -40,7 +41,7 @@ CONNECT_SECONDS = 5.0
 HANDOVER_PATH, ALIVE_PATH = "/handover", "/livez"
 # A gateway that ends has ended after this.
 ENDING_SECONDS = 0.1
-WATCH_AGAIN_SECONDS = 1.0
+WATCH_AGAIN_SECONDS = 2.0
 PAGE = 1_000
 MAX_PAGES = 1_000
 # How many gateways one request is sent to, where each ends before it answers.
@@ -152,12 +153,12 @@ class GatewayClient:
         relay = current_relay()
         if relay is not None:
             params = {"name": tool, "arguments": arguments}
-            return call_from_json(await self._relayed(relay, CALL, params, idempotent=False))
+            return await self._relayed(relay, CALL, params, _called, idempotent=False)
         body, seconds = json.dumps(arguments).encode(), self._call_seconds
         terms = current_terms()
         query = query_of({"confirm": "true" if terms.confirmed else None, "max_risk": terms.max_risk or None})
         request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
-        return await self._ask(lambda answer: call_from_json(json.loads(answer)), request)
+        return await self._ask(_called, request)
 
     async def listed_tools(self, after: str = "") -> ToolPage:
         return await self._read(page_from_json, "GET", f"/listed-tools{query_of({'after': after})}")
@@ -173,10 +174,12 @@ class GatewayClient:
     async def request(self, method: str, params: JsonObject) -> JsonObject:
         relay = current_relay()
         if relay is not None:
-            return await self._relayed(relay, method, params, idempotent=True)
-        return await self._ask(json.loads, _with_events({"method": method, "params": params}, Events()))
+            return await self._relayed(relay, method, params, _object, idempotent=True)
+        return await self._ask(_object, _with_events({"method": method, "params": params}, Events()))
 
-    async def _relayed(self, relay: Relay, method: str, params: JsonObject, *, idempotent: bool) -> dict[str, Any]:
+    async def _relayed(
+        self, relay: Relay, method: str, params: JsonObject, read: Callable[[bytes], T], *, idempotent: bool
+    ) -> T:
         """Send a request whose progress, log messages and questions come back to the relay while it runs."""
         from toolscript.gateway.relay_events import RelayedEvents
 
@@ -191,8 +194,7 @@ class GatewayClient:
         body = {"method": method, "params": params, "relay": told, "confirm": bool(terms.confirmed), **limit}
         events = RelayedEvents(relay, self._post)
         try:
-            answer: dict[str, Any] = await self._ask(json.loads, _with_events(body, events, idempotent=idempotent))
-            return answer
+            return await self._ask(read, _with_events(body, events, idempotent=idempotent))
         except BaseException:
             events.close()
             raise
@@ -200,7 +202,7 @@ class GatewayClient:
             await events.end()
 
     async def watch(self, uris: Collection[str], tell: Callable[[Change], None]) -> None:
-        """Tell of changes. A gateway that takes the place of one that ended is watched, too."""
+        """Tell of changes, also of the gateway after this one. To watch starts none: what is asked next does."""
         from toolscript.gateway.relay_events import WatchEvents
 
         body = json.dumps({"uris": [*uris]}).encode()
@@ -208,11 +210,21 @@ class GatewayClient:
             events = WatchEvents(tell)
             try:
                 request = Request("POST", WATCH_PATH, body, timeout=SILENT_SECONDS, lines=events)
-                await self._ask(json.loads, request)
+                await self._ask_there(json.loads, request)
             except Unavailable:
-                await self._off_loop(lambda: sleep(WATCH_AGAIN_SECONDS))
+                await self._until_alive()
             finally:
                 events.close()
+            # What changed meanwhile nobody told.
+            for change in (*map(Change, (PROMPTS, RESOURCES)), *(Change(uri=uri) for uri in uris)):
+                tell(change)
+
+    async def _until_alive(self) -> None:
+        while True:
+            await self._off_loop(lambda: sleep(WATCH_AGAIN_SECONDS))
+            with suppress(Unavailable):
+                await self._run(self._line, bytes, Request("GET", ALIVE_PATH, timeout=self._seconds))
+                return
 
     async def _post(self, path: str, body: JsonObject) -> None:
         await self._ask(bytes, Request("POST", path, json.dumps(body).encode(), timeout=self._seconds))
@@ -314,6 +326,14 @@ class GatewayClient:
                 max_idle=0,
             ),
         )
+
+
+def _called(answer: bytes) -> CallResult:
+    return call_from_json(json.loads(answer))
+
+
+def _object(answer: bytes) -> JsonObject:
+    return dict(json.loads(answer).items())
 
 
 def _with_events(body: JsonObject, events: Events, *, idempotent: bool = True) -> Request:

@@ -43,7 +43,8 @@ class EntryRequests:
             self._of, self._entries = items, Entries(items)
         return self._entries
 
-    def page(self, kind: str, cursor: str, limit: int) -> EntryPage:
+    async def page(self, kind: str, cursor: str, limit: int) -> EntryPage:
+        await self._listed()
         return self.entries.page(kind, cursor, limit)
 
     def server_of(self, method: str, params: JsonObject) -> str:

@@ -15,6 +15,8 @@ RESULT, ERROR, STATUS = "result", "error", "status"
 HEARTBEAT_SECONDS = 10.0
 # A gateway that sends nothing for so long does not answer any more.
 SILENT_SECONDS = 60.0
+# What no gateway answers, and a client cannot read.
+_NOT_A_GATEWAY = Answer(200, b"")
 
 
 class Events:
@@ -22,11 +24,17 @@ class Events:
 
     def opened(self, connection: Any) -> None: ...
     def read(self, line: bytes) -> Answer | None:
-        event = json.loads(line)
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return _NOT_A_GATEWAY
+        if not isinstance(event, dict):
+            return _NOT_A_GATEWAY
         if RESULT in event:
             return Answer(200, json.dumps(event[RESULT]).encode())
         if ERROR in event:
-            return Answer(int(event[STATUS]), json.dumps({ERROR: event[ERROR]}).encode())
+            status = event.get(STATUS)
+            return Answer(status if isinstance(status, int) else 500, json.dumps({ERROR: event[ERROR]}).encode())
         self.take(event)
         return None
 

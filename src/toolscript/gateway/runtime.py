@@ -262,14 +262,20 @@ class LocalGateway:
         await asyncio.to_thread(require_arguments, item, arguments)
 
     async def listed_tools(self, after: str = "") -> ToolPage:
-        """List what is searched. Right after the start, wait for servers of which no tools are cached."""
-        if (seconds := self._listed_by - time.monotonic()) > 0:
-            await self._indexing.until_listed(seconds)
+        await self._until_listed()
         return (await self._listed()).page(after)
 
     async def tool_named(self, name: str) -> str:
         item = (await self._listed()).find(name)
+        if item is None:
+            await self._until_listed()
+            item = (await self._listed()).find(name)
         return tool_id(item.server, item.name) if item else ""
+
+    async def _until_listed(self) -> None:
+        """Wait for servers of which no tools are cached, right after the start and not later."""
+        if (seconds := self._listed_by - time.monotonic()) > 0:
+            await self._indexing.until_listed(seconds)
 
     async def _listed(self) -> ListedTools:
         index = self._search.index
@@ -284,7 +290,7 @@ class LocalGateway:
         return item.input_schema if item else None
 
     async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:
-        return self._entries.page(kind, cursor, limit)
+        return await self._entries.page(kind, cursor, limit)
 
     async def request(self, method: str, params: JsonObject) -> JsonObject:
         return await self._entries.send(method, params)

@@ -1,5 +1,6 @@
 """Errors of connections as messages; the only module that interprets errors of the SDK and of httpx2."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,12 +11,21 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
-from toolscript.core.errors import OutcomeUnknown, ServerRejected, ServerUnavailable, ToolscriptError
+from toolscript.core.errors import (
+    InvalidRequest,
+    OutcomeUnknown,
+    ServerRejected,
+    ServerUnavailable,
+    ToolscriptError,
+)
+from toolscript.core.item_json import storable
+from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import STDERR_PREFIX, STDOUT_PREFIX
 from toolscript.core.mcp_client.stdio import Child
 
 # A message is shortened when it is shown, after its secrets were masked: half of one is still one.
 MAX_UNMASKED = 64 << 10
+MAX_DATA = 10_000
 CALL = "tools/call"
 # Placeholder messages of the SDK for HTTP errors without a JSON-RPC error.
 SDK_PLACEHOLDERS = ("Server returned an error response", "Not Found", "Session terminated")
@@ -53,8 +63,17 @@ def translate_errors(method: str) -> Iterator[None]:
     except MCPError as error:
         if error.code == CONNECTION_CLOSED:
             raise unanswered(method)(f"{method}: the connection was closed") from error
-        details = {"code": error.code}
+        details = {"code": error.code, **_data_of(error)}
         raise ServerRejected(f"{method}: {error.message[:MAX_UNMASKED]}", details=details) from error
+
+
+def _data_of(error: MCPError) -> JsonObject:
+    """Return what a server says beside its message, such as what a client has to declare; nothing too long."""
+    try:
+        data = storable(error.error.data)
+        return {} if data is None or len(json.dumps(data)) > MAX_DATA else {"data": data}
+    except (InvalidRequest, ValueError, TypeError):
+        return {}
 
 
 def unanswered(method: str) -> type[ServerUnavailable]:

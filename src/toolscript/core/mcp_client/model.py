@@ -226,6 +226,19 @@ def masked(text: str, spec: ServerSpec) -> str:
     return text
 
 
+def masked_values(value: JsonObject, spec: ServerSpec) -> dict[str, object]:
+    """Return a JSON object with what is secret in its texts masked."""
+
+    def plain(inner: object) -> object:
+        if isinstance(inner, str):
+            return masked(inner, spec)
+        if isinstance(inner, Mapping):
+            return {masked(str(key), spec): plain(part) for key, part in inner.items()}
+        return [plain(part) for part in inner] if isinstance(inner, list | tuple) else inner
+
+    return {key: plain(part) for key, part in value.items()}
+
+
 def _secrets(spec: ServerSpec) -> set[str]:
     named = [*spec.env.values(), *spec.headers.values(), *_argument_secrets(spec.args), *_url_secrets(spec.url)]
     named.append(spec.oauth.client_secret)

@@ -24,6 +24,7 @@ from toolscript.core.mcp_client.model import (
     Transport,
     how_to_sign_in,
     masked,
+    masked_values,
     shown,
     sign_in_needed,
 )
@@ -164,7 +165,8 @@ class Supervisor:
             if connection.challenge is not None:
                 raise sign_in_needed(self.spec.name, connection.challenge.missing) from error
             text = self._shown(f"{self.spec.name}: {error.message}")
-            raise type(error)(text, hint=error.hint, details=error.details) from error
+            details = masked_values(error.details, self.spec)
+            raise type(error)(text, hint=error.hint, details=details) from error
 
     async def _awake(self) -> "Connection":
         if self.state.status is ServerStatus.ASLEEP:

@@ -102,11 +102,11 @@ def _wire_errors() -> Iterator[None]:
 
 
 def wire_error(error: ToolscriptError) -> MCPError:
-    """Return the error as MCP has it: a server's with its own code."""
+    """Return the error as MCP has it: a server's with its own code and data."""
     code = error.details.get("code")
     if isinstance(error, Forbidden) and HELD in error.details:
         return MCPError(INVALID_PARAMS, for_agents(error.message))
     if not isinstance(code, int):
         code = INVALID_PARAMS if isinstance(error, InvalidRequest | NotFound | Forbidden) else INTERNAL_ERROR
     message = f"{error.message}. {error.hint}" if error.hint else error.message
-    return MCPError(code, message, envelope_of(error))
+    return MCPError(code, message, error.details.get("data", envelope_of(error)))

@@ -226,3 +226,42 @@ def test_a_client_without_http_is_refused_with_a_hint(tmp_path: Path, client: st
     installed(client, tmp_path)
     with pytest.raises(ConfigInvalid, match="without --http"):
         connect_client(client, tmp_path, tmp_path / "project", "linux", {}, HTTP)
+
+
+def connect_directly(client: str, home: Path, running: Running | None = None) -> ConnectPlan:
+    return connect_client(client, home, home / "project", "linux", {}, running, direct=True)
+
+
+@pytest.mark.parametrize("client", ALL_FILES)
+def test_a_client_with_its_own_tool_search_gets_all_tools_and_undo_takes_that_back(
+    tmp_path: Path, client: str
+) -> None:
+    before = "a = 1\n" if client == "codex" else "{}"
+    path = write(installed(client, tmp_path), before)
+    apply_connect(connect_directly(client, tmp_path))
+    content = tomllib.loads(path.read_text()) if client == "codex" else json.loads(path.read_text())
+    [servers] = [section for section in content.values() if isinstance(section, dict)]
+    assert servers["toolscript"]["args"] == ["mcp", "--direct"]
+    assert connect_directly(client, tmp_path).change is Change.SAME
+    apply_connect(disconnect(client, tmp_path))
+    assert path.read_text() == before
+
+
+def test_a_client_with_http_gets_the_address_of_all_tools(tmp_path: Path) -> None:
+    path = write(installed("cursor", tmp_path), "{}")
+    apply_connect(connect_directly("cursor", tmp_path, HTTP))
+    assert json.loads(path.read_text())["mcpServers"]["toolscript"]["url"] == "http://127.0.0.1:7355/mcp/all"
+    apply_connect(disconnect("cursor", tmp_path))
+    assert path.read_text() == "{}"
+
+
+def test_another_way_to_connect_is_chosen_after_undo(tmp_path: Path) -> None:
+    installed("cursor", tmp_path)
+    apply_connect(connect("cursor", tmp_path))
+    with pytest.raises(ConfigInvalid, match="in another way") as caught:
+        apply_connect(connect_directly("cursor", tmp_path))
+    assert "config connect cursor --undo" in caught.value.hint
+    # `setup` does not say which way: whichever is there stays.
+    apply_connect(disconnect("cursor", tmp_path))
+    apply_connect(connect_directly("cursor", tmp_path))
+    assert connect("cursor", tmp_path).change is Change.SAME

@@ -1,4 +1,4 @@
-"""The MCP project's own conformance suite, at /mcp and at /mcp/{server}, in both protocol versions."""
+"""The MCP project's own conformance suite, at /mcp, /mcp/all and /mcp/{server}, in both protocol versions."""
 
 import json
 from pathlib import Path
@@ -44,6 +44,24 @@ async def test_all_of_2025_06_18_passes_through_the_gateway(tmp_path: Path) -> N
         found = await failing_checks(url, tmp_path, *LEGACY)
     assert len(found) >= 27
     assert {scenario: failures for scenario, failures in found.items() if failures} == {}
+
+
+@pytest.mark.requirement("TS-010")
+async def test_the_direct_endpoint_passes_the_required_scenarios_of_2026_07_28(tmp_path: Path) -> None:
+    async with serve_everything_through_the_gateway("all") as url:
+        found = await failing_checks(url, tmp_path, *MODERN)
+    assert required("2026-07-28") <= found.keys()
+    assert {scenario: found[scenario] for scenario in required("2026-07-28") if found[scenario]} == {}
+    assert failed(found) == expected_failures.ALL_TOOLS.keys()
+
+
+@pytest.mark.nightly
+@pytest.mark.requirement("TS-010")
+async def test_the_direct_endpoint_fails_exactly_what_is_listed_in_2025_06_18(tmp_path: Path) -> None:
+    async with serve_everything_through_the_gateway("all") as url:
+        found = await failing_checks(url, tmp_path, *LEGACY)
+    assert len(found) >= 27
+    assert failed(found) == expected_failures.ALL_TOOLS_2025.keys()
 
 
 @pytest.mark.requirement("TS-010")
