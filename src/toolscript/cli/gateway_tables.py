@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolscript.cli.output import colour_wanted, harmless, json_text, printable, say, table, table_by_step
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
+from toolscript.core.signatures import signature
 from toolscript.gateway.approvals import HELD_UNTIL, Review
 from toolscript.gateway.model import HOW_TO_GET_SERVERS, LOWER_THRESHOLD, LocalAnswer, LocalHit
 from toolscript.gateway.rules import Basis, claimed_risk
@@ -39,14 +40,16 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
 
 def _hits_table(answer: LocalAnswer) -> str:
     """Return the hits; those of a request for several things by step."""
-    head = ["Tool", "Confidence", "Reason"]
+    head = ["Tool", "Confidence", "Reason", "Call"]
     if not answer.steps:
         return table(head, list(map(_row, answer.hits)), colour=colour_wanted())
     return table_by_step(head, [(step.query, [*map(_row, step.hits)]) for step in answer.steps])
 
 
 def _row(hit: LocalHit) -> list[str]:
-    return [_name(hit.item), f"{hit.confidence:.2f}", hit.reason]
+    deprecated = " (deprecated)" if hit.deprecated else ""
+    also = f" (also {', '.join(hit.also)})" if hit.also else ""
+    return [_name(hit.item), f"{hit.confidence:.2f}", hit.reason, f"{signature(hit.item)}{deprecated}{also}"]
 
 
 def say_if_a_guess(answer: LocalAnswer) -> None:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -14,8 +14,9 @@ from toolscript.cli.gateway import offer_trust, say_untrusted
 from toolscript.cli.gateway_tables import say_if_a_guess, show_answer, show_call, show_items, show_servers
 from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, Model, Refresh, flags
 from toolscript.cli.output import NOTHING_FOUND, confirm, json_text, printable, progress, say
-from toolscript.core.errors import Forbidden, InvalidRequest
-from toolscript.core.items import Item, ItemKind, is_allowed, split_tool_id, tool_id
+from toolscript.core.errors import ERROR_TABLE, Forbidden, InvalidRequest, envelope_of
+from toolscript.core.items import SEPARATOR, Item, ItemKind, is_allowed, split_tool_id, tool_id
+from toolscript.core.mcp.arguments import require_known
 from toolscript.core.retrieval.query import SearchType
 from toolscript.gateway.approvals import Review, review_shown
 from toolscript.gateway.json import answer_to_json, call_to_json, item_to_json, states_to_json
@@ -27,12 +28,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def queries_of(lines: Iterable[str], default: LocalQuery) -> Iterator[LocalQuery]:
-    """Parse one query per line, skipping blank lines. JSON may also set `limit`, `threshold` and `search_type`."""
+FIELDS = ("query", "limit", "threshold", "kind", "search_type")
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line that is not a query, and why; the others are answered."""
+
+    number: int
+    error: InvalidRequest
+
+
+def queries_of(lines: Iterable[str], default: LocalQuery) -> Iterator[LocalQuery | BadLine]:
+    """Parse one query per line, skipping blank lines. JSON may set limit, threshold, kind and search type, too."""
     for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if text:
-            yield _query(text, number, default)
+        if text := line.strip():
+            try:
+                yield _query(text, number, default)
+            except InvalidRequest as error:
+                yield BadLine(number, error)
 
 
 def _query(text: str, number: int, default: LocalQuery) -> LocalQuery:
@@ -45,6 +59,7 @@ def _query(text: str, number: int, default: LocalQuery) -> LocalQuery:
 
 
 def _from_json(data: dict[str, Any], default: LocalQuery) -> LocalQuery:
+    require_known("a query", data, FIELDS, word="field")
     if not isinstance(data.get("query"), str):
         raise TypeError("`query` is missing or not a text")
     return replace(
@@ -52,6 +67,7 @@ def _from_json(data: dict[str, Any], default: LocalQuery) -> LocalQuery:
         text=data["query"],
         limit=int(data.get("limit", default.limit)),
         threshold=float(data.get("threshold", default.threshold)),
+        kind=_kind(Kind(data["kind"])) if "kind" in data else default.kind,
         search_type=SearchType(data["search_type"]) if "search_type" in data else default.search_type,
     )
 
@@ -111,13 +127,23 @@ def _search(app: typer.Typer) -> None:
         queries = _queries(query, default)
         output_format = Output.JSON if as_json else output
 
-        async def ask(gateway: "Gateway") -> list[tuple[LocalAnswer, str]]:
-            return [await _search_one(gateway, local_query, output_format) for local_query in queries]
+        good = [local_query for local_query in queries if isinstance(local_query, LocalQuery)]
 
-        answers = _ask(ask, options, Need(refresh=refresh))
-        for answer, types in answers:
+        async def ask(gateway: "Gateway") -> list[tuple[LocalAnswer, str]]:
+            return [await _search_one(gateway, local_query, output_format) for local_query in good]
+
+        answers = iter(_ask(ask, options, Need(refresh=refresh)) if good else ())
+        found = False
+        for local_query in queries:
+            if isinstance(local_query, BadLine):
+                _show_bad_line(local_query, output_format)
+                continue
+            answer, types = next(answers)
             _show(answer, types, output_format, explain=explain)
-        if not any(answer.all_hits for answer, _ in answers):
+            found = found or bool(answer.all_hits)
+        if len(good) < len(queries):
+            raise typer.Exit(ERROR_TABLE[InvalidRequest].exit_code)
+        if not found:
             raise typer.Exit(NOTHING_FOUND)
 
 
@@ -129,7 +155,15 @@ def _ask(action: "Callable[[Gateway], Coroutine[Any, Any, T]]", data: Mapping[st
         return ask(action, flags=data, need=need, on_progress=on_progress, on_start=say)
 
 
-def _queries(query: str | None, default: Callable[[str], LocalQuery]) -> Sequence[LocalQuery]:
+def _show_bad_line(bad: BadLine, output_format: Output) -> None:
+    """Say what is wrong with a line: in its place, where the output is JSON."""
+    if output_format is Output.JSON:
+        _print_json({"line": bad.number, **envelope_of(bad.error)})
+    else:
+        say(f"error: {bad.error.message}")
+
+
+def _queries(query: str | None, default: Callable[[str], LocalQuery]) -> Sequence[LocalQuery | BadLine]:
     if query not in (None, "-"):
         return [default(str(query))]
     if sys.stdin.isatty():
@@ -148,7 +182,7 @@ async def _search_one(gateway: "Gateway", query: LocalQuery, output_format: Outp
 
 def _show(answer: LocalAnswer, types: str, output_format: Output, *, explain: bool) -> None:
     if output_format is Output.JSON:
-        _print_json(answer_to_json(answer, explain=explain))
+        _print_json(answer_to_json(answer, explain=explain, signatures=True))
     elif types:
         _show_types(answer, types)
         say_if_a_guess(answer)
@@ -249,12 +283,18 @@ def _types(app: typer.Typer) -> None:
 def _call(app: typer.Typer) -> None:
     @app.command()
     def call(
-        tool: Annotated[str, typer.Argument(help="The tool, as server__tool.")],
+        tool: Annotated[
+            str, typer.Argument(help="The tool, as server__tool, or by its own name if no other server has one.")
+        ],
         arguments: Annotated[
             str,
             typer.Argument(help='Its arguments as a JSON object, `-` for stdin, or `@FILE`: {"path": "a.txt"}'),
         ] = "{}",
         yes: Annotated[bool, typer.Option("--yes", help="Confirm the call where a rule asks for it.")] = False,
+        save_to: Annotated[
+            Path | None,
+            typer.Option("--save-to", help="Folder for pictures and other files (default: a new temporary one)."),
+        ] = None,
         config: ConfigFile = None,
         data_dir: DataDir = None,
         alone: Alone = False,
@@ -264,13 +304,17 @@ def _call(app: typer.Typer) -> None:
         from toolscript.gateway.model import Need
 
         call_arguments = _arguments(arguments)
-        server, _ = split_tool_id(tool)
+        server = split_tool_id(tool)[0] if SEPARATOR in tool else None
 
         async def ask(gateway: "Gateway") -> Any:
             return await call_confirmed(gateway, tool, call_arguments, yes=yes)
 
-        need = Need(model=False, only_server=server)
+        need = Need(model=False, only_server=server, is_call=True)
         result = _ask(ask, flags(config=config, data_dir=data_dir, alone=alone), need)
+        if save_to or not as_json:
+            from toolscript.cli.saved_files import with_saved_files
+
+            result = with_saved_files(result, tool, save_to)
         _print_json(call_to_json(result)) if as_json else show_call(result)
         if result.is_error:
             say("the tool reports an error")

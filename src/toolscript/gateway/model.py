@@ -256,10 +256,11 @@ class Gateway(Protocol):
 class Need:
     """Requirements of a command: the embedding model, cached tools, or a single server.
 
-    `refresh` queries the servers again even when a gateway is running.
+    `refresh` queries the servers again even when a gateway is running. `is_call`: it has an effect, and is made once.
     """
 
     model: bool = True
     uses_cache: bool = True
     refresh: bool = False
     only_server: str | None = None
+    is_call: bool = False

@@ -53,11 +53,11 @@ def _asked(
 
     A call waits for its own server, and is made once.
     """
-    client, is_call = joined.client, need.only_server is not None
-    if joined.is_new and not is_call:
+    client = joined.client
+    if joined.is_new and need.only_server is None:
         _finished(until_listed(client, on_progress, _pause))
     result = _finished(action(client))
-    if not client.opened_workspace or is_call or joined.is_new:
+    if not client.opened_workspace or need.is_call or joined.is_new:
         return result
     _finished(until_listed(client, on_progress, _pause))
     return _finished(action(client))

@@ -22,8 +22,9 @@ ESCAPES = "\x1b[2J\u202e"
 def test_a_search_is_a_table_of_tool_confidence_and_reason(toolscript: CommandLine) -> None:
     ended = toolscript("search", "read a file")
     head, first, *_ = ended.out.splitlines()
-    assert (ended.code, head.split()) == (0, ["Tool", "Confidence", "Reason"])
+    assert (ended.code, head.split()) == (0, ["Tool", "Confidence", "Reason", "Call"])
     assert first.split()[:2] == ["files__read_file", "1.00"]
+    assert first.endswith("read_file(path?)")
 
 
 def test_flags_reach_the_query_and_the_gateway(toolscript: CommandLine) -> None:
@@ -156,11 +157,21 @@ def test_many_queries_come_from_stdin(toolscript: CommandLine) -> None:
     assert toolscript("search", stdin="zzz").code == 1
 
 
-def test_an_invalid_line_of_stdin_stops_the_search_before_it_starts(toolscript: CommandLine) -> None:
+def test_an_invalid_line_of_stdin_is_named_and_the_others_are_answered(toolscript: CommandLine) -> None:
+    ended = toolscript("search", "-", "--json", stdin="read\n{bad json\nwrite\n")
+    first, bad, last = (json.loads(line) for line in ended.out.splitlines())
+    assert (ended.code, first["query"], last["query"]) == (2, "read", "write")
+    assert (bad["line"], bad["error"]["code"]) == (2, "VALIDATION_ERROR")
+    assert first["results"][0]["signature"] == "read_file(path?)"
     ended = toolscript("search", "-", stdin="read\n{}\n")
-    assert (ended.code, ended.out) == (2, "")
-    assert "line 2" in ended.err
-    assert toolscript.gateway.queries == []
+    assert "files__read_file" in ended.out
+    assert (ended.code, "line 2" in ended.err) == (2, True)
+
+
+def test_a_line_with_an_unknown_key_is_refused_and_named(toolscript: CommandLine) -> None:
+    ended = toolscript("search", "-", stdin='{"query": "read", "limt": 1}\n')
+    assert (ended.code, toolscript.gateway.queries) == (2, [])
+    assert "limt" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -276,10 +287,9 @@ def test_a_request_for_several_things_is_a_table_by_step(capsys: pytest.CaptureF
     answer = LocalAnswer("read a file and bake some bread", (read,), 1, 0.3, semantic=True, steps=steps)
     show_answer(answer, explain=False)
     head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split() == ["Step", "Tool", "Confidence", "Reason"]
+    assert head.split() == ["Step", "Tool", "Confidence", "Reason", "Call"]
     assert rows[0].startswith("read a [2J file ")
-    assert [row.split()[-3:] for row in rows] == [
-        ["files__read_file", "0.90", "fits"],
-        ["files__write_file", "0.90", "fits"],
-        ["-", "nothing", "fits"],
-    ]
+    read_row, write_row, nothing = rows
+    assert read_row.split()[-4:] == ["files__read_file", "0.90", "fits", "read_file(path?)"]
+    assert write_row.split()[:3] == ["files__write_file", "0.90", "fits"]
+    assert nothing.split()[-3:] == ["-", "nothing", "fits"]

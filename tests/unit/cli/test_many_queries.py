@@ -2,8 +2,7 @@
 
 import pytest
 
-from toolscript.cli.search import queries_of
-from toolscript.core.errors import InvalidRequest
+from toolscript.cli.search import BadLine, queries_of
 from toolscript.core.items import ItemKind
 from toolscript.gateway.model import LocalQuery
 
@@ -13,7 +12,7 @@ USUAL = LocalQuery("-", 7, 0.4, ItemKind.PROMPT)
 
 
 def read(*lines: str) -> list[LocalQuery]:
-    return list(queries_of(lines, USUAL))
+    return [query for query in queries_of(lines, USUAL) if isinstance(query, LocalQuery)]
 
 
 def test_each_line_is_a_query_with_the_default_limits() -> None:
@@ -27,9 +26,9 @@ def test_blank_lines_are_skipped() -> None:
     assert [query.text for query in read("", "\n", " \t\n", "x\n", "\r\n")] == ["x"]
 
 
-def test_a_json_line_may_set_limit_threshold_and_search_type() -> None:
-    assert read('{"query": "a", "limit": 2, "threshold": 0}', '{"query": "b"}') == [
-        LocalQuery("a", 2, 0.0, ItemKind.PROMPT),
+def test_a_json_line_may_set_limit_threshold_kind_and_search_type() -> None:
+    assert read('{"query": "a", "limit": 2, "threshold": 0, "kind": "tool"}', '{"query": "b"}') == [
+        LocalQuery("a", 2, 0.0, ItemKind.TOOL),
         LocalQuery("b", 7, 0.4, ItemKind.PROMPT),
     ]
 
@@ -53,13 +52,24 @@ def test_a_json_line_may_set_limit_threshold_and_search_type() -> None:
         '{"query": "x", "threshold": []}',
         '{"a":' * 50_000,
         "x" * 1001,
+        '{"query": "x", "limt": 3}',
+        '{"query": "x", "kind": "servers"}',
     ],
     ids=lambda line: line[:24],
 )
-def test_an_invalid_line_is_refused_with_its_number(line: str) -> None:
-    with pytest.raises(InvalidRequest, match="line 3") as refused:
-        read("fine", "", line)
-    assert '{"query"' in refused.value.hint
+def test_an_invalid_line_is_refused_with_its_number_and_the_others_are_queries(line: str) -> None:
+    first, bad, last = queries_of(("fine", "", line, "as well"), USUAL)
+    assert isinstance(bad, BadLine)
+    assert bad.number == 3
+    assert bad.error.message.startswith("line 3 is not a query")
+    assert '{"query"' in bad.error.hint
+    assert [getattr(query, "text", "") for query in (first, last)] == ["fine", "as well"]
+
+
+def test_a_key_that_does_not_exist_is_named() -> None:
+    (bad,) = queries_of(['{"query": "x", "limt": 3}'], USUAL)
+    assert isinstance(bad, BadLine)
+    assert "no field 'limt'" in bad.error.message
 
 
 def test_text_in_other_brackets_is_a_query() -> None:

@@ -67,6 +67,9 @@ async def test_a_search_has_an_id_results_and_metadata(app: Starlette) -> None:
         "input_schema": None,
         "output_schema": None,
         "annotations": None,
+        "signature": "read_file(path?)",
+        "also": [],
+        "deprecated": False,
         "risk": {"level": "destructive", "basis": "no_claim"},
         "explanation": None,
     }

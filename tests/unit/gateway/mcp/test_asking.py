@@ -107,7 +107,7 @@ async def test_a_client_that_cannot_ask_is_told_what_a_person_can_do(gateway: Ru
     assert (result.is_error, gateway.calls) == (True, [])
     text = text_of(result)
     assert "a person must allow this call of files__write_file" in text
-    assert "allow it by a rule, or to make the call in a terminal with `toolscript call`" in text
+    assert "ask the user to allow it, or to do it themselves" in text
     # No way around the person is offered.
     assert "--yes" not in text
     assert "confirm" not in text

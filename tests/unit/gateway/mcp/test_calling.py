@@ -81,7 +81,7 @@ async def test_a_call_of_an_unknown_tool_returns_the_nearest_names(mode: str) ->
 async def test_a_call_of_a_server_that_is_down_returns_an_error_with_a_hint() -> None:
     answer = await call(replying(down("files")), "call_tool", {"tool": READ})
     assert answer.is_error
-    assert text_of(answer) == "files is not connected. `toolscript servers` says why"
+    assert text_of(answer) == "files is not connected. ask the user to look after it"
 
 
 async def test_a_server_that_refuses_is_an_answer() -> None:

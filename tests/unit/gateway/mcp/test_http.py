@@ -52,7 +52,7 @@ async def test_a_client_searches_and_calls_over_http(url: str, mode: str, protoc
         assert client.protocol_version == protocol
         search_result = await client.call_tool("search_tools", {"query": "read file", "limit": 1})
         called = await client.call_tool("call_tool", {"tool": "files__read_file"})
-    assert text_of(search_result).startswith("files__read_file 1.00")
+    assert text_of(search_result).startswith("files__read_file(path?) 1.00")
     assert text_of(called) == "called files__read_file"
 
 
@@ -75,7 +75,7 @@ async def test_a_session_of_an_earlier_gateway_does_not_lock_a_client_out(
     url: str, http: httpx2.AsyncClient
 ) -> None:
     headers = {**OLD, "Mcp-Session-Id": "0123456789abcdef"}
-    assert len(result_of(await http.post(url, headers=headers, json=message("tools/list")))["tools"]) == 5
+    assert len(result_of(await http.post(url, headers=headers, json=message("tools/list")))["tools"]) == 6
 
 
 async def test_wrong_arguments_are_invalid_params_in_2025_06_18(url: str, http: httpx2.AsyncClient) -> None:

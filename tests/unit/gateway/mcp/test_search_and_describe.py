@@ -13,8 +13,10 @@ from tests.unit.gateway.mcp.clients import MODES, call, connected, text_of
 from tests.unit.gateway.mcp.gateway_double import ITEMS, GatewayDouble
 from toolscript.core.errors import NotReady
 from toolscript.core.mcp.answers import MAX_DESCRIPTION, one_line
-from toolscript.core.mcp.endpoint import HOUR_MS
+from toolscript.gateway.mcp.tools import LISTED_MS
 from toolscript.gateway.model import LocalAnswer, LocalQuery, LocalStep
+
+ISSUE_TYPES = "/** Create an issue in a repository. */\ngithub__create_issue(params?: { title?: string }): { number?: number }"
 
 
 @pytest.mark.parametrize(("mode", "protocol"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])
@@ -28,6 +30,7 @@ async def test_a_client_sees_the_tools_and_how_to_use_them(mode: str, protocol: 
         "search_tools",
         "describe_tool",
         "call_tool",
+        "read_result",
         "get_prompt",
         "read_resource",
     ]
@@ -35,8 +38,8 @@ async def test_a_client_sees_the_tools_and_how_to_use_them(mode: str, protocol: 
     hints = [
         (tool.annotations.read_only_hint, tool.annotations.open_world_hint) for tool in tools if tool.annotations
     ]
-    assert hints == [(True, False), (True, False), (False, True), (True, True), (True, True)]
-    assert [tool.output_schema is not None for tool in tools] == [True, True, False, False, False]
+    assert hints == [(True, False), (True, False), (False, True), (True, False), (True, True), (True, True)]
+    assert [tool.output_schema is not None for tool in tools] == [True, True, False, False, False, False]
 
 
 async def test_the_tool_list_does_not_depend_on_the_catalog() -> None:
@@ -44,7 +47,7 @@ async def test_the_tool_list_does_not_depend_on_the_catalog() -> None:
     for items in (ITEMS, ITEMS[:1], ()):
         async with connected(GatewayDouble(items)) as client:
             listed = await client.list_tools()
-            assert (listed.ttl_ms, listed.cache_scope) == (HOUR_MS, "public")
+            assert (listed.ttl_ms, listed.cache_scope) == (LISTED_MS, "private")
             seen.append(listed.model_dump_json())
     assert seen[0] == seen[1] == seen[2]
 
@@ -80,9 +83,9 @@ def closed(schema: Any) -> Any:
 async def test_a_search_answers_in_one_line_for_each_tool(mode: str) -> None:
     result = await call(GatewayDouble(), "search_tools", {"query": "read file"}, mode)
     assert text_of(result).splitlines() == [
-        "files__read_file 1.00: Read the contents of a file. (has read, file)",
-        "files__write_file 0.50: Write text to a file. (has file)",
-        "database__query_rows 0.50: " + one_line(ITEMS[3].description) + " (has read)",
+        "files__read_file(path?) 1.00: Read the contents of a file. (has read, file)",
+        "files__write_file(path?, text?) 0.50: Write text to a file. (has file)",
+        "database__query_rows(sql?) 0.50: " + one_line(ITEMS[3].description) + " (has read)",
     ]
     assert result.structured_content is not None
     assert result.structured_content["total"] == 3
@@ -92,6 +95,7 @@ async def test_a_search_answers_in_one_line_for_each_tool(mode: str) -> None:
     assert "unmatched_words" not in result.structured_content
     assert result.structured_content["results"][0] == {
         "tool": "files__read_file",
+        "signature": "read_file(path?)",
         "confidence": 1.0,
         "description": "Read the contents of a file.",
         "reason": "has read, file",
@@ -128,8 +132,8 @@ async def test_without_a_match_the_near_misses_and_a_hint_are_returned() -> None
     assert text_of(result).splitlines() == [
         "No good match. Matched nothing: oven, bread.",
         "Near misses:",
-        "files__read_file 0.33: Read the contents of a file.",
-        "files__write_file 0.33: Write text to a file.",
+        "files__read_file(path?) 0.33: Read the contents of a file.",
+        "files__write_file(path?, text?) 0.33: Write text to a file.",
         "Say it in other words.",
     ]
     data = result.structured_content
@@ -143,7 +147,7 @@ async def test_a_result_of_a_low_threshold_that_does_not_fit_is_called_a_guess()
     result = await call(GatewayDouble(), "search_tools", arguments)
     assert text_of(result).splitlines() == [
         "No good match, the first is a guess. Matched nothing: oven, bread.",
-        "files__read_file 0.33: Read the contents of a file. (has file)",
+        "files__read_file(path?) 0.33: Read the contents of a file. (has file)",
         "1 of 2 shown; limit up to 10.",
     ]
     assert result.structured_content is not None
@@ -184,8 +188,8 @@ async def test_a_search_returns_schemas_on_request() -> None:
 async def test_a_search_returns_the_types_of_its_hits_on_request() -> None:
     result = await call(GatewayDouble(), "search_tools", {"query": "create issue", "limit": 1, "detail": "types"})
     assert result.structured_content is not None
-    assert result.structured_content["types"] == "function github__create_issue(): unknown"
-    assert text_of(result).endswith("\nfunction github__create_issue(): unknown")
+    assert result.structured_content["types"] == ISSUE_TYPES
+    assert text_of(result).endswith(f"\n{ISSUE_TYPES}")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -212,7 +216,7 @@ async def test_several_tools_are_described_in_the_order_they_were_named() -> Non
 @pytest.mark.requirement("TS-009")
 async def test_a_tool_is_described_as_types_without_its_schema() -> None:
     result = await call(GatewayDouble(), "describe_tool", {"tool": "files__read_file", "format": "types"})
-    assert text_of(result) == "function files__read_file(): unknown"
+    assert text_of(result) == "/** Read the contents of a file. */\nfiles__read_file(params?: { path?: string })"
     assert result.structured_content is not None
     assert "input_schema" not in result.structured_content["tools"][0]
 

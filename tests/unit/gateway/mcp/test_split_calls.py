@@ -32,7 +32,7 @@ async def test_by_default_call_tool_calls_all_and_says_that_it_may_destroy() -> 
         assert not (await client.call_tool("call_tool", WRITE)).is_error
         with pytest.raises(MCPError, match="Unknown tool: call_destructive_tool"):
             await client.call_tool("call_destructive_tool", WRITE)
-    assert [*tools] == ["search_tools", "describe_tool", "call_tool", "get_prompt", "read_resource"]
+    assert [*tools] == ["search_tools", "describe_tool", "call_tool", "read_result", "get_prompt", "read_resource"]
     annotations = tools["call_tool"].annotations
     assert annotations is not None
     assert annotations.destructive_hint

@@ -31,7 +31,7 @@ async def test_a_client_searches_and_calls_over_stdio(mode: str, protocol: str) 
             assert client.protocol_version == protocol
             search_result = await client.call_tool("search_tools", {"query": "read file", "limit": 1})
             called = await client.call_tool("call_tool", {"tool": "files__read_file"})
-    assert text_of(search_result).startswith("files__read_file 1.00")
+    assert text_of(search_result).startswith("files__read_file(path?) 1.00")
     assert text_of(called) == "called files__read_file"
 
 

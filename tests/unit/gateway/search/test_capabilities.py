@@ -141,13 +141,13 @@ async def test_a_likely_tool_ranks_before_a_general_one() -> None:
 
 
 async def test_at_most_two_general_tools_of_a_kind_are_raised() -> None:
-    shells = tuple(item(f"shell{number}", "bash", "Run it") for number in range(5))
+    shells = tuple(item(f"shell{number}", "bash", f"Run it, {number}") for number in range(5))
     answer = await search_all(GIT_QUERY, (*shells, READ_FILE), threshold=0.35)
     assert sum(hit.parts.boost > 0 for hit in answer.hits) == 2
 
 
 async def test_general_tools_found_by_no_retriever_have_no_confidence() -> None:
-    shells = tuple(item(f"shell{number}", "bash", "Run it") for number in range(5))
+    shells = tuple(item(f"shell{number}", "bash", f"Run it, {number}") for number in range(5))
     answer = await search_all(GIT_QUERY, shells, model=False)
     assert [hit.confidence for hit in answer.hits] == [SURE, SURE, 0.0, 0.0, 0.0]
 

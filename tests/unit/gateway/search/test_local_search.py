@@ -122,7 +122,10 @@ async def test_a_hit_carries_the_parts_of_its_score() -> None:
 
 
 async def test_the_order_of_the_tools_does_not_change_the_answer() -> None:
-    twins = tuple(item(f"server{number}", "twin", "Does the very same thing") for number in range(6))
+    twins = tuple(
+        item(f"server{number}", "twin", "Does the very same thing", **{f"argument{number}": ""})
+        for number in range(6)
+    )
     for model in (True, False):
         forward = await search_all("does the same thing", twins, model=model)
         backward = await search_all("does the same thing", twins[::-1], model=model)
