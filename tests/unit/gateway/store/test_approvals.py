@@ -251,10 +251,10 @@ async def test_a_thousand_restarts_without_a_change_hold_nothing(tmp_path: Path)
 async def test_a_new_value_of_a_secret_makes_no_other_server(tmp_path: Path) -> None:
     def keyed(value: str) -> ServerSpec:
         url = f"https://example.org/mcp/{value}"
-        entry = dict(args=("--key", value), url=url, secrets={"TOKEN": value})
-        return replace(REMOTE, **entry, written='["--key", "${keyring:TOKEN}"]')
+        written = '["--key", "${keyring:TOKEN}"]'
+        return replace(REMOTE, args=("--key", value), url=url, secrets={"TOKEN": value}, written=written)
 
     names(store(tmp_path, keyed("first-value")), await listed([READ]))
     later = store(tmp_path, keyed("second-value"))
     assert names(later, await listed([TURNED])) == []
-    assert names(store(tmp_path, replace(keyed("second-value"), args=("--other",))), await listed([TURNED])) != []
+    assert names(store(tmp_path, replace(keyed("second-value"), written='["--other"]')), await listed([TURNED])) != []
