@@ -27,7 +27,7 @@ from toolscript.core.mcp_client.servers import McpServers
 from toolscript.core.values import OnProgress, Progress
 from toolscript.gateway.approvals import definition_of
 
-INSTALL_SECONDS, START_SECONDS = 240.0, 60.0
+INSTALL_SECONDS, START_SECONDS = 600.0, 60.0
 MONTH_DAYS = 365.25 / 12
 MAX_ERROR = 200
 # Packages of a year before need what was current then.

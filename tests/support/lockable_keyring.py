@@ -9,7 +9,7 @@ from keyring.errors import KeyringLocked
 
 
 class Keyring(KeyringBackend):
-    priority = 1  # type: ignore[assignment]
+    priority = 1
 
     def get_password(self, service: str, username: str) -> str | None:
         return self._read().get(f"{service}/{username}")

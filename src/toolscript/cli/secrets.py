@@ -38,7 +38,7 @@ def _set(group: typer.Typer) -> None:
     def set_(name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Keep a secret, which is typed unseen or read from standard input. Servers that use it are restarted."""
         _require_name(name)
-        secrets = _open(data_dir, seconds=UNLOCK_SECONDS if sys.stdin.isatty() else None)
+        secrets = _open(data_dir, may_ask=sys.stdin.isatty())
         secrets.set(name, _value(name))
         place = secrets.place_of(name)
         show({"name": name, "place": place}, f"{name} is in {place}", as_json=as_json)
@@ -64,18 +64,19 @@ def _remove(group: typer.Typer) -> None:
     def remove(name: Name, data_dir: DataDir = None, as_json: AsJson = False) -> None:
         """Remove a secret. Servers that use it are stopped."""
         _require_name(name)
-        if not _open(data_dir).remove(name):
+        if not _open(data_dir, may_ask=sys.stdin.isatty()).remove(name):
             raise NotFound(f"no secret is called {name}", hint="`toolscript secrets list` shows their names")
         show({"removed": name}, f"removed {name}", as_json=as_json)
 
 
-def _open(data_dir: "Path | None", seconds: float | None = None) -> "Secrets":
+def _open(data_dir: "Path | None", *, may_ask: bool = False) -> "Secrets":
     from toolscript.gateway.secret_store import open_secret_store
     from toolscript.gateway.settings import load_gateway_settings
     from toolscript.gateway.system_keyring import KEYRING_SECONDS
 
     settings = load_gateway_settings(flags(data_dir=data_dir))
-    return open_secret_store(settings.data_folder, keyring_seconds=seconds or KEYRING_SECONDS)
+    seconds = UNLOCK_SECONDS if may_ask else KEYRING_SECONDS
+    return open_secret_store(settings.data_folder, keyring_seconds=seconds, may_ask=may_ask)
 
 
 def _require_name(name: str) -> None:

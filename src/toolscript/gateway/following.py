@@ -108,7 +108,7 @@ async def _follow(
             await asyncio.wait_for(resources.indexing.wait_for_model(), MODEL_FIRST_SECONDS)
     config, offers = used
     resources.servers.use(config.servers, offers)
-    async for _ in _with_retries(changes, resources.gateway):
+    async for _ in _with_retries(changes, place, resources.gateway):
         try:
             config, offers = await _use_config(settings, place, resources, named)
             resources.servers.use(config.servers, offers)
@@ -119,8 +119,10 @@ async def _follow(
             logger.warning("the config file, trust, approvals or secrets changed and were read again")
 
 
-async def _with_retries(changes: AsyncIterator[None], gateway: LocalGateway) -> AsyncIterator[None]:
-    """Yield for each change, and now and then while a server waits for a keyring that is locked."""
+async def _with_retries(
+    changes: AsyncIterator[None], place: ConfigPlace, gateway: LocalGateway
+) -> AsyncIterator[None]:
+    """Yield for each change, and when a keyring was unlocked that a server waits for."""
     change = asyncio.ensure_future(anext(changes))
     try:
         while True:
@@ -132,6 +134,15 @@ async def _with_retries(changes: AsyncIterator[None], gateway: LocalGateway) -> 
                 except StopAsyncIteration:
                     return
                 change = asyncio.ensure_future(anext(changes))
+            elif await asyncio.to_thread(_is_locked, place):
+                continue
             yield
     finally:
         change.cancel()
+
+
+def _is_locked(place: ConfigPlace) -> bool:
+    """Return whether the config still needs a secret of a keyring that cannot be used."""
+    with suppress(ConfigInvalid, OSError):
+        return any(NO_KEYRING in problem.message for problem in place.read(environment()).problems)
+    return True

@@ -159,13 +159,17 @@ def open_secret_store(
     data_dir: Path,
     *,
     keyring_seconds: float = KEYRING_SECONDS,
+    may_ask: bool = False,
     find: Callable[[], Backend | None] = find_backend,
 ) -> Secrets:
-    """Open the secrets of a data folder. Neither files nor the keyring are touched before they are needed."""
+    """Open the secrets of a data folder. Neither files nor the keyring are touched before they are needed.
+
+    A locked keyring `may_ask` a person to unlock it, for as long as `keyring_seconds`; else it is not used.
+    """
     folder = data_dir.expanduser().absolute()
     is_usual = folder == Path.home().absolute() / USUAL_DATA_FOLDER
     service = "toolscript" if is_usual else f"toolscript {folder}"
-    return Secrets(folder / FOLDER, SystemKeyring(service, keyring_seconds, find))
+    return Secrets(folder / FOLDER, SystemKeyring(service, keyring_seconds, find, may_ask=may_ask))
 
 
 def _require_sound(name: str, value: str) -> None:

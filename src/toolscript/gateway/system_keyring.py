@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Protocol, TypeVar
 
 KEYRING_SECONDS = 5.0
@@ -15,6 +15,7 @@ _BACKENDS = {
     "darwin": ("macOS.Keyring",),
     "win32": ("Windows.WinVaultKeyring",),
 }
+_SECRET_SERVICE, _DEFAULT_COLLECTION = "keyring.backends.SecretService", "/org/freedesktop/secrets/aliases/default"
 # Of modules of backends, as people know them.
 _PLACES = {
     "SecretService": "Secret Service",
@@ -56,15 +57,31 @@ def find_backend() -> Backend | None:
     return None
 
 
+def is_locked(backend: Backend) -> bool:
+    """Return whether a Secret Service would ask a person to unlock it, without asking. Others are said not to."""
+    if type(backend).__module__ != _SECRET_SERVICE:
+        return False
+    from secretstorage import Collection, dbus_init
+
+    with closing(dbus_init()) as bus:
+        return bool(Collection(bus, _DEFAULT_COLLECTION).is_locked())
+
+
 class SystemKeyring:
-    """Secrets of one service. Every method raises KeyringFailed in time; then it fails at once for a while."""
+    """Secrets of one service. Every method raises KeyringFailed in time; then it fails at once for a while.
+
+    Only where a person waits it `may_ask` to be unlocked: a gateway would ask again and again.
+    """
 
     def __init__(
         self,
         service: str,
         seconds: float = KEYRING_SECONDS,
         find: Callable[[], Backend | None] = find_backend,
+        *,
+        may_ask: bool = False,
     ) -> None:
+        self._may_ask = may_ask
         self._service = service
         self._seconds = seconds
         self._find = find
@@ -87,18 +104,24 @@ class SystemKeyring:
         return f"the system keyring ({_PLACES.get(module, module)})"
 
     def get(self, name: str) -> str | None:
-        return self._within(lambda: self._found().get_password(self._service, name))
+        return self._within(lambda: self._unlocked().get_password(self._service, name))
 
     def set(self, name: str, value: str) -> None:
-        self._within(lambda: self._found().set_password(self._service, name, value))
+        self._within(lambda: self._unlocked().set_password(self._service, name, value))
 
     def remove(self, name: str) -> None:
         def remove() -> None:
-            backend = self._found()
+            backend = self._unlocked()
             if backend.get_password(self._service, name) is not None:
                 backend.delete_password(self._service, name)
 
         self._within(remove)
+
+    def _unlocked(self) -> Backend:
+        backend = self._found()
+        if not self._may_ask and is_locked(backend):
+            raise KeyringFailed("it is locked")
+        return backend
 
     def _found(self) -> Backend:
         if self._backend is None:

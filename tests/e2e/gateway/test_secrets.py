@@ -183,7 +183,7 @@ def test_a_real_keyring_has_the_secret_and_a_locked_one_is_said_to_be_locked(mac
         # The library leaves its connection to a locked keyring open: in processes of their own.
         locked = replace(machine.also(**variables), runs_here=False)
         [server] = locked.json("list-servers", "--alone", code=1)["servers"]
-        assert "the secret TOKEN is in the system keyring, which cannot be used" in server["error"]
+        assert "the secret TOKEN is in the system keyring, which cannot be used: it is locked" in server["error"]
         place = locked.run("secrets", "set", "TOKEN", "--json", standard_input=TOKEN).stdout
         assert json.loads(place)["place"] == str(machine.data / "secrets" / "secrets.json")
         [server] = locked.json("list-servers", "--alone")["servers"]
