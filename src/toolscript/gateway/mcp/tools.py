@@ -134,7 +134,7 @@ class Unknown:
 def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallResult:
     # Each tool is described once, also one of several steps.
     every = replace(answer, hits=answer.all_hits)
-    data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(every, schemas=with_schemas)})
+    data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(every, explain=True, schemas=with_schemas)})
     hits, misses = (list(map(_hit, data.get(name, ()))) for name in ("results", "near_misses"))
     data["results"] = hits
     if answer.good_match:
