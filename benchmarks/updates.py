@@ -14,7 +14,7 @@ import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -38,12 +38,16 @@ _CALENDAR = re.compile(r"(20\d\d)\.(\d+)\.(\d+)")
 
 @dataclass(frozen=True)
 class Package:
-    """A published server; `{home}` in its arguments is a folder of its own."""
+    """A published server; `{home}` in its arguments is a folder of its own.
+
+    `overrides` are versions of packages that it needs and that npm would choose otherwise.
+    """
 
     name: str
     registry: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, str] = field(default_factory=dict)
 
 
 def _npm(name: str, *args: str, **env: str) -> Package:
@@ -64,7 +68,8 @@ PACKAGES = (
     _npm("@playwright/mcp"),
     _npm("chrome-devtools-mcp"),
     _npm("@upstash/context7-mcp"),
-    _npm("@wonderwhy-er/desktop-commander"),
+    # The newest version of what it needs has no file.
+    replace(_npm("@wonderwhy-er/desktop-commander"), overrides={"typedarray.prototype.slice": "1.0.5"}),
     _pypi("mcp-server-git"),
     _pypi("mcp-server-sqlite", "--db-path", "{home}/test.db"),
     _pypi("mcp-server-fetch"),
@@ -195,7 +200,9 @@ def _npm_dates(name: str) -> dict[str, str]:
 
 
 def _pypi_dates(name: str) -> dict[str, str]:
-    with urllib.request.urlopen(f"https://pypi.org/pypi/{name}/json", timeout=60) as answer:
+    from pip._internal.models.index import PyPI
+
+    with urllib.request.urlopen(f"{PyPI.pypi_url}/{name}/json", timeout=60) as answer:
         releases = json.load(answer)["releases"]
     return {version: files[0]["upload_time_iso_8601"] for version, files in releases.items() if files}
 
@@ -245,8 +252,10 @@ async def _offer(spec: ServerSpec) -> Offer:
 
 
 def _npm_command(package: Package, version: str, place: Path) -> list[str]:
-    quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--loglevel=error")
-    _run("npm", "install", "--prefix", str(place), *quiet, f"{package.name}@{version}")
+    wanted = {"dependencies": {package.name: version}, "overrides": dict(package.overrides)}
+    (place / "package.json").write_text(json.dumps(wanted), "utf-8")
+    quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+    _run("npm", "install", "--prefix", str(place), *quiet)
     root = place / "node_modules" / package.name
     programs: Any = json.loads((root / "package.json").read_text("utf-8"))["bin"]
     if isinstance(programs, dict):

@@ -49,7 +49,7 @@ gc.disable()
 WHOLE = ("tests/e2e/", "tests/chaos/", "tests/engines/", "tests/gates/", "tests/repo/")
 # Fixtures and parameter values that need engines or a model, which not every machine has.
 REAL_FIXTURES = {"engines", "model_folder"}
-REAL_ADAPTERS = {"fastembed", "mongo", "postgres", "qdrant"}
+REAL_ADAPTERS = {"fastembed", "mongo", "postgres", "qdrant", "secret_service"}
 
 
 def needs_engines(item: pytest.Item) -> bool:

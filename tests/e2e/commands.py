@@ -31,8 +31,13 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "toolscript", *arguments]
 
 
-# Without a gateway that stays behind, and with servers that stay ready; tests of these say otherwise.
-USUAL = {"TOOLSCRIPT_GATEWAY_ON_DEMAND": "false", "TOOLSCRIPT_GATEWAY_IDLE_SECONDS": "0"}
+# Without a gateway that stays behind or the keyring of the person who runs the tests, and with servers that stay
+# ready; tests of these say otherwise.
+USUAL = {
+    "TOOLSCRIPT_GATEWAY_ON_DEMAND": "false",
+    "TOOLSCRIPT_GATEWAY_IDLE_SECONDS": "0",
+    "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+}
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:

@@ -90,7 +90,7 @@ def _value(name: str) -> str:
     if sys.stdin.isatty():
         return getpass.getpass(f"{name}: ")
     try:
-        value = sys.stdin.buffer.read().decode("utf-8")
+        value = sys.stdin.read()
     except UnicodeDecodeError:
-        raise InvalidRequest(f"the value of {name} is not UTF-8", hint="encode it, as with base64") from None
+        raise InvalidRequest(f"the value of {name} is not text", hint="encode it, as with base64") from None
     return value.removesuffix("\n").removesuffix("\r")

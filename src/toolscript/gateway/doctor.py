@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,12 @@ from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transpor
 from toolscript.core.values import OnProgress
 from toolscript.gateway.approvals import Review, Status, is_recent
 from toolscript.gateway.config.curation import curation_of
+from toolscript.gateway.config.jsonc import parse, read_text
 from toolscript.gateway.config.problems import Problem, Severity
+from toolscript.gateway.config.read import server_entries
 from toolscript.gateway.config.rules import call_rules_of
+from toolscript.gateway.config.secrets import places_of_secrets
+from toolscript.gateway.config.variables import is_secret_name
 from toolscript.gateway.discovery import place_of, running_here, with_secrets
 from toolscript.gateway.history import History, activity_file
 from toolscript.gateway.joining import find_running
@@ -25,6 +30,8 @@ from toolscript.gateway.settings import NO_ACTIVITY, NO_MODEL, GatewaySettings, 
 
 # Of a difference; `toolscript review show` has the rest.
 MAX_LINES = 6
+# Of secrets in clear text.
+MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,40 @@ def _files(settings: GatewaySettings) -> Iterator[Finding]:
     elif config.servers:
         names = ", ".join(str(path) for path in config.files)
         yield Finding("CONFIG", True, f"{len(config.servers)} servers in {names}")
+    for path in config.files:
+        yield from _clear_text(path)
+
+
+def _clear_text(path: Path) -> Iterator[Finding]:
+    """Yield a finding for the secrets that a config file contains, and how to move the first of them out of it."""
+    text = read_text(path, only_ours=True)
+    entries = {} if text is None else server_entries(parse(text, path), path)
+    places = [
+        (name, place)
+        for name, entry in sorted(entries.items())
+        if isinstance(entry, Mapping)
+        for place in places_of_secrets(entry)
+    ]
+    if places:
+        named = [f"{name} ({place})" for name, place in places[:MAX_NAMED]]
+        more = [f"and {len(places) - MAX_NAMED} more"] if len(places) > MAX_NAMED else []
+        what = "secret is" if len(places) == 1 else "secrets are"
+        secret = _name_for(*places[0])
+        yield Finding(
+            "SECRETS",
+            True,
+            f"{len(places)} {what} in clear text in {path}: {', '.join([*named, *more])}",
+            f"`toolscript secrets set {secret}`, then write ${{keyring:{secret}}} in place of the value",
+        )
+
+
+def _name_for(server: str, place: str) -> str:
+    """Return a name for a secret: that of its variable, or one of its server."""
+    key, _, name = place.partition(".")
+    if key == "env" and is_secret_name(name):
+        return name
+    words = re.findall(r"[A-Za-z0-9]+", f"{server} {name or 'secret'}".upper())
+    return re.sub(r"^(?=\d)", "_", "_".join(words))[:64]
 
 
 def _entries(problems: Sequence[Problem]) -> Iterator[Finding]:

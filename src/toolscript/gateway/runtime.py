@@ -16,7 +16,7 @@ from toolscript.core.embedding.download_failures import MODEL_ALIASES, Refusals,
 from toolscript.core.embedding.model_runtime import GAIN, is_installed, require_runtime
 from toolscript.core.embedding.static_table import BUILTIN, StaticEmbedder
 from toolscript.core.errors import ConfigInvalid, NotFound, NotReady, ServerUnavailable
-from toolscript.core.items import Item, ItemKind, JsonObject, is_allowed, split_tool_id, tool_id
+from toolscript.core.items import SEPARATOR, Item, ItemKind, JsonObject, is_allowed, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import (
     CallResult,
     ServerSpec,
@@ -115,13 +115,20 @@ class LocalGateway:
             # A keyword answer would not be the semantic one that was requested.
             await self._indexing.until_embedded(self._patience)
         answer = await self._search.search(query)
-        notes = self._held_note(), self._changed_note(answer), await self._not_searched_note(), self.note
+        states = self._held_note(), self._changed_note(answer), await self._not_searched_note()
+        notes = self._excluded_note(query.text), *states, self.note
         hint = "; ".join(filter(None, (answer.hint, *notes)))
         return replace(answer.with_risks(self.rules.risk), hint=hint)
 
     def curate(self, curation: Curation) -> None:
         """Apply these rules to searches from now on."""
         self._search.curation = curation
+
+    def _excluded_note(self, text: str) -> str:
+        """Say that the config file excludes the tool that was asked for by its name."""
+        server, separator, name = text.strip().partition(SEPARATOR)
+        spec = next((spec for spec in self._indexing.specs if separator and spec.name == server), None)
+        return "" if spec is None or spec.offers(name) else _excludes(server, name)
 
     def _held_note(self) -> str:
         """Say that tools are held, without their names, which a server chose, and without a command for agents."""
@@ -286,7 +293,7 @@ class LocalGateway:
                 )
         specs = {spec.name: spec for spec in self._indexing.specs}
         if server in specs and not specs[server].offers(name):
-            return NotFound(f"the config file excludes {name} of {server} (includeTools, excludeTools)")
+            return NotFound(_excludes(server, name))
         names = [*specs]
         if names and server not in names:
             nearest = [match[0] for match in process.extract(server, names, limit=MAX_SUGGESTED)]
@@ -310,6 +317,10 @@ def _is_absent(state: ServerState, indexed_servers: Collection[str]) -> bool:
     return state.status in (ServerStatus.FAILED, ServerStatus.SIGN_IN_NEEDED) or (
         state.status is ServerStatus.STARTING and state.name not in indexed_servers
     )
+
+
+def _excludes(server: str, name: str) -> str:
+    return f"the config file excludes {name[:100]} of {server} (includeTools, excludeTools)"
 
 
 def _first_names(names: Sequence[str]) -> str:

@@ -1,14 +1,20 @@
 """The keyring of the operating system, with a bound on every wait: it may ask a person to unlock it."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
-from typing import NoReturn, Protocol, TypeVar
+from contextlib import suppress
+from typing import Protocol, TypeVar
 
 KEYRING_SECONDS = 5.0
 # How long a keyring that did not answer is not asked again.
 RETRY_SECONDS = 20.0
+_BACKENDS = {
+    "linux": ("SecretService.Keyring", "kwallet.DBusKeyring"),
+    "darwin": ("macOS.Keyring",),
+    "win32": ("Windows.WinVaultKeyring",),
+}
 # Of modules of backends, as people know them.
 _PLACES = {
     "SecretService": "Secret Service",
@@ -34,13 +40,20 @@ class KeyringFailed(Exception):
 
 
 def find_backend() -> Backend | None:
-    """Return the best backend of this system, or the one that its user chose; None without a keyring."""
+    """Return the backend that the user chose for the library, else that of this system; None without a keyring.
+
+    The library chooses once in a process, among all packages that offer one, also such as write clear text.
+    """
     from keyring import core
     from keyring.backends import fail, null
 
-    core.init_backend(core.recommended)
-    backend = core.get_keyring()
-    return None if isinstance(backend, fail.Keyring | null.Keyring) else backend
+    chosen = core.load_env() or core.load_config()
+    if chosen is not None:
+        return None if isinstance(chosen, fail.Keyring | null.Keyring) else chosen
+    for name in _BACKENDS.get(sys.platform, ()):
+        with suppress(ImportError, RuntimeError):
+            return core.load_keyring(f"keyring.backends.{name}")
+    return None
 
 
 class SystemKeyring:
@@ -108,29 +121,29 @@ class SystemKeyring:
 
 def _in_thread(work: Callable[[], T], seconds: float) -> T:
     """Leave a thread that hangs behind: a prompt that nobody answers would hold the process for ever."""
-    answers: SimpleQueue[Callable[[], T]] = SimpleQueue()
+    values, failures = list[T](), list[str]()
+    ended = threading.Event()
 
     def run() -> None:
         try:
-            value = work()
-        except BaseException as error:  # noqa: BLE001 - each backend has errors of its own, and of its libraries
-            failure = error
-            answers.put(lambda: _fail(failure))
-        else:
-            answers.put(lambda: value)
+            values.append(work())
+        except Exception as error:  # noqa: BLE001 - each backend has errors of its own, and of its libraries
+            failures.append(_reason(error))
+        finally:
+            ended.set()
 
     threading.Thread(target=run, name="keyring", daemon=True).start()
-    try:
-        answer = answers.get(timeout=seconds)
-    except Empty:
-        raise KeyringFailed(f"the system keyring did not answer within {seconds:.0f} s") from None
-    return answer()
+    if not ended.wait(seconds):
+        raise KeyringFailed(f"the system keyring did not answer within {seconds:g} s")
+    if failures:
+        raise KeyringFailed(failures[0])
+    return values[0]
 
 
-def _fail(error: BaseException) -> NoReturn:
+def _reason(error: Exception) -> str:
     if isinstance(error, KeyringFailed):
-        raise error
+        return str(error)
     if isinstance(error, ModuleNotFoundError):
-        raise KeyringFailed("the Python package keyring is not installed") from error
+        return "the Python package keyring is not installed"
     # Its text may be that of any library.
-    raise KeyringFailed(f"the system keyring failed ({type(error).__name__})") from error
+    return f"the system keyring failed ({type(error).__name__})"

@@ -1,7 +1,6 @@
 """Rug pulls: servers that change what they offer after some calls. Real processes, real commands."""
 
 import json
-import random
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.gateway.catalogs import catalog_servers, tool, write_catalog
 from tests.e2e.gateway.machines import ROOT, Machine, mcp_server, until
 
 pytestmark = [pytest.mark.requirement("TR-002"), pytest.mark.slow]
@@ -168,18 +166,14 @@ def test_an_approval_of_another_process_reaches_a_running_gateway(machine: Machi
             until(lambda: gateway.tool_names() == {READ, LIST}, "the approved tool")
 
 
-RESTARTS = 50
-
-
-def test_restarts_of_a_server_that_did_not_change_hold_nothing(machine: Machine) -> None:
-    catalog, dice = machine.folder / "tools.jsonl", random.Random(3)
-    tools = [
-        tool("files", f"tool_{number}", f"Does thing {number}", path="where", key="which") for number in range(9)
-    ]
-    trusted_project(machine, catalog_servers(write_catalog(catalog, tools), ["files"]))
-    for _ in range(RESTARTS):
-        dice.shuffle(tools)
-        mixed = [dict(dice.sample([*entry.items()], len(entry))) for entry in tools]
-        write_catalog(catalog, mixed)
+@pytest.mark.parametrize("restarts", [20, pytest.param(1_000, marks=pytest.mark.nightly)])
+def test_restarts_of_a_server_that_did_not_change_hold_nothing(machine: Machine, restarts: int) -> None:
+    """Its listing is written differently at each start."""
+    starts = machine.folder / "starts"
+    trusted_project(machine, {"shuffling": mcp_server("shuffling", str(starts))})
+    machine.json("list-tools", "--refresh")
+    for _ in range(restarts):
         listed = machine.json("list-tools", "--refresh")
-        assert (len(listed["tools"]), listed["held"]) == (len(tools), [])
+        assert (len(listed["tools"]), listed["held"]) == (9, [])
+    assert machine.json("review", "list", "--alone", code=1) == {"reviews": []}
+    assert len(starts.read_bytes()) > restarts

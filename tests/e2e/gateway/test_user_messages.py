@@ -20,6 +20,9 @@ def test_a_tool_excluded_by_the_config_is_distinguished_from_a_missing_one(machi
     machine.configure({"plain": {**mcp_server("plain"), "excludeTools": ["ad*"]}})
     output = machine.run("call", "plain__add", code=2).stderr
     assert "the config file excludes add of plain (includeTools, excludeTools)" in output
+    for text, is_named in (("plain__add", True), ("plain__echo", False), ("add", False), ("other__add", False)):
+        hint = machine.json("search", text, "--threshold", "0").get("hint", "")
+        assert ("the config file excludes add of plain" in hint) == is_named
 
 
 def test_without_a_server_a_search_loads_nothing_and_says_how_to_get_some(machine: Machine) -> None:

@@ -35,9 +35,16 @@ def looks_secret(name: str, value: str) -> bool:
 
 
 def count_secrets(entry: Mapping[str, object]) -> int:
-    pairs = [pair for key in ("env", "headers", "oauth") for pair in _pairs(entry.get(key))]
-    in_pairs = [looks_secret(name, value) for name, value in pairs]
-    return sum([*in_pairs, *secret_words(_words(entry)), _url_has_secret(str(entry.get("url") or ""))])
+    return sum(1 for _ in places_of_secrets(entry))
+
+
+def places_of_secrets(entry: Mapping[str, object]) -> Iterator[str]:
+    """Yield where an entry has a secret in clear text, such as `env.TOKEN` or `args[2]`."""
+    for key in ("env", "headers", "oauth"):
+        yield from (f"{key}.{name}" for name, value in _pairs(entry.get(key)) if looks_secret(name, value))
+    yield from (f"args[{number}]" for number, secret in enumerate(secret_words(_words(entry))) if secret)
+    if _url_has_secret(str(entry.get("url") or "")):
+        yield "url"
 
 
 def secret_words(words: Sequence[str]) -> list[bool]:

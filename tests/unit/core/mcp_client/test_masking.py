@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolscript.core.mcp_client.model import ServerSpec, Transport, masked
+from toolscript.core.mcp_client.model import ServerSpec, Transport, masked, shown, unfilled
 
 pytestmark = pytest.mark.requirement("TS-001")
 
@@ -30,3 +30,33 @@ def test_a_value_that_is_no_secret_stays() -> None:
 
 def test_an_invalid_address_is_masked_whole() -> None:
     assert masked("no http://[oops", ServerSpec("bad", Transport.HTTP, url="http://[oops")) == "no ***"
+
+
+KEY = "-----BEGIN KEY-----\nabc\u00e9def1234567\n-----END KEY-----"
+KNOWN = ServerSpec(
+    "known",
+    Transport.HTTP,
+    args=("--positional", "p0s1tional"),
+    url="https://example.org/p\u00e4th/s",
+    secrets={"A": "p0s1tional", "B": "p\u00e4th/s", "KEY": KEY, "PIN": "4711", "SHORT": "yes"},
+)
+
+
+@pytest.mark.parametrize(
+    "form", ["p0s1tional", "p\u00e4th/s", "p%C3%A4th%2Fs", "p\\u00e4th/s", "4711", KEY, *KEY.splitlines()]
+)
+def test_a_secret_of_the_keyring_is_masked_wherever_it_is_and_however_it_is_written(form: str) -> None:
+    assert masked(f"<{form}> '{form}'", KNOWN) == "<***> '***'"
+
+
+def test_a_secret_that_is_a_word_stays_readable() -> None:
+    assert masked("yes", KNOWN) == "yes"
+
+
+def test_a_message_is_masked_before_it_is_cut() -> None:
+    message = shown(f"{'x' * 1_995}p0s1tional and more", KNOWN)
+    assert message == f"{'x' * 1_995}*** a"[:2_000]
+
+
+def test_a_text_of_an_entry_can_be_had_with_names_in_place_of_values() -> None:
+    assert unfilled("--key=p0s1tional yes", KNOWN) == "--key=${keyring:A} yes"

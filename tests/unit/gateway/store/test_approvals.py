@@ -5,6 +5,7 @@ import multiprocessing
 import random
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from toolscript.gateway.store.approvals import ApprovalStore
 
 pytestmark = pytest.mark.requirement("TR-002")
 
-OWN_FILE, PROJECT_FILE = "/home/.toolscript.json", "/project/.toolscript.json"
+OWN_FILE, PROJECT_FILE = "/ours/.toolscript.json", "/project/.toolscript.json"
 OWN = ServerSpec("notes", Transport.STDIO, command="notes", file=OWN_FILE)
 PROJECT = ServerSpec("notes", Transport.STDIO, command="notes", file=PROJECT_FILE)
 READ, LIST = ENTRIES[0], ENTRIES[1]
@@ -231,3 +232,14 @@ async def test_a_thousand_restarts_without_a_change_hold_nothing(tmp_path: Path)
         approvals, offer = store(tmp_path, REMOTE), await listed(shuffled(ENTRIES, dice))
         alarms += len(names(approvals, offer)) != len(ENTRIES) or bool(approvals.reviews([offer]))
     assert alarms == 0
+
+
+async def test_a_new_value_of_a_secret_makes_no_other_server(tmp_path: Path) -> None:
+    def keyed(value: str) -> ServerSpec:
+        url = f"https://example.org/mcp/{value}"
+        return replace(REMOTE, args=("--key", value), url=url, secrets={"TOKEN": value})
+
+    names(store(tmp_path, keyed("first-value")), await listed([READ]))
+    later = store(tmp_path, keyed("second-value"))
+    assert names(later, await listed([TURNED])) == []
+    assert names(store(tmp_path, replace(keyed("second-value"), args=("--other",))), await listed([TURNED])) != []
