@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -81,8 +82,9 @@ async def test_several_processes_renew_a_token_once(
     await done.spoil()
     renewed = issuer.count("given")
     command = [sys.executable, "-c", ANOTHER_PROCESS, done.spec.url, str(tmp_path)]
-    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
-    processes = [await asyncio.create_subprocess_exec(*command, cwd=ROOT, **pipes) for _ in range(2)]
+    processes = [
+        await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=PIPE, stdout=PIPE) for _ in range(2)
+    ]
     for process in processes:
         assert process.stdout is not None
         assert await process.stdout.readline() == b"ready\n"
