@@ -14,7 +14,7 @@ from tests.support.authorization_server_running import AuthorizationServer, auth
 from tests.unit.core.mcp_client.builders import ROOT, running, text, until_ready, until_status
 from tests.unit.gateway.signin.conftest import PROTECTED
 from tests.unit.gateway.signin.people import NAME, remote, sign_ins_of, signed_in
-from toolscript.core.errors import ServerRejected, ServerUnavailable
+from toolscript.core.errors import ServerRejected, ServerUnavailable, SetupError
 from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.core.mcp_client.oauth.flow import refresh
 from toolscript.core.mcp_client.servers import McpServers
@@ -190,6 +190,12 @@ async def test_a_token_without_the_scope_that_the_server_wants_names_the_scope(
         await signed_in(replace(spec, oauth=replace(spec.oauth, scopes=("tools:write",))), tmp_path)
         await until_ready(servers, NAME)
         await servers.close()
+
+
+async def test_a_folder_that_cannot_be_written_is_named(port: str, tmp_path: Path) -> None:
+    (tmp_path / "sign-ins").write_text("no folder", "utf-8")
+    with pytest.raises(SetupError, match="sign-ins cannot be written"):
+        await signed_in(remote(port), tmp_path)
 
 
 async def test_only_their_user_can_read_the_files_of_a_sign_in(port: str, tmp_path: Path) -> None:
