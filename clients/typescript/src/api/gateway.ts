@@ -133,7 +133,7 @@ export interface Server {
   /** Its name in the config file. */
   name: string;
   /** How it is doing; a failed one is tried again. */
-  state: "starting" | "ready" | "asleep" | "failed" | "stopped";
+  state: "starting" | "ready" | "asleep" | "failed" | "sign-in needed" | "stopped";
   /** How it is reached. */
   transport: "stdio" | "http" | "sse";
   /** Why it failed, or what of it was left out; null where all is well. */
@@ -378,7 +378,7 @@ export interface GetHealthAnswer {
     /** Its name in the config file. */
     name: string;
     /** How it is doing; a failed one is tried again. */
-    status: "starting" | "ready" | "asleep" | "failed" | "stopped";
+    status: "starting" | "ready" | "asleep" | "failed" | "sign-in needed" | "stopped";
     /** How it is reached. */
     transport: "stdio" | "http" | "sse";
     /** Why it failed, or what of it was left out; empty if not known. */

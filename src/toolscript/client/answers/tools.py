@@ -292,7 +292,7 @@ class Server(Record):
 
     name: str
     """Its name in the config file."""
-    state: Literal["starting", "ready", "asleep", "failed", "stopped"]
+    state: Literal["starting", "ready", "asleep", "failed", "sign-in needed", "stopped"]
     """How it is doing; a failed one is tried again."""
     transport: Literal["stdio", "http", "sse"]
     """How it is reached."""

@@ -18,6 +18,9 @@ from toolscript.gateway.signin import Dialog, sign_in_to
 NAME = "remote"
 
 
+def ignored(_complaint: str) -> None: ...
+
+
 def store_of(folder: Path) -> Secrets:
     return open_secret_store(folder, find=lambda: None)
 
@@ -36,7 +39,7 @@ class Person:
 
     @property
     def dialog(self) -> Dialog:
-        return Dialog(self._agree, str, str, browser=True)
+        return Dialog(self._agree, str, ignored, browser=True)
 
     def _agree(self, url: str, _redirect_uri: str) -> None:
         Thread(target=self._browse, args=(url,), daemon=True).start()

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from tests.support.authorization_server_running import visit
 from tests.unit.gateway.mcp.serving import serve
-from tests.unit.gateway.signin.people import NAME, SignedIn
+from tests.unit.gateway.signin.people import NAME, SignedIn, ignored
 from toolscript.core.mcp_client.model import OAuthClient, ServerSpec, Transport
 from toolscript.core.mcp_client.oauth.grant import Grant, Registration
 from toolscript.gateway.signin import Dialog
@@ -48,7 +48,7 @@ class Script:
 
     @property
     def dialog(self) -> Dialog:
-        return Dialog(self._agree, str, str, browser=True)
+        return Dialog(self._agree, str, ignored, browser=True)
 
     def _agree(self, url: str, redirect_uri: str) -> None:
         query = dict(parse_qsl(urlsplit(url).query))

@@ -21,7 +21,7 @@ from toolscript.gateway.signin import sign_in_to, sign_out_of
 
 DOCUMENT = "https://me.example/client.json"
 
-pytestmark = pytest.mark.requirement("TS-011")
+pytestmark = [pytest.mark.requirement("TS-011"), pytest.mark.slow]
 
 
 def error(description: str) -> Response:

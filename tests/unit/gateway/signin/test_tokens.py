@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.support.authorization_server_running import AuthorizationServer, auth
 from tests.unit.core.mcp_client.builders import ROOT, running, text, until_ready, until_status
 from tests.unit.gateway.signin.conftest import PROTECTED
 from tests.unit.gateway.signin.people import NAME, remote, sign_ins_of, signed_in
-from toolscript.core.errors import ServerRejected, ServerUnavailable
+from toolscript.core.errors import ServerRejected, ServerUnavailable, SetupError
 from toolscript.core.mcp_client.model import ServerStatus
 from toolscript.core.mcp_client.oauth.flow import refresh
 from toolscript.core.mcp_client.servers import McpServers
@@ -81,8 +82,9 @@ async def test_several_processes_renew_a_token_once(
     await done.spoil()
     renewed = issuer.count("given")
     command = [sys.executable, "-c", ANOTHER_PROCESS, done.spec.url, str(tmp_path)]
-    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
-    processes = [await asyncio.create_subprocess_exec(*command, cwd=ROOT, **pipes) for _ in range(2)]
+    processes = [
+        await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=PIPE, stdout=PIPE) for _ in range(2)
+    ]
     for process in processes:
         assert process.stdout is not None
         assert await process.stdout.readline() == b"ready\n"
@@ -188,6 +190,12 @@ async def test_a_token_without_the_scope_that_the_server_wants_names_the_scope(
         await signed_in(replace(spec, oauth=replace(spec.oauth, scopes=("tools:write",))), tmp_path)
         await until_ready(servers, NAME)
         await servers.close()
+
+
+async def test_a_folder_that_cannot_be_written_is_named(port: str, tmp_path: Path) -> None:
+    (tmp_path / "sign-ins").write_text("no folder", "utf-8")
+    with pytest.raises(SetupError, match="sign-ins cannot be written"):
+        await signed_in(remote(port), tmp_path)
 
 
 async def test_only_their_user_can_read_the_files_of_a_sign_in(port: str, tmp_path: Path) -> None:

@@ -97,6 +97,11 @@ class Credentials:
         return self._grant
 
     async def save(self, grant: Grant) -> None:
+        """Store a sign-in. A process that renews the tokens of the last one does not store them over it."""
+        async with self._locked():
+            await self._store(grant)
+
+    async def _store(self, grant: Grant) -> None:
         await asyncio.to_thread(self._owner.store.set, self._name, grant.to_json())
         about = {"server": self._server, "sign_in": grant.sign_in}
         await asyncio.to_thread(write_json_atomically, self._mark, about)
@@ -174,7 +179,7 @@ class Credentials:
 
     async def _keep(self, grant: Grant) -> None:
         try:
-            await self.save(grant)
+            await self._store(grant)
         except (SetupError, OSError) as error:
             # The server has ended the old token: without this one the person would have to sign in again.
             log.warning("new tokens cannot be stored", extra={"part": self._server, "reason": str(error)})
@@ -206,8 +211,14 @@ def _key(spec: ServerSpec) -> str:
 
 
 def _open_lock(path: Path) -> IO[bytes]:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return open(path, "ab", opener=_private)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return open(path, "ab", opener=_private)
+    except OSError as error:
+        raise SetupError(
+            f"{path.parent} cannot be written: {error.strerror}",
+            hint="choose another folder with --data-dir or TOOLSCRIPT_DATA_DIR",
+        ) from error
 
 
 def _private(path: str, flags: int) -> int:
