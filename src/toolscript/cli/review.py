@@ -10,7 +10,7 @@ import typer
 from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, flags
 from toolscript.cli.output import NOTHING_FOUND, colour_wanted, harmless, printable, progress, say, show, table
 from toolscript.core.errors import InvalidRequest, NotFound
-from toolscript.gateway.approvals import Decision, Review, review_shown
+from toolscript.gateway.approvals import Decision, Review, difference_of, review_shown
 
 if TYPE_CHECKING:
     from toolscript.gateway.model import Gateway
@@ -53,7 +53,8 @@ def _list(group: typer.Typer) -> None:
         reviews = [review for review in found if server in ("", review.server)]
         rows = [_row(review) for review in reviews]
         text = table(["Tool", "Kind", "Status", "", "Since"], rows, colour=colour_wanted()) if rows else NOTHING
-        show({"reviews": [*map(review_shown, reviews)]}, text, as_json=as_json)
+        shown = [review_shown(review, compared=as_json) for review in reviews]
+        show({"reviews": shown}, text, as_json=as_json)
         if not reviews:
             raise typer.Exit(NOTHING_FOUND)
         if not as_json:
@@ -157,4 +158,4 @@ def _state(review: Review) -> str:
 
 def _text(review: Review) -> str:
     head = f"{printable(review.tool)} ({review.kind}): {review.status}, {_state(review)}"
-    return f"{head}\n{harmless(review.difference)}"
+    return f"{head}\n{harmless(difference_of(review))}"

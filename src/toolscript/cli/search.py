@@ -210,7 +210,7 @@ def _list_tools(app: typer.Typer) -> None:
         say_untrusted(flags(config=config, data_dir=data_dir))
         if as_json:
             shown = [item_to_json(item, schemas=True) for item in items]
-            _print_json({"tools": shown, "held": [*map(review_shown, held)]})
+            _print_json({"tools": shown, "held": [review_shown(review, compared=False) for review in held]})
         else:
             show_items(items, held)
         if not items and not held:

@@ -12,7 +12,7 @@ from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, SetupError
 from toolscript.core.mcp_client.model import ServerState, Transport
 from toolscript.core.values import OnProgress
-from toolscript.gateway.approvals import Review, Status, is_recent
+from toolscript.gateway.approvals import Review, Status, difference_of, is_recent
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.problems import Problem, Severity
 from toolscript.gateway.config.rules import call_rules_of
@@ -150,7 +150,7 @@ async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[F
 def _review(review: Review) -> Finding:
     """Return a finding for what waits for a decision. It is a fault if it is held, or changed in the last days."""
     state = "held" if review.held else "shown"
-    [*lines] = review.difference.splitlines()
+    [*lines] = difference_of(review).splitlines()
     more = f" (and {len(lines) - MAX_LINES} more lines)" if len(lines) > MAX_LINES else ""
     return Finding(
         "APPROVAL",

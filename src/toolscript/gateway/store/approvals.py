@@ -94,7 +94,7 @@ class ServerApprovals:
 
     def is_approved(self, item: Item) -> bool:
         record = self.record()
-        return record is not None and self._review(record, item) is None
+        return record is not None and self._status(record, item) is Status.APPROVED
 
     def held(self, items: Sequence[Item]) -> set[str]:
         """Return the keys of the items that are held."""
@@ -225,12 +225,11 @@ class ApprovalStore:
 
     def admitted(self, offers: Sequence[Offer]) -> list[Offer]:
         """Return the offers without what is held. A server's first offer is approved as a whole."""
-        return [self._admitted(offer) for offer in offers]
+        return [self._admitted_or_none(offer) for offer in offers]
 
     def reviews(self, offers: Sequence[Offer]) -> list[Review]:
         """Return what these servers offer and is not approved, in order of server, name and kind."""
-        known = [(server, offer) for offer in offers if (server := self._servers.get(offer.server))]
-        reviews = [review for server, offer in known for review in server.reviews(offer.items)]
+        reviews = [review for offer in offers for review in self._reviews(offer)]
         return sorted(reviews, key=lambda review: (review.server, review.name, review.kind, review.digest))
 
     def is_approved(self, item: Item) -> bool:
@@ -292,6 +291,24 @@ class ApprovalStore:
                 server.decide(decision, items)
         write_json_atomically(self.decided_file, {"at": time.time_ns()})
         return [reviews[digest] for digest in digests]
+
+    def _admitted_or_none(self, offer: Offer) -> Offer:
+        """One server that cannot be judged keeps no other one out."""
+        try:
+            return self._admitted(offer)
+        except Exception as error:  # noqa: BLE001 - whatever a server sends
+            about = {"server": offer.server, "reason": type(error).__name__}
+            logger.error("all tools of a server are left out: they cannot be compared", extra=about)
+            return replace(offer, items=())
+
+    def _reviews(self, offer: Offer) -> list[Review]:
+        server = self._servers.get(offer.server)
+        try:
+            return server.reviews(offer.items) if server else []
+        except Exception as error:  # noqa: BLE001 - whatever a server sends
+            about = {"server": offer.server, "reason": type(error).__name__}
+            logger.error("the tools of a server cannot be compared", extra=about)
+            return []
 
     def _admitted(self, offer: Offer) -> Offer:
         server = self._servers.get(offer.server)

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import random
 import stat
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -178,6 +179,37 @@ async def test_of_several_processes_that_look_at_once_one_makes_the_baseline(tmp
     record = json.loads(file_of(tmp_path).read_text("utf-8"))
     assert len(record["approved"]) == 1
     assert len(record["seen"]) == 3
+
+
+async def test_a_server_that_cannot_be_compared_keeps_no_other_one_out(tmp_path: Path) -> None:
+    approvals = ApprovalStore(tmp_path, Approvals.DEFAULT, Path(OWN_FILE))
+    other = replace(REMOTE, name="other")
+    approvals.use([REMOTE, other])
+    offer = await listed([READ])
+    broken = Offer("other", (replace(offer.items[0], server="other", definition="\ud800"),))
+    assert [len(admitted.items) for admitted in approvals.admitted([broken, offer])] == [0, 1]
+
+
+async def test_a_definition_that_is_nested_too_deeply_is_left_out_with_the_reason() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(70):
+        deep = {"a": deep}
+    offer = await listed([{**READ, "_meta": deep}, LIST])
+    assert [item.name for item in offer.items] == [LIST["name"]]
+    assert offer.refused == ("tool 1: nested deeper than 64 levels",)
+
+
+async def test_whether_a_tool_is_approved_is_known_without_comparing_it(tmp_path: Path) -> None:
+    approvals = store(tmp_path, REMOTE)
+    names(approvals, await listed([READ]))
+    later = await listed([{**READ, "_meta": {"k" * 20_000: [1] * 4_900}}])
+    began = time.process_time()
+    for _ in range(20):
+        assert not approvals.is_approved(later.items[0])
+        assert not approvals.admits(later.items[0])
+        with pytest.raises(Forbidden):
+            approvals.require(later.items[0])
+    assert time.process_time() - began < 1
 
 
 RESTARTS = 1_000
