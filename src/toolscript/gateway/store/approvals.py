@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from toolscript.core.atomic_files import read_json, write_json_atomically
 from toolscript.core.errors import Conflict, Forbidden, SetupError
@@ -30,7 +30,7 @@ from toolscript.gateway.approvals import (
 
 FORMAT = 1
 PRIVATE_FOLDER = 0o700
-MAX_SEEN, MAX_APPROVED = 2_000, 40_000
+MAX_SEEN = 2_000
 LOCK_SECONDS, LOOK_SECONDS = 5.0, 0.005
 # Changed with every decision: other processes, and other workspaces of this one, watch it.
 DECIDED = "decided.json"
@@ -58,6 +58,10 @@ class Record:
         return Status.APPROVED if approved == definition_of(item) else Status.CHANGED
 
 
+# A record that is there and cannot be read now: it approves nothing, and is not written over.
+UNREADABLE = Record()
+
+
 class ServerApprovals:
     """The record of one server: of one entry, in one config file, that runs one program or has one address.
 
@@ -79,13 +83,18 @@ class ServerApprovals:
 
     def observe(self, items: Sequence[Item]) -> None:
         """Approve what a server offers the first time; note when anything else was first seen."""
-        if self._after(self.record(), items) is not None:
-            with self._locked():
-                before = self.record()
-                now = self._after(before, items)
-                if now is not None:
-                    self._write(now)
-                    self._log(now.seen.keys() - (before.seen if before else {}).keys(), items)
+        if self._after(self.record(), items) is None:
+            return
+        with self._locked() as is_locked:
+            before = self.record()
+            now = self._after(before, items)
+            if now is None:
+                return
+            if is_locked:
+                self._write(now)
+            elif before is None:
+                self._unwritten = now
+            self._log(now.seen.keys() - (before.seen if before else {}).keys(), items)
 
     def reviews(self, items: Sequence[Item]) -> list[Review]:
         """Return the items whose current definition is not approved."""
@@ -109,8 +118,11 @@ class ServerApprovals:
         return review if review is not None and review.held else None
 
     def decide(self, decision: Decision, items: Collection[Item]) -> None:
-        with self._locked():
+        with self._locked() as is_locked:
             record = self.record() or Record()
+            if not is_locked or record is UNREADABLE:
+                what = "read" if is_locked else "locked, or another process holds its lock"
+                raise SetupError(f"{self._path} cannot be {what}", hint="check the folder, and try again")
             approved, rejected = dict(record.approved), dict(record.rejected)
             for item in items:
                 if decision is Decision.APPROVE:
@@ -125,11 +137,15 @@ class ServerApprovals:
 
         A file that cannot be read counts as a record of nothing: what it approved is held, and not approved anew.
         """
-        stamp = _stamp(self._path)
-        if stamp is None:
-            return self._unwritten
-        if self._read is None or self._read[0] != stamp:
-            self._read = stamp, self._read_file()
+        try:
+            stamp = _stamp(self._path)
+            if stamp is None:
+                return self._unwritten
+            if self._read is None or self._read[0] != stamp:
+                self._read = stamp, self._read_file()
+        except OSError as error:
+            self._log_unreadable(error)
+            return UNREADABLE
         return self._read[1]
 
     def _status(self, record: Record, item: Item) -> Status:
@@ -149,9 +165,11 @@ class ServerApprovals:
 
     def _after(self, record: Record | None, items: Sequence[Item]) -> Record | None:
         """Return the record after these items were seen; None if it stays as it is."""
+        if record is UNREADABLE:
+            return None
         if record is None:
-            return Record({item.key: definition_of(item) for item in items[:MAX_APPROVED]})
-        unapproved = [item for item in items if self._status(record, item) is not Status.APPROVED]
+            return Record({item.key: definition_of(item) for item in items})
+        unapproved = [item for item in items if self._status(record, item) is not Status.APPROVED][:MAX_SEEN]
         digests = {digest_of(self.source, item): item for item in unapproved}
         news = {digest: item for digest, item in digests.items() if digest not in record.seen}
         if not news:
@@ -170,17 +188,21 @@ class ServerApprovals:
             if data["format"] != FORMAT:
                 raise ValueError("another format")
             return Record(_texts(data["approved"]), _texts(data["rejected"]), _times(data["seen"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            logger.warning(
-                "the approvals cannot be read: all tools of the server count as new",
-                extra={"file": str(self._path), "reason": str(error)},
-            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            self._log_unreadable(error)
             return Record()
+
+    def _log_unreadable(self, error: Exception) -> None:
+        logger.warning(
+            "the approvals cannot be read: all tools of the server count as new",
+            extra={"file": str(self._path), "reason": str(error)},
+        )
 
     def _write(self, record: Record, *, must: bool = False) -> None:
         parts = {"approved": record.approved, "rejected": record.rejected, "seen": record.seen}
         try:
             write_json_atomically(self._path, {**self._about, **parts})
+            self._unwritten = None
         except OSError as error:
             if must:
                 raise SetupError(
@@ -192,19 +214,16 @@ class ServerApprovals:
             )
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the lock of this server's file, for reading and writing it as one step."""
+    def _locked(self) -> Iterator[bool]:
+        """Hold the lock of this server's file, to read and write it as one step. Yield whether it is held."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
             lock = self._path.with_suffix(".lock").open("ab")
         except OSError:
-            yield
+            yield False
             return
         with lock:
-            until = time.monotonic() + LOCK_SECONDS
-            while not take(lock) and time.monotonic() < until:
-                time.sleep(LOOK_SECONDS)
-            yield
+            yield _taken(lock)
 
 
 class ApprovalStore:
@@ -221,7 +240,13 @@ class ApprovalStore:
         return self._folder / DECIDED
 
     def use(self, specs: Sequence[ServerSpec]) -> None:
-        self._servers = {spec.name: self._of(spec) for spec in specs}
+        known = {server.source: server for server in self._servers.values()}
+        self._servers = {}
+        for spec in specs:
+            server = self._of(spec)
+            # It may know what could not be written.
+            self._servers[spec.name] = kept = known.get(server.source, server)
+            kept.holds = server.holds
 
     def admitted(self, offers: Sequence[Offer]) -> list[Offer]:
         """Return the offers without what is held. A server's first offer is approved as a whole."""
@@ -285,12 +310,29 @@ class ApprovalStore:
                 hint="`toolscript review list` shows what there is now",
                 details={"digests": unknown[:10]},
             )
-        for offer in offers:
-            server = self._servers.get(offer.server)
-            if server and (items := [item for item in offer.items if digest_of(server.source, item) in digests]):
-                server.decide(decision, items)
-        write_json_atomically(self.decided_file, {"at": time.time_ns()})
+        decided = 0
+        try:
+            for offer in offers:
+                server = self._servers.get(offer.server)
+                items = [item for item in offer.items if server and digest_of(server.source, item) in digests]
+                if server and items:
+                    server.decide(decision, items)
+                    decided += len(items)
+        except SetupError as error:
+            message = f"{error.message}; of {len(digests)} definitions, {decided} were decided about before that"
+            raise SetupError(message, hint=error.hint, details=error.details) from error
+        finally:
+            if decided:
+                self._tell()
         return [reviews[digest] for digest in digests]
+
+    def _tell(self) -> None:
+        """Let other processes read the records again."""
+        try:
+            write_json_atomically(self.decided_file, {"at": time.time_ns()})
+        except OSError as error:
+            reason = {"file": str(self.decided_file), "reason": str(error)}
+            logger.warning("other processes may follow a decision late", extra=reason)
 
     def _admitted_or_none(self, offer: Offer) -> Offer:
         """One server that cannot be judged keeps no other one out."""
@@ -340,9 +382,22 @@ class ApprovalStore:
 def _stamp(path: Path) -> Stamp | None:
     try:
         about = path.stat()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return about.st_mtime_ns, about.st_ino, about.st_size
+
+
+def _taken(lock: IO[bytes]) -> bool:
+    until = time.monotonic() + LOCK_SECONDS
+    try:
+        while not take(lock):
+            if time.monotonic() > until:
+                return False
+            time.sleep(LOOK_SECONDS)
+    except OSError:
+        # Not every file system has locks.
+        return False
+    return True
 
 
 def _texts(data: Any) -> dict[str, str]:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gateway.store.listed import ENTRIES, REMOTE, listed, shuffled
-from toolscript.core.errors import Conflict, Forbidden
+from toolscript.core.errors import Conflict, Forbidden, SetupError
+from toolscript.core.file_locks import take
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.gateway.approvals import Approvals, Decision, Status
 from toolscript.gateway.config.entries import read_entry
@@ -210,6 +211,77 @@ async def test_whether_a_tool_is_approved_is_known_without_comparing_it(tmp_path
         with pytest.raises(Forbidden):
             approvals.require(later.items[0])
     assert time.process_time() - began < 1
+
+
+async def test_a_file_that_cannot_be_read_now_approves_nothing_and_is_not_written_over(tmp_path: Path) -> None:
+    names(store(tmp_path, REMOTE), await listed([READ]))
+    path = file_of(tmp_path)
+    kept = path.rename(tmp_path / "kept")
+    path.symlink_to(path.name)
+    approvals, later = store(tmp_path, REMOTE), await listed([TURNED])
+    assert names(approvals, later) == []
+    assert path.is_symlink()
+    [review] = approvals.reviews([later])
+    with pytest.raises(SetupError, match="cannot be read"):
+        approvals.decide(Decision.APPROVE, [review.digest], [later])
+    path.unlink()
+    kept.rename(path)
+    assert names(approvals, await listed([READ])) == [READ["name"]]
+
+
+async def test_what_could_not_be_written_holds_after_the_config_was_read_again(tmp_path: Path) -> None:
+    (tmp_path / "approvals").write_text("no folder", "utf-8")
+    approvals = store(tmp_path / "approvals", REMOTE)
+    assert names(approvals, await listed([READ])) == [READ["name"]]
+    approvals.use([REMOTE])
+    assert names(approvals, await listed([TURNED])) == []
+
+
+async def test_without_the_lock_nothing_is_decided_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approvals = store(tmp_path, REMOTE)
+    names(approvals, await listed([READ]))
+    before, later = file_of(tmp_path).read_bytes(), await listed([TURNED])
+    monkeypatch.setattr("toolscript.gateway.store.approvals.LOCK_SECONDS", 0.01)
+    with file_of(tmp_path).with_suffix(".lock").open("ab") as lock:
+        assert take(lock)
+        assert names(approvals, later) == []
+        [review] = approvals.reviews([later])
+        with pytest.raises(SetupError, match="cannot be locked"):
+            approvals.decide(Decision.APPROVE, [review.digest], [later])
+    assert file_of(tmp_path).read_bytes() == before
+
+
+def unreadable(folder: Path, server: str) -> None:
+    """Make the record of a server one that cannot be read now."""
+    [path] = [path for path in folder.glob("*.json") if f'"{server}"' in path.read_text("utf-8")]
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+async def test_a_decision_that_fails_half_way_is_told_and_says_how_far_it_came(tmp_path: Path) -> None:
+    approvals = ApprovalStore(tmp_path, Approvals.DEFAULT, Path(OWN_FILE))
+    approvals.use([REMOTE, replace(REMOTE, name="other")])
+    first, later = await listed([READ]), await listed([TURNED])
+    others = Offer("other", tuple(replace(item, server="other") for item in first.items))
+    approvals.admitted([first, others])
+    unreadable(tmp_path, "other")
+    digests = [review.digest for review in approvals.reviews([later, others])]
+    with pytest.raises(SetupError, match="of 2 definitions, 1 were decided about before that"):
+        approvals.decide(Decision.APPROVE, digests, [later, others])
+    assert approvals.decided_file.exists()
+    assert names(store(tmp_path, REMOTE), later) == [READ["name"]]
+
+
+async def test_more_definitions_than_are_noted_are_noted_once(tmp_path: Path) -> None:
+    approvals = store(tmp_path, REMOTE)
+    names(approvals, await listed([READ]))
+    many = await listed([{**READ, "name": f"read_{number}"} for number in range(2_100)])
+    names(approvals, many)
+    written = file_of(tmp_path).stat().st_mtime_ns
+    names(approvals, many)
+    assert file_of(tmp_path).stat().st_mtime_ns == written
 
 
 RESTARTS = 1_000
