@@ -12,7 +12,7 @@ from toolscript.client.exchange import Conversation, Peer, Request, Retries, add
 from toolscript.client.http import Sender
 from toolscript.client.resource import query_of, step_of
 from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, Unavailable
-from toolscript.core.items import Item, JsonObject
+from toolscript.core.items import Item, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.retrieval.query import SearchType
 from toolscript.core.text import readable
@@ -145,7 +145,9 @@ class GatewayClient:
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         body, seconds = json.dumps(arguments).encode(), self._call_seconds
         terms = current_terms()
-        query = query_of({"confirm": "true" if terms.confirmed else None, "max_risk": terms.max_risk or None})
+        # A confirmation is of one tool. The gateway is asked about another one as if there were none.
+        confirms = bool(terms.confirmed) and terms.confirmed in (tool, tool_id(*split_tool_id(tool)))
+        query = query_of({"confirm": "true" if confirms else None, "max_risk": terms.max_risk or None})
         request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
         return await self._ask(lambda answer: call_from_json(json.loads(answer)), request)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.unit.gateway.mcp.gateway_double import GatewayDouble
@@ -18,6 +18,7 @@ from toolscript.core.errors import (
     Unauthorized,
     Unavailable,
 )
+from toolscript.gateway.callers import CallTerms, on_terms
 from toolscript.gateway.client import GatewayClient, Place
 from toolscript.gateway.model import Gateway, LocalQuery
 
@@ -72,6 +73,20 @@ async def test_a_server_that_is_not_a_gateway_is_recognised(body: bytes) -> None
             with pytest.raises(Unavailable, match="is not a gateway") as refused:
                 await ask(GatewayClient(url))
             assert refused.value.hint
+
+
+async def test_a_confirmation_is_of_its_tool_alone() -> None:
+    confirmed: list[tuple[str, str]] = []
+
+    async def answer(request: Request) -> Response:
+        confirmed.append((request.path_params["path"], request.query_params.get("confirm", "")))
+        return JSONResponse({"content": [], "isError": False})
+
+    async with serving(Starlette(routes=[Route("/tools/{path}", answer, methods=["POST"])])) as url:
+        with on_terms(CallTerms("files__write_file")):
+            for tool in ("files__write_file", "mcp__toolscript__files__write_file", "files__delete_file"):
+                await GatewayClient(url).call(tool, {})
+    assert [confirm for _, confirm in confirmed] == ["true", "true", ""]
 
 
 @pytest.mark.parametrize("status", [403, 404, 418, 500, 502])
