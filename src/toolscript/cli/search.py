@@ -17,7 +17,7 @@ from toolscript.cli.output import NOTHING_FOUND, confirm, json_text, printable, 
 from toolscript.core.errors import Forbidden, InvalidRequest
 from toolscript.core.items import Item, ItemKind, is_allowed, split_tool_id, tool_id
 from toolscript.core.retrieval.query import SearchType
-from toolscript.gateway.approvals import Review, review_shown
+from toolscript.gateway.approvals import HELD, PERSON_REVIEWS, Review, review_shown
 from toolscript.gateway.json import answer_to_json, call_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import LocalAnswer, LocalQuery
 
@@ -289,12 +289,20 @@ async def call_confirmed(gateway: "Gateway", tool: str, arguments: dict[str, obj
         with on_terms(CallTerms(tool if yes else "")):
             return await gateway.call(tool, arguments)
     except Forbidden as refusal:
+        if HELD in refusal.details:
+            raise Forbidden(refusal.message, hint=_how_to_review(tool), details=refusal.details) from refusal
         if CONFIRMATION not in refusal.details or not sys.stdin.isatty():
             raise
         say(printable(refusal.message))
         confirm(f"call {printable(tool)}?", yes=False)
     with on_terms(CallTerms(tool)):
         return await gateway.call(tool, arguments)
+
+
+def _how_to_review(tool: str) -> str:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return PERSON_REVIEWS
+    return f"`toolscript review show {tool}` shows how it differs, `toolscript review approve {tool}` releases it"
 
 
 def _arguments(text: str) -> dict[str, object]:

@@ -12,6 +12,8 @@ from toolscript.gateway.differences import difference
 
 # In the details of an error: the status of a tool that is held.
 HELD = "held"
+# For whoever meets one, agents too: no command that they would run themselves.
+PERSON_REVIEWS = "a person must review it: run `toolscript review` in a terminal"
 # Begins the note of an answer about what was not searched, which agents read, too: no command.
 HELD_UNTIL = "held until the user reviews them"
 

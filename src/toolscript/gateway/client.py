@@ -166,11 +166,16 @@ class GatewayClient:
         return reviews
 
     async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
-        from toolscript.gateway.openapi import REVIEWS_PATH
+        from toolscript.gateway.openapi import MAX_DECIDED, REVIEWS_PATH
 
-        body = json.dumps({"digests": [*digests]}).encode()
-        request = Request("POST", f"{REVIEWS_PATH}/{decision}", body, idempotent=False, timeout=self._seconds)
-        return await self._ask(lambda answer: [*map(review_from_json, json.loads(answer)["results"])], request)
+        decided: list[Review] = []
+        for begin in range(0, len(digests), MAX_DECIDED):
+            body = json.dumps({"digests": [*digests[begin : begin + MAX_DECIDED]]}).encode()
+            request = Request("POST", f"{REVIEWS_PATH}/{decision}", body, idempotent=False, timeout=self._seconds)
+            decided += await self._ask(
+                lambda answer: [*map(review_from_json, json.loads(answer)["results"])], request
+            )
+        return decided
 
     async def servers(self) -> Sequence[ServerState]:
         return await self._read(lambda data: states_from_json(data["servers"]), "GET", "/servers")

@@ -150,12 +150,13 @@ async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[F
 def _review(review: Review) -> Finding:
     """Return a finding for what waits for a decision. It is a fault if it is held, or changed in the last days."""
     state = "held" if review.held else "shown"
-    [*lines] = difference_of(review).splitlines()
+    # What is held is not said, either: agents read this, too.
+    lines = [] if review.held else difference_of(review).splitlines()
     more = f" (and {len(lines) - MAX_LINES} more lines)" if len(lines) > MAX_LINES else ""
     return Finding(
         "APPROVAL",
         not review.held and (review.status is Status.NEW or not is_recent(review)),
-        f"{review.tool} is {review.status}, and {state}: {' '.join(lines[:MAX_LINES])}{more}",
+        f"{review.tool} is {review.status}, and {state}{': ' if lines else ''}{' '.join(lines[:MAX_LINES])}{more}",
         f"`toolscript review show {review.tool}`, then approve or reject it",
     )
 

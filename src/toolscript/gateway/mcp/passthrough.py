@@ -90,7 +90,8 @@ class _Passthrough:
         try:
             spec = _reachable(self._find, str(request.path_params["server"]))
             body = await request.body()
-            held, rules = self._approvals.of(spec.name) if self._approvals else None, self._find_rules()
+            held = await self._approvals.of(spec.name) if self._approvals else None
+            rules = self._find_rules()
             requested = requested_in(body, strictly=held is not None or rules is not None)
         except ToolscriptError as error:
             await _error_response(error)(scope, receive, send)

@@ -4,20 +4,23 @@ import hashlib
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
 from toolscript.core.atomic_files import read_json, write_json_atomically
 from toolscript.core.errors import Conflict, Forbidden, SetupError
 from toolscript.core.file_locks import take
-from toolscript.core.items import Item
+from toolscript.core.items import Item, ItemKind
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.gateway.approvals import (
     HELD,
+    PERSON_REVIEWS,
     Approvals,
     Decision,
     Review,
@@ -34,7 +37,9 @@ MAX_SEEN = 2_000
 LOCK_SECONDS, LOOK_SECONDS = 5.0, 0.005
 # Changed with every decision: other processes, and other workspaces of this one, watch it.
 DECIDED = "decided.json"
-HOW_TO_REVIEW = "`toolscript review show {0}` shows how it differs, `toolscript review approve {0}` releases it"
+
+# In a template: what stands for a part of an address, and what has a meaning in a pattern alone.
+_EXPRESSION, _OTHER_WILDCARDS = re.compile(r"\{[^{}]*\}"), re.compile(r"[\[?]")
 
 logger = logging.getLogger(__name__)
 
@@ -269,7 +274,7 @@ class ApprovalStore:
         if review is not None:
             raise Forbidden(
                 held_message(review),
-                hint=HOW_TO_REVIEW.format(review.tool),
+                hint=PERSON_REVIEWS,
                 details={HELD: review.status.value, "tool": review.tool, "server": item.server},
             )
 
@@ -292,6 +297,16 @@ class ApprovalStore:
         items = (item for offer in offers if offer.server == server for item in offer.items if item.key == key)
         item = next(items, None)
         return known.held_review(item) if known and item else None
+
+    def held_template(self, server: str, uri: str, offers: Sequence[Offer]) -> Review | None:
+        """Return the review of a held template that this address is of, unless something approved is there, too."""
+        items = [item for offer in offers if offer.server == server for item in offer.items]
+        known = self._servers.get(server)
+        held = known.held(items) if known else set()
+        fitting = [item for item in items if _is_of(uri, item)]
+        if known is None or not fitting or any(item.key not in held for item in fitting):
+            return None
+        return known.held_review(fitting[0])
 
     def approves_name(self, server: str, key: str, name: str) -> bool:
         """Return whether a definition with this key and exactly this name was approved, or need not be."""
@@ -385,6 +400,16 @@ def _stamp(path: Path) -> Stamp | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return about.st_mtime_ns, about.st_ino, about.st_size
+
+
+def _is_of(uri: str, item: Item) -> bool:
+    """Return whether an item is the template of this address, or the resource at it."""
+    about = item.annotations or {}
+    template = about.get("uriTemplate")
+    if item.kind is not ItemKind.RESOURCE or not isinstance(template, str):
+        return item.kind is ItemKind.RESOURCE and about.get("uri") == uri
+    # A star in the template stands for anything, too: what is held is rather too much than too little.
+    return fnmatchcase(uri, _EXPRESSION.sub("*", _OTHER_WILDCARDS.sub(r"[\g<0>]", template)))
 
 
 def _taken(lock: IO[bytes]) -> bool:
