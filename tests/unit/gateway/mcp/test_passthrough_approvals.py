@@ -57,7 +57,7 @@ class Upstream:
 async def through(
     upstream: Upstream, folder: Path, baseline: Sequence[Mapping[str, Any]] | None, now: Offer | None = None
 ) -> AsyncIterator[tuple[httpx2.AsyncClient, str, ApprovalStore]]:
-    store = ApprovalStore(folder, Approvals.DEFAULT, Path("/home/.toolscript.json"))
+    store = ApprovalStore(folder, Approvals.DEFAULT, Path("/own/.toolscript.json"))
     async with serve([Route("/rpc", upstream.handle, methods=["POST"])]) as address:
         spec = ServerSpec("notes", Transport.HTTP, url=f"{address}/rpc")
         store.use([spec])

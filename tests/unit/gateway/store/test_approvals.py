@@ -21,7 +21,7 @@ from toolscript.gateway.store.approvals import ApprovalStore
 
 pytestmark = pytest.mark.requirement("TR-002")
 
-OWN_FILE, PROJECT_FILE = "/home/.toolscript.json", "/project/.toolscript.json"
+OWN_FILE, PROJECT_FILE = "/own/.toolscript.json", "/project/.toolscript.json"
 OWN = ServerSpec("notes", Transport.STDIO, command="notes", file=OWN_FILE)
 PROJECT = ServerSpec("notes", Transport.STDIO, command="notes", file=PROJECT_FILE)
 READ, LIST = ENTRIES[0], ENTRIES[1]
@@ -98,7 +98,7 @@ async def test_a_value_that_a_client_sends_makes_no_other_server(tmp_path: Path)
     entry = {"command": "${PROGRAM}", "args": ["--key", "${KEY}"]}
 
     def spec(key: str) -> ServerSpec:
-        environment = {"PROGRAM": f"notes-{key}", "KEY": key, "HOME": "/home"}
+        environment = {"PROGRAM": f"notes-{key}", "KEY": key, "HOME": "/own"}
         read, _ = read_entry("notes", entry, Path(PROJECT_FILE), environment)
         assert read is not None
         return replace(read, file=PROJECT_FILE)
@@ -243,7 +243,7 @@ async def test_without_the_lock_nothing_is_decided_and_nothing_is_written(
     approvals = store(tmp_path, REMOTE)
     names(approvals, await listed([READ]))
     before, later = file_of(tmp_path).read_bytes(), await listed([TURNED])
-    monkeypatch.setattr("toolscript.gateway.store.approvals.LOCK_SECONDS", 0.01)
+    monkeypatch.setattr("toolscript.gateway.store.approval_records.LOCK_SECONDS", 0.01)
     with file_of(tmp_path).with_suffix(".lock").open("ab") as lock:
         assert take(lock)
         assert names(approvals, later) == []
