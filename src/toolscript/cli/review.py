@@ -10,7 +10,7 @@ import typer
 from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, flags
 from toolscript.cli.output import NOTHING_FOUND, colour_wanted, harmless, printable, progress, say, show, table
 from toolscript.core.errors import InvalidRequest, NotFound
-from toolscript.gateway.approvals import Decision, Review, review_shown
+from toolscript.gateway.approvals import PERSON_REVIEWS, Decision, Review, difference_of, review_shown
 
 if TYPE_CHECKING:
     from toolscript.gateway.model import Gateway
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NOTHING = "everything that your servers offer is approved"
-PERSON = "a person must review it: run `toolscript review` in a terminal"
 
 Names = Annotated[list[str] | None, typer.Argument(help="Tools as server__tool, or digests of reviews.")]
 OfServer = Annotated[str, typer.Option("--server", help="All of this server.")]
@@ -53,7 +52,8 @@ def _list(group: typer.Typer) -> None:
         reviews = [review for review in found if server in ("", review.server)]
         rows = [_row(review) for review in reviews]
         text = table(["Tool", "Kind", "Status", "", "Since"], rows, colour=colour_wanted()) if rows else NOTHING
-        show({"reviews": [*map(review_shown, reviews)]}, text, as_json=as_json)
+        shown = [review_shown(review, compared=as_json) for review in reviews]
+        show({"reviews": shown}, text, as_json=as_json)
         if not reviews:
             raise typer.Exit(NOTHING_FOUND)
         if not as_json:
@@ -107,7 +107,7 @@ def _decide(group: typer.Typer, decision: Decision) -> None:
 def _require_agreement(decision: Decision, reviews: Sequence[Review]) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         # No word of `--yes`: an agent that reads this must not decide in place of its user.
-        raise InvalidRequest("there is no terminal to ask in", hint=PERSON)
+        raise InvalidRequest("there is no terminal to ask in", hint=PERSON_REVIEWS)
     say("\n\n".join(map(_text, reviews)))
     typer.confirm(f"{decision.value} {len(reviews)}?", abort=True, err=True)
 
@@ -157,4 +157,4 @@ def _state(review: Review) -> str:
 
 def _text(review: Review) -> str:
     head = f"{printable(review.tool)} ({review.kind}): {review.status}, {_state(review)}"
-    return f"{head}\n{harmless(review.difference)}"
+    return f"{head}\n{harmless(difference_of(review))}"

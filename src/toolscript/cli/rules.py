@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolscript.cli.options import Alone, AsJson, ConfigFile, DataDir, flags
-from toolscript.cli.output import colour_wanted, progress, say, show, table
+from toolscript.cli.output import colour_wanted, printable, progress, say, show, table
 
 if TYPE_CHECKING:
     from toolscript.core.items import Item
+    from toolscript.gateway.approvals import Review
     from toolscript.gateway.model import Gateway
     from toolscript.gateway.rules import Rule
 
@@ -52,14 +53,15 @@ def _test(group: typer.Typer) -> None:
         from toolscript.gateway.rules import CallRules
 
         own, of_project, _ = _rules(config)
-        item, is_approved = _item(tool, flags(config=config, data_dir=data_dir, alone=alone))
-        decision = CallRules(own, of_project, lambda _item: is_approved).decide(item, client)
+        item, review = _item(tool, flags(config=config, data_dir=data_dir, alone=alone))
+        decision = CallRules(own, of_project, lambda _item: review is None).decide(item, client)
         data = {
             "tool": tool,
             "client": client,
             "effect": decision.effect.value,
             "rule": decision.reason,
             "risk": decision.risk.to_json(),
+            **({"held": review.status.value} if review is not None and review.held else {}),
         }
         text = f"{decision.effect}: {decision.reason}\nrisk: {decision.risk.shown}"
         show(data, text, as_json=as_json)
@@ -73,30 +75,31 @@ def _rules(config: "ConfigFile") -> tuple[list["Rule"], list["Rule"], Sequence[o
     return call_rules_of(place_of(load_gateway_settings(flags(config=config))).read(environment()))
 
 
-def _item(tool: str, options: dict[str, object]) -> tuple["Item", bool]:
-    """Return the tool as the gateway lists it, and whether it is approved.
+def _item(tool: str, options: dict[str, object]) -> tuple["Item", "Review | None"]:
+    """Return the tool as the gateway lists it, and its review if it is not approved.
 
     One that is not listed claims nothing.
     """
     from toolscript.core.items import Item, ItemKind, split_tool_id, tool_id
+    from toolscript.gateway.approvals import held_message
     from toolscript.gateway.model import Need
     from toolscript.gateway.session import ask
 
     server, name = split_tool_id(tool)
 
     async def listed(gateway: "Gateway") -> Any:
-        waiting = {review.tool for review in await gateway.reviews()}
-        return await gateway.items((tool_id(server, name),)), tool_id(server, name) not in waiting
+        named = tool_id(server, name), ItemKind.TOOL.value
+        waiting = [review for review in await gateway.reviews() if (review.tool, review.kind) == named]
+        return await gateway.items((tool_id(server, name),)), next(iter(waiting), None)
 
     with progress() as on_progress:
-        items, is_approved = ask(
-            listed, flags=options, need=Need(model=False), on_progress=on_progress, on_start=say
-        )
+        items, review = ask(listed, flags=options, need=Need(model=False), on_progress=on_progress, on_start=say)
     for item in items:
         if item.kind is ItemKind.TOOL:
-            return item, is_approved
-    say(f"no server offers {tool}: it is judged by its name alone")
-    return Item(tool_id(server, name), ItemKind.TOOL, server, name), is_approved
+            return item, review
+    why = f"{held_message(review)}, so it is not called" if review else f"no server offers {tool}"
+    say(f"{printable(why)}; rules judge it by its name alone")
+    return Item(tool_id(server, name), ItemKind.TOOL, server, name), review
 
 
 def _effect(rule: "Rule") -> str:

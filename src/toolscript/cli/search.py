@@ -18,7 +18,7 @@ from toolscript.core.errors import ERROR_TABLE, Forbidden, InvalidRequest, envel
 from toolscript.core.items import SEPARATOR, Item, ItemKind, is_allowed, split_tool_id, tool_id
 from toolscript.core.mcp.arguments import require_known
 from toolscript.core.retrieval.query import SearchType
-from toolscript.gateway.approvals import Review, review_shown
+from toolscript.gateway.approvals import HELD, PERSON_REVIEWS, Review, review_shown
 from toolscript.gateway.json import answer_to_json, call_to_json, item_to_json, states_to_json
 from toolscript.gateway.model import LocalAnswer, LocalQuery
 
@@ -244,7 +244,7 @@ def _list_tools(app: typer.Typer) -> None:
         say_untrusted(flags(config=config, data_dir=data_dir))
         if as_json:
             shown = [item_to_json(item, schemas=True) for item in items]
-            _print_json({"tools": shown, "held": [*map(review_shown, held)]})
+            _print_json({"tools": shown, "held": [review_shown(review, compared=False) for review in held]})
         else:
             show_items(items, held)
         if not items and not held:
@@ -333,12 +333,20 @@ async def call_confirmed(gateway: "Gateway", tool: str, arguments: dict[str, obj
         with on_terms(CallTerms(tool if yes else "")):
             return await gateway.call(tool, arguments)
     except Forbidden as refusal:
+        if HELD in refusal.details:
+            raise Forbidden(refusal.message, hint=_how_to_review(tool), details=refusal.details) from refusal
         if CONFIRMATION not in refusal.details or not sys.stdin.isatty():
             raise
         say(printable(refusal.message))
         confirm(f"call {printable(tool)}?", yes=False)
     with on_terms(CallTerms(tool)):
         return await gateway.call(tool, arguments)
+
+
+def _how_to_review(tool: str) -> str:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return PERSON_REVIEWS
+    return f"`toolscript review show {tool}` shows how it differs, `toolscript review approve {tool}` releases it"
 
 
 def _arguments(text: str) -> dict[str, object]:

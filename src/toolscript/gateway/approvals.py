@@ -2,29 +2,23 @@
 
 import hashlib
 import json
-import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from difflib import unified_diff
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from itertools import islice
 
 from toolscript.core.items import Item, tool_id
-from toolscript.core.text import visible
+from toolscript.gateway.differences import difference
 
 # In the details of an error: the status of a tool that is held.
 HELD = "held"
+# For whoever meets one, agents too: no command that they would run themselves.
+PERSON_REVIEWS = "a person must review it: run `toolscript review` in a terminal"
 # Begins the note of an answer about what was not searched, which agents read, too: no command.
 HELD_UNTIL = "held until the user reviews them"
-# A difference shows at most so many lines, each of so many letters at most, of definitions of so many lines.
-MAX_LINES, MAX_LETTERS, MAX_COMPARED = 400, 160, 5_000
 
 # How long a change that is not held is named beside the results.
 RECENT_SECONDS = 7 * 24 * 3600.0
-
-# Where a text is split into lines, so that a changed sentence is one changed line.
-_SENTENCE_END = re.compile(r"(?<=[.!?;]) ")
 
 
 class Approvals(StrEnum):
@@ -53,8 +47,8 @@ class Decision(StrEnum):
 class Review:
     """A definition that is not approved. `digest` identifies it, for a decision about exactly what was shown.
 
-    One that is `held` is neither found nor called. `seen_at` is when it was first seen; `difference` compares it
-    with the approved definition, line by line.
+    One that is `held` is neither found nor called. `seen_at` is when it was first seen. `difference` compares it
+    with the approved definition, where another process did; `approved` and `now` are both.
     """
 
     digest: str
@@ -65,7 +59,9 @@ class Review:
     status: Status
     held: bool
     seen_at: float
-    difference: str
+    difference: str = ""
+    approved: str = field(default="", repr=False)
+    now: str = field(default="", repr=False)
 
     @property
     def waits(self) -> bool:
@@ -94,41 +90,6 @@ def digest_of(source: str, item: Item) -> str:
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def difference(before: str, now: str) -> str:
-    """Return the lines that are gone (`-`) and new (`+`), each with the path of its value.
-
-    Invisible characters are spelled out, so that none hides a change.
-    """
-    old, new = [*_lines(before)], [*_lines(now)]
-    if max(len(old), len(new)) > MAX_COMPARED:
-        return f"too long to compare: {len(old):,} lines before, {len(new):,} now"
-    changed = [line for line in islice(unified_diff(old, new, n=0, lineterm=""), 2, None) if line[0] in "+-"]
-    more = [f"and {len(changed) - MAX_LINES:,} more lines"] if len(changed) > MAX_LINES else []
-    return "\n".join([*changed[:MAX_LINES], *more])
-
-
-def _lines(definition: str) -> Iterator[str]:
-    if definition:
-        for path, text in _values(json.loads(definition), ""):
-            for line in text.split("\n"):
-                for sentence in _SENTENCE_END.split(line):
-                    for start in range(0, len(sentence) or 1, MAX_LETTERS):
-                        yield f"{path}: {sentence[start : start + MAX_LETTERS]}"
-
-
-def _values(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """Yield each value of a definition with its path, invisible characters spelled out in both."""
-    if isinstance(value, Mapping) and value:
-        for key, inner in value.items():
-            yield from _values(inner, f"{path}.{visible(str(key))}".removeprefix("."))
-    elif isinstance(value, list) and value:
-        for inner in value:
-            yield from _values(inner, f"{path}[]")
-    else:
-        text = value if isinstance(value, str) else json.dumps(value)
-        yield " ".join(path.split()), visible(text)
-
-
 def is_recent(review: Review) -> bool:
     """Return whether it was first seen in the last days: the note about it is not repeated for ever."""
     return time.time() - review.seen_at < RECENT_SECONDS
@@ -149,7 +110,13 @@ def by_server(reviews: Sequence[Review]) -> str:
     return ", ".join(f"{sum(review.server == server for review in reviews)} of {server}" for server in servers)
 
 
-def review_shown(review: Review) -> dict[str, object]:
+def difference_of(review: Review) -> str:
+    """Compare the definitions, which takes a while for large ones."""
+    return review.difference or difference(review.approved, review.now)
+
+
+def review_shown(review: Review, *, compared: bool = True) -> dict[str, object]:
+    """`compared`: with the difference, which has the server's own words."""
     from datetime import UTC, datetime
 
     seen_at = datetime.fromtimestamp(review.seen_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -162,7 +129,7 @@ def review_shown(review: Review) -> dict[str, object]:
         "status": review.status.value,
         "held": review.held,
         "seen_at": seen_at,
-        "difference": review.difference,
+        "difference": difference_of(review) if compared else "",
     }
 
 
@@ -192,5 +159,6 @@ def review_of(item: Item, source: str, status: Status, *, held: bool, seen_at: f
         status=status,
         held=held,
         seen_at=seen_at,
-        difference=difference(approved, definition_of(item)),
+        approved=approved,
+        now=definition_of(item),
     )

@@ -13,7 +13,7 @@ from toolscript.client.exchange import Conversation, Peer, Request, Retries, add
 from toolscript.client.http import Sender
 from toolscript.client.resource import query_of, step_of
 from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, Unavailable
-from toolscript.core.items import Item, JsonObject
+from toolscript.core.items import Item, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.mcp_client.relay import Relay, current_relay
 from toolscript.core.retrieval.query import SearchType
@@ -156,7 +156,9 @@ class GatewayClient:
             return await self._relayed(relay, CALL, params, _called, idempotent=False)
         body, seconds = json.dumps(arguments).encode(), self._call_seconds
         terms = current_terms()
-        query = query_of({"confirm": "true" if terms.confirmed else None, "max_risk": terms.max_risk or None})
+        # A confirmation is of one tool. The gateway is asked about another one as if there were none.
+        confirms = bool(terms.confirmed) and terms.confirmed in (tool, tool_id(*split_tool_id(tool)))
+        query = query_of({"confirm": "true" if confirms else None, "max_risk": terms.max_risk or None})
         request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
         return await self._ask(_called, request)
 
@@ -244,11 +246,16 @@ class GatewayClient:
         return reviews
 
     async def decide(self, decision: Decision, digests: Sequence[str]) -> Sequence[Review]:
-        from toolscript.gateway.openapi import REVIEWS_PATH
+        from toolscript.gateway.openapi import MAX_DECIDED, REVIEWS_PATH
 
-        body = json.dumps({"digests": [*digests]}).encode()
-        request = Request("POST", f"{REVIEWS_PATH}/{decision}", body, idempotent=False, timeout=self._seconds)
-        return await self._ask(lambda answer: [*map(review_from_json, json.loads(answer)["results"])], request)
+        decided: list[Review] = []
+        for begin in range(0, len(digests), MAX_DECIDED):
+            body = json.dumps({"digests": [*digests[begin : begin + MAX_DECIDED]]}).encode()
+            request = Request("POST", f"{REVIEWS_PATH}/{decision}", body, idempotent=False, timeout=self._seconds)
+            decided += await self._ask(
+                lambda answer: [*map(review_from_json, json.loads(answer)["results"])], request
+            )
+        return decided
 
     async def servers(self) -> Sequence[ServerState]:
         return await self._read(lambda data: states_from_json(data["servers"]), "GET", "/servers")

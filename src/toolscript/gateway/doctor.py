@@ -13,7 +13,7 @@ from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, SetupError
 from toolscript.core.mcp_client.model import ServerState, ServerStatus, Transport
 from toolscript.core.values import OnProgress
-from toolscript.gateway.approvals import Review, Status, is_recent
+from toolscript.gateway.approvals import Review, Status, difference_of, is_recent
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.jsonc import parse, read_text
 from toolscript.gateway.config.problems import Problem, Severity
@@ -191,12 +191,13 @@ async def _servers(settings: GatewaySettings, on_progress: OnProgress) -> list[F
 def _review(review: Review) -> Finding:
     """Return a finding for what waits for a decision. It is a fault if it is held, or changed in the last days."""
     state = "held" if review.held else "shown"
-    [*lines] = review.difference.splitlines()
+    # What is held is not said, either: agents read this, too.
+    lines = [] if review.held else difference_of(review).splitlines()
     more = f" (and {len(lines) - MAX_LINES} more lines)" if len(lines) > MAX_LINES else ""
     return Finding(
         "APPROVAL",
         not review.held and (review.status is Status.NEW or not is_recent(review)),
-        f"{review.tool} is {review.status}, and {state}: {' '.join(lines[:MAX_LINES])}{more}",
+        f"{review.tool} is {review.status}, and {state}{': ' if lines else ''}{' '.join(lines[:MAX_LINES])}{more}",
         f"`toolscript review show {review.tool}`, then approve or reject it",
     )
 

@@ -365,7 +365,7 @@ def _review_schemas() -> Json:
         seen_at=_text("When this definition was first seen.", format="date-time"),
         difference=_text(
             "The lines that it lost (`-`) and got (`+`), each with the path of its value; the server's own words, "
-            "with invisible characters spelled out."
+            "with invisible characters spelled out. Empty without the gateway's token."
         ),
     )
     return {

@@ -231,11 +231,15 @@ def _without_secrets(name: str, text: str, spec: ServerSpec | None) -> str:
         return MASK
     if spec is not None:
         text = masked(text, spec)
+    text = without_secret_words(text)
+    return f"{text[:MAX_TEXT]}..." if is_cut or len(text) > MAX_TEXT else text
+
+
+def without_secret_words(text: str) -> str:
     text = _CREDENTIALS.sub(lambda match: f"{match[1]} {MASK}", text)
     words = _WORD.findall(text)
     secret = iter(secret_words(words))
-    text = _WORD.sub(lambda match: MASK if next(secret) else match[0], text)
-    return f"{text[:MAX_TEXT]}..." if is_cut or len(text) > MAX_TEXT else text
+    return _WORD.sub(lambda match: MASK if next(secret) else match[0], text)
 
 
 def _head(text: str) -> str:

@@ -1,5 +1,8 @@
 """Reviews over HTTP: what is not approved, and a person's decisions. A decision needs the gateway's token."""
 
+import asyncio
+from collections.abc import Sequence
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -34,7 +37,8 @@ def review_routes(gateway: Gateway) -> list[Route]:
             key=_position,
         )
         next_cursor = encode_cursor(_position(wanted[limit - 1])) if len(wanted) > limit else None
-        return JSONResponse({"results": [*map(review_shown, wanted[:limit])], "next_cursor": next_cursor})
+        results = await asyncio.to_thread(_shown, wanted[:limit], compared=bool(request.scope.get(HAS_CREDENTIAL)))
+        return JSONResponse({"results": results, "next_cursor": next_cursor})
 
     async def decide(request: Request) -> Response:
         if not request.scope.get(HAS_CREDENTIAL):
@@ -47,10 +51,14 @@ def review_routes(gateway: Gateway) -> list[Route]:
         digests = texts({"digests": None, **body}, "digests", MAX_DECIDED, "digests")
         decision = Decision(request.url.path.rpartition("/")[2])
         decided = await gateway.decide(decision, tuple(dict.fromkeys(digests)))
-        return JSONResponse({"results": [*map(review_shown, decided)]})
+        return JSONResponse({"results": await asyncio.to_thread(_shown, decided, compared=True)})
 
     decisions = [Route(f"{REVIEWS_PATH}/{decision}", decide, methods=["POST"]) for decision in Decision]
     return [Route(REVIEWS_PATH, list_reviews, methods=["GET"]), *decisions]
+
+
+def _shown(reviews: Sequence[Review], *, compared: bool) -> list[dict[str, object]]:
+    return [review_shown(review, compared=compared) for review in reviews]
 
 
 def _position(review: Review) -> str:

@@ -4,6 +4,7 @@ The first rule that fits decides, in the order of the user's file; without one t
 project decide by themselves, and the stricter of both decisions counts: a project can take away, and never give.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,6 +44,7 @@ class Effect(StrEnum):
     DENY = "deny"
 
 
+_OTHER_WILDCARDS = re.compile(r"[\[?]")
 _RISKS, _EFFECTS = [*Risk], [*Effect]
 _SHOWN = {
     (Risk.READ, Basis.CLAIM): "claims read-only",
@@ -96,14 +98,14 @@ class Rule:
     problem: str = ""
 
     def is_about(self, item: Item) -> bool:
-        return fnmatchcase(tool_id(item.server, item.name), self.tools)
+        return _fits(tool_id(item.server, item.name), self.tools)
 
     def decides(self, item: Item, risk: Risk, client: str) -> bool:
         return (
             self.do is not None
             and self.is_about(item)
             and self.risk in (None, risk)
-            and fnmatchcase(client.casefold(), self.client.casefold())
+            and _fits(client.casefold(), self.client.casefold())
         )
 
 
@@ -179,14 +181,19 @@ class CallRules:
                 yield ToolRisk(rule.states, Basis.RULE)
 
 
+def _fits(text: str, pattern: str) -> bool:
+    """Only `*` stands for something else than itself: a tool may be called `read[1]`."""
+    return fnmatchcase(text, _OTHER_WILDCARDS.sub(r"[\g<0>]", pattern))
+
+
 def _level(risk: ToolRisk) -> int:
     return _RISKS.index(risk.level)
 
 
 def _first(rules: Sequence[Rule], item: Item, risk: ToolRisk, client: str) -> Decision:
     for rule in rules:
-        if rule.do is not None and rule.decides(item, risk.level, client):
-            return Decision(rule.do, risk, rule)
+        if rule.decides(item, risk.level, client):
+            return Decision(rule.do or Effect.DENY, risk, rule)
     return Decision(Effect.ALLOW, risk)
 
 

@@ -44,6 +44,7 @@ from toolscript.gateway.capabilities import Capabilities, capabilities_of, defau
 from toolscript.gateway.config.curation import curation_of
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.rules import call_rules_of
+from toolscript.gateway.config.trust import FOLDER as TRUSTED
 from toolscript.gateway.discovery import place_of, with_secrets
 from toolscript.gateway.entry_requests import EntryRequests
 from toolscript.gateway.history import keeps_arguments, open_activity
@@ -307,7 +308,11 @@ class LocalGateway:
         return None if self.rules.is_empty else self.require_allowed
 
     def require_allowed(self, server: str, name: str) -> None:
-        """Raise Forbidden for a call that the rules do not allow, also of a tool that is not known here."""
+        """Raise Forbidden for a call that the rules do not allow, also of a tool that is not known here.
+
+        `name` is what a client sends: the server's own name, which rules know without blanks around it.
+        """
+        name = readable(name).strip()
         unknown = Item(tool_id(server, name), ItemKind.TOOL, server, name)
         self._require_allowed(self._offered(server, name) or unknown)
 
@@ -658,8 +663,10 @@ def make_indexing(
 
 
 def approval_store(settings: GatewaySettings) -> ApprovalStore:
-    folder = settings.data_folder / "approvals"
-    return ApprovalStore(folder, Approvals(settings.gateway_approvals), ConfigPlace().own_file)
+    own_file = ConfigPlace().own_file
+    # Beside trust: a setting for another folder would be a new first look at every server.
+    folder = own_file.parent / TRUSTED.with_name("approvals")
+    return ApprovalStore(folder, Approvals(settings.gateway_approvals), own_file)
 
 
 def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *, again: bool = False) -> Embedder:

@@ -167,7 +167,7 @@ class Machine:
     def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         return dict(json.loads(self.run(*arguments, "--json", code=code).stdout))
 
-    def on_a_terminal(self, *arguments: str, answer: str = "") -> str:
+    def on_a_terminal(self, *arguments: str, answer: str = "", code: int = 0) -> str:
         """Return the terminal output of a command; `answer` is typed as soon as it runs."""
         ours, its = pty.openpty()
         environment = {**self.whole_environment(), "TERM": "xterm-256color"}
@@ -180,7 +180,7 @@ class Machine:
             seen = b"".join(iter(lambda: _read(ours), b""))
         finally:
             os.close(ours)
-        assert process.wait(timeout=WAIT_SECONDS) == 0, seen
+        assert process.wait(timeout=WAIT_SECONDS) == code, seen
         return seen.decode()
 
     def popen(self, *arguments: str, stdout: Path, stderr: Path) -> "subprocess.Popen[bytes]":

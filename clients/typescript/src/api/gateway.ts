@@ -103,7 +103,7 @@ export interface Review {
   seen_at: string;
   /**
    * The lines that it lost (`-`) and got (`+`), each with the path of its value; the server's own words, with
-   * invisible characters spelled out.
+   * invisible characters spelled out. Empty without the gateway's token.
    */
   difference: string;
 }

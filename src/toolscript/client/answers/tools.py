@@ -364,7 +364,7 @@ class Review(Record):
     """When this definition was first seen."""
     difference: str
     """The lines that it lost (`-`) and got (`+`), each with the path of its value; the server's own words, with
-    invisible characters spelled out.
+    invisible characters spelled out. Empty without the gateway's token.
     """
 
 

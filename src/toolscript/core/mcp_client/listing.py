@@ -73,10 +73,9 @@ def listed_item(listing: str, entry: Entry, server: str, about: str = "") -> Ite
 
 def canonical(entry: Entry) -> str:
     """Return a definition as JSON that differs only where its values differ: not by key order or whitespace."""
-    try:
-        return json.dumps(entry, sort_keys=True, separators=(",", ":"))
-    except RecursionError:
-        raise InvalidRequest("nested too deeply") from None
+    # A schema, one level below, may have the depth that every item's may have.
+    storable(entry, depth=-1)
+    return json.dumps(entry, sort_keys=True, separators=(",", ":"))
 
 
 def tool_fields(entry: Entry) -> JsonObject:

@@ -26,9 +26,12 @@ from toolscript.gateway.config.variables import FindSecret, no_secret
 FILE_NAME = ".toolscript.json"
 SECTIONS = ("servers", "mcpServers")
 CURATION, RULES = "curation", "rules"
+_KNOWN = frozenset({"$schema", "inputs", PASSTHROUGH, CURATION, RULES, *SECTIONS})
 MAX_NAMED = 100
 MAX_UNTRUSTED = 1 << 20
 
+# How alike a key must be to one that it was meant to be: `rule`, `Rules`.
+_MEANT = 0.85
 _EXPECTED = '{"mcpServers": {"name": {"command": ...}}}'
 
 logger = logging.getLogger(__name__)
@@ -55,11 +58,15 @@ class Config:
 
 @dataclass(frozen=True)
 class RulesOfFile:
-    """The `rules` of a file, not validated. `is_own`: the file is the user's, whose rules may also allow."""
+    """The `rules` of a file, not validated. `is_own`: the file is the user's, whose rules may also allow.
+
+    `problem`: why they cannot be read, as they are not under `rules`, or the file is malformed.
+    """
 
     file: Path
     raw: object
     is_own: bool = False
+    problem: str = ""
 
 
 def config_paths(home: Path, start: Path, explicit: Path | None = None) -> list[Path]:
@@ -223,7 +230,7 @@ def server_entries(document: Document, path: Path) -> dict[str, object]:
 
 def _problems_of_file(document: Document, path: Path) -> Iterator[Problem]:
     keys = set(document.value) if isinstance(document.value, dict) else set()
-    if keys - {"$schema", "inputs", PASSTHROUGH, CURATION, RULES} and not keys & set(SECTIONS):
+    if keys - _KNOWN and not keys & set(SECTIONS):
         yield Problem("", path, "names no servers", f"put them under mcpServers: {_EXPECTED}", Severity.WARNING)
     for name in sorted(set(document.repeated) & {*server_entries(document, path), *SECTIONS, RULES}):
         server, subject = ("", f"{name} is") if name in {*SECTIONS, RULES} else (name, "its name may be")
@@ -232,8 +239,21 @@ def _problems_of_file(document: Document, path: Path) -> Iterator[Problem]:
 
 
 def _rules_in(document: Document, path: Path) -> list[RulesOfFile]:
-    raw = document.value.get(RULES) if isinstance(document.value, dict) else None
-    return [] if raw is None else [RulesOfFile(path, raw)]
+    """Return the rules, after a mistake for each key that was meant to be theirs: it must let no call through."""
+    written = document.value if isinstance(document.value, dict) else {}
+    unknown = [key for key in written if key not in _KNOWN]
+    return [
+        *(RulesOfFile(path, None, problem=f"{key[:40]!a} is not {RULES}") for key in _meant_as_rules(unknown)),
+        *([RulesOfFile(path, written[RULES])] if RULES in written else []),
+    ]
+
+
+def _meant_as_rules(keys: Sequence[str]) -> list[str]:
+    if not keys:
+        return []
+    from difflib import get_close_matches
+
+    return [key for key in keys if get_close_matches(key.strip().casefold()[:40], [RULES], 1, _MEANT)]
 
 
 def _project_files(home: Path, start: Path) -> Iterator[Path]:
@@ -298,12 +318,30 @@ class ConfigPlace:
     def read(self, environment: Mapping[str, str]) -> Config:
         """Read the files. The rules of the user's own file apply whatever other file is named."""
         config = self._read(environment)
-        rules = [RulesOfFile(of_file.file, of_file.raw, _is_users(of_file.file)) for of_file in config.rules]
-        for path in self._only_for_rules():
-            text = read_text(path, only_ours=True) if _is_users(path) else None
-            own = _rules_in(parse(text, path), path) if text is not None else []
-            rules = [*(RulesOfFile(path, of_file.raw, is_own=True) for of_file in own), *rules]
-        return replace(config, rules=tuple(rules))
+        own, problems = self._rules_of_own_file(config)
+        rules = [*own, *config.rules]
+        return replace(
+            config,
+            rules=tuple(replace(of_file, is_own=_is_users(of_file.file)) for of_file in rules),
+            problems=(*config.problems, *problems),
+        )
+
+    def _rules_of_own_file(self, config: Config) -> tuple[list[RulesOfFile], list[Problem]]:
+        """Return its rules where it is not one of the files that were read, or others may write it."""
+        path = self.own_file
+        if any(_is_same(file, path) for file in config.files):
+            return [], []
+        if _is_users(path):
+            text = read_text(path, only_ours=True)
+            return ([] if text is None else _rules_in(parse(text, path), path)), []
+        try:
+            text = read_text(path, only_ours=True)
+            rules = [] if text is None else _rules_in(parse(text, path), path)
+        except ConfigInvalid as error:
+            rules = [RulesOfFile(path, None, problem=error.message)]
+        what = "other users may write it, so its rules can only make calls stricter"
+        fix = f"take that right away: chmod o-w {path}"
+        return rules, [Problem("", path, what, fix, Severity.WARNING)] if rules else []
 
     def _only_for_rules(self) -> list[Path]:
         own = Path.home() / FILE_NAME

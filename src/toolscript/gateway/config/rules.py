@@ -33,11 +33,11 @@ def call_rules_of(config: Config) -> tuple[list[Rule], list[Rule], list[Problem]
 def _read_file(of_file: RulesOfFile) -> tuple[list[Rule], list[Problem]]:
     # In messages that agents read, too: the user's home folder is not their business.
     named = f"~/{FILE_NAME}" if of_file.is_own else str(of_file.file)
-    if not isinstance(of_file.raw, list) or len(of_file.raw) > MAX_RULES:
-        message = f"{RULES} is not a list of at most {MAX_RULES:,} rules"
-        return [_denying({}, f"{RULES} of {named}", message)], [
-            _problem(of_file.file, f"{message}, so every call is denied", f"write a list of rules: [{EXAMPLE}]")
-        ]
+    if of_file.problem or not isinstance(of_file.raw, list) or len(of_file.raw) > MAX_RULES:
+        message = of_file.problem or f"{RULES} is not a list of at most {MAX_RULES:,} rules"
+        fix = f'write a list of rules: "{RULES}": [{EXAMPLE}]'
+        problem = _problem(of_file.file, f"{message}, so every call is denied", fix)
+        return [_denying({}, f"{RULES} of {named}", message)], [problem]
     rules: list[Rule] = []
     problems: list[Problem] = []
     for number, written in enumerate(of_file.raw, 1):

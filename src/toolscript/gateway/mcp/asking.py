@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
@@ -21,15 +22,16 @@ from toolscript.core.errors import Forbidden
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.endpoint import Context
 from toolscript.core.text import visible
+from toolscript.core.tokens import as_json
 from toolscript.gateway.callers import current_client
-from toolscript.gateway.recording import arguments_shown
+from toolscript.gateway.recording import without_secret_words
 from toolscript.gateway.rules import CONFIRMATION, MAX_NAME
 
 ALLOW = "allow"
 # A question that is not answered by then is asked again.
 OPEN_SECONDS = 15 * 60.0
 MAX_OPEN = 1_000
-MAX_ARGUMENTS_SHOWN = 1_500
+MAX_ARGUMENTS_SHOWN, MAX_NAMED, MAX_KEY = 1_500, 30, 60
 _STATE = "rule-"
 # Nothing is to be filled in: to accept is to allow.
 _NOTHING_TO_FILL_IN: dict[str, Any] = {"type": "object", "properties": {}}
@@ -80,18 +82,44 @@ def _bound_to(params: CallToolRequestParams) -> str:
 
 
 def message_of(refusal: Forbidden, arguments: JsonObject) -> str:
-    """Return the question in words. Each argument is in one line, and what cannot be seen is spelled out."""
+    """Return the question in words. Each line has one thing, and what cannot be seen is spelled out."""
     about = refusal.details[CONFIRMATION]
     assert isinstance(about, dict)  # noqa: S101
-    shown = visible(arguments_shown(arguments))
-    more = len(shown) - MAX_ARGUMENTS_SHOWN
     lines = [
         f"Allow {_name(current_client())} to call {_name(str(refusal.details['tool']))}?",
         f"Risk: {about['risk']}",
-        f"Arguments: {shown[:MAX_ARGUMENTS_SHOWN]}{f' ... and {more:,} more letters' if more > 0 else ''}",
+        *_arguments(arguments),
         f"Asked by {about['rule']}",
     ]
     return "\n".join(lines)
+
+
+def _arguments(arguments: JsonObject) -> list[str]:
+    """Show arguments whole, or else both ends of each: nothing is hidden behind something long."""
+    whole = as_json(arguments)
+    if len(whole) <= MAX_ARGUMENTS_SHOWN:
+        return [f"Arguments: {_plain(whole)}"]
+    shown = [*islice(arguments.items(), MAX_NAMED)]
+    each = MAX_ARGUMENTS_SHOWN // len(shown)
+    more = len(arguments) - len(shown)
+    return [
+        "Arguments, which are too long to be shown whole:",
+        *(f"  {_cut(as_json(key), MAX_KEY)}: {_cut(as_json(value), each)}" for key, value in shown),
+        *([f"  and {more:,} more arguments, which are not shown"] if more else []),
+    ]
+
+
+def _cut(text: str, most: int) -> str:
+    """Return both ends of a text, and how much is missing between them."""
+    left_out = len(text) - most
+    if left_out <= 0:
+        return _plain(text)
+    head = most * 2 // 3
+    return f"{_plain(text[:head])} ... {left_out:,} letters left out ... {_plain(text[head - most :])}"
+
+
+def _plain(text: str) -> str:
+    return visible(without_secret_words(text))
 
 
 def _name(text: str) -> str:

@@ -101,7 +101,8 @@ class _Passthrough:
             credentials = self._credentials_of(spec)
             if credentials is not None and credentials.is_wanted:
                 raise sign_in_needed(spec.name)
-            held, rules = self._approvals.of(spec.name) if self._approvals else None, self._find_rules()
+            held = await self._approvals.of(spec.name) if self._approvals else None
+            rules = self._find_rules()
             requested = requested_in(body, strictly=held is not None or rules is not None)
         except ToolscriptError as error:
             await _error_response(error)(scope, receive, send)

@@ -5,18 +5,21 @@ approved entry by entry, because a server may list to one client what it does no
 """
 
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+import anyio
 from starlette.responses import JSONResponse
 
 from toolscript.core.errors import InvalidRequest, NotReady, ServerRejected
 from toolscript.core.item_json import natural_key
-from toolscript.core.items import ItemKind
+from toolscript.core.items import Item, ItemKind
 from toolscript.core.mcp_client.failures import CALL
 from toolscript.core.mcp_client.listing import PROMPTS, RESOURCES, TEMPLATES, TOOLS, listed_item
 from toolscript.core.mcp_client.model import Offer
+from toolscript.core.text import visible
 from toolscript.gateway.approvals import for_agents, held_message
 from toolscript.gateway.mcp.passthrough_events import EVENTS, JSON, Event, EventReader, media_type
 from toolscript.gateway.mcp.passthrough_messages import (
@@ -31,8 +34,13 @@ from toolscript.gateway.store.approvals import ApprovalStore
 
 INVALID_PARAMS = -32602
 MAX_BUFFERED = 64 * 1024 * 1024
+MAX_LOGGED = 1_000
+# How long a request waits for the first listing of a server, and how often it looks.
+LISTED_SECONDS, LOOK_SECONDS = 10.0, 0.05
 _BY_FIELD = {listing.field.casefold(): listing for listing in (TOOLS, PROMPTS, RESOURCES, TEMPLATES)}
 _KINDS = {CALL: ItemKind.TOOL, GET_PROMPT: ItemKind.PROMPT}
+
+logger = logging.getLogger("toolscript.mcp")
 
 
 class PassthroughApprovals:
@@ -41,21 +49,39 @@ class PassthroughApprovals:
     def __init__(self, store: ApprovalStore, offers: Callable[[], Sequence[Offer]]) -> None:
         self._store = store
         self._offers = offers
+        self._logged: set[str] = set()
 
-    def of(self, server: str) -> "ServerFilter | None":
-        """Return the filter of a server; None if nothing of it can be held."""
+    async def of(self, server: str) -> "ServerFilter | None":
+        """Return the filter of a server; None if nothing of it can be held. Wait a while for its first listing."""
         if not self._store.may_hold(server):
             return None
+        with anyio.move_on_after(LISTED_SECONDS):
+            while not self._store.is_listed(server):  # noqa: ASYNC110 - another process may list it
+                await anyio.sleep(LOOK_SECONDS)
         if not self._store.is_listed(server):
             raise NotReady(f"{server} has not been listed yet", hint="try again in a moment")
-        return ServerFilter(self._store, server, self._offers)
+        return ServerFilter(self._store, server, self._offers, self._log)
+
+    def _log(self, item: Item) -> None:
+        """Name what a server lists here and not to the gateway: a person cannot see it among what is held."""
+        fingerprint = item.fingerprint
+        if fingerprint not in self._logged and len(self._logged) < MAX_LOGGED:
+            self._logged.add(fingerprint)
+            logger.warning("left out of a passthrough, as not approved: %s__%s", item.server, visible(item.name))
 
 
 class ServerFilter:
-    def __init__(self, store: ApprovalStore, server: str, offers: Callable[[], Sequence[Offer]]) -> None:
+    def __init__(
+        self,
+        store: ApprovalStore,
+        server: str,
+        offers: Callable[[], Sequence[Offer]],
+        on_left_out: Callable[[Item], None],
+    ) -> None:
         self._store = store
         self._server = server
         self._offers = offers
+        self._on_left_out = on_left_out
 
     def refusal(self, requested: Requested) -> JSONResponse | None:
         """Return the answer to a request that names something held."""
@@ -117,6 +143,7 @@ class ServerFilter:
         except InvalidRequest:
             return ""
         review = self._store.held_by_key(self._server, key, self._offers())
+        review = review or self._store.held_template(self._server, uri, self._offers())
         return for_agents(held_message(review)) if review else ""
 
     def _event(self, event: Event) -> bytes:
@@ -165,7 +192,11 @@ class ServerFilter:
         if not isinstance(entry, Mapping):
             return False
         try:
-            return self._store.admits(listed_item(listing, entry, self._server))
+            item = listed_item(listing, entry, self._server)
+            is_admitted = self._store.admits(item)
+            if not is_admitted:
+                self._on_left_out(item)
+            return is_admitted
         except InvalidRequest:
             return False
 

@@ -361,9 +361,19 @@ async def answered_by_person(
         message = message_of(refusal, arguments())
     if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return question_result(message, questions.add(tool, params))
+    return await _called_if_allowed(context, tool, message, call)
+
+
+async def _called_if_allowed(
+    context: Context, tool: str, message: str, call: Callable[[str], Awaitable[dict[str, Any]]]
+) -> dict[str, Any]:
     if not await is_allowed_by_person(context, message):
         return wire_result(_declined(tool), context.protocol_version)
-    return await call(tool)
+    try:
+        return await call(tool)
+    except Forbidden as refusal:
+        # The rule, or the tool, changed while the person was asked.
+        return wire_result(failed(refusal), context.protocol_version)
 
 
 def _declined(tool: str) -> CallResult:

@@ -1,210 +1,37 @@
-"""Records of approved definitions: one file per server, written under a lock, readable by its user alone."""
+"""The approvals of all servers: what is held of their offers, and decisions about it."""
 
-import hashlib
 import json
 import logging
 import os
+import re
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
-from toolscript.core.atomic_files import read_json, write_json_atomically
+from toolscript.core.atomic_files import write_json_atomically
 from toolscript.core.errors import Conflict, Forbidden, SetupError
-from toolscript.core.file_locks import take
-from toolscript.core.items import Item
+from toolscript.core.items import Item, ItemKind
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.gateway.approvals import (
     HELD,
+    PERSON_REVIEWS,
     Approvals,
     Decision,
     Review,
-    Status,
-    definition_of,
     digest_of,
     held_message,
-    review_of,
 )
+from toolscript.gateway.store.approval_records import Record, ServerApprovals
 
-FORMAT = 1
-PRIVATE_FOLDER = 0o700
-MAX_SEEN, MAX_APPROVED = 2_000, 40_000
-LOCK_SECONDS, LOOK_SECONDS = 5.0, 0.005
 # Changed with every decision: other processes, and other workspaces of this one, watch it.
 DECIDED = "decided.json"
-HOW_TO_REVIEW = "`toolscript review show {0}` shows how it differs, `toolscript review approve {0}` releases it"
+
+# In a template: what stands for a part of an address, and what has a meaning in a pattern alone.
+_EXPRESSION, _OTHER_WILDCARDS = re.compile(r"\{[^{}]*\}"), re.compile(r"[\[?]")
 
 logger = logging.getLogger(__name__)
-
-Stamp = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Record:
-    """By key of an item: its approved definition, the digest of a rejected one; when unapproved ones were seen."""
-
-    approved: dict[str, str] = field(default_factory=dict)
-    rejected: dict[str, str] = field(default_factory=dict)
-    seen: dict[str, float] = field(default_factory=dict)
-
-    def status_of(self, item: Item, digest: str) -> Status:
-        if self.rejected.get(item.key) == digest:
-            return Status.REJECTED
-        approved = self.approved.get(item.key)
-        if approved is None:
-            return Status.NEW
-        return Status.APPROVED if approved == definition_of(item) else Status.CHANGED
-
-
-class ServerApprovals:
-    """The record of one server: of one entry, in one config file, that runs one program or has one address.
-
-    `file` is the config file, spelled the same for every client. Values of variables, which a client sends, do not
-    make it another server.
-    """
-
-    def __init__(self, folder: Path, spec: ServerSpec, file: str, *, holds: bool) -> None:
-        cwd = os.path.realpath(spec.cwd) if spec.cwd else None
-        runs = [spec.written] if spec.written else [spec.command, spec.args, cwd, spec.url]
-        parts = (file, spec.name, spec.transport, *runs)
-        self.source = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-        self._about = {"format": FORMAT, "server": spec.name, "file": file}
-        self._path = folder / f"{self.source}.json"
-        self.holds = holds
-        self._read: tuple[Stamp, Record] | None = None
-        # What could not be written counts in this process all the same.
-        self._unwritten: Record | None = None
-
-    def observe(self, items: Sequence[Item]) -> None:
-        """Approve what a server offers the first time; note when anything else was first seen."""
-        if self._after(self.record(), items) is not None:
-            with self._locked():
-                before = self.record()
-                now = self._after(before, items)
-                if now is not None:
-                    self._write(now)
-                    self._log(now.seen.keys() - (before.seen if before else {}).keys(), items)
-
-    def reviews(self, items: Sequence[Item]) -> list[Review]:
-        """Return the items whose current definition is not approved."""
-        record = self.record()
-        return [] if record is None else [review for item in items if (review := self._review(record, item))]
-
-    def is_approved(self, item: Item) -> bool:
-        record = self.record()
-        return record is not None and self._review(record, item) is None
-
-    def held(self, items: Sequence[Item]) -> set[str]:
-        """Return the keys of the items that are held."""
-        record = self.record()
-        if record is None:
-            return set()
-        return {item.key for item in items if self._is_held(record, item, self._status(record, item))}
-
-    def held_review(self, item: Item) -> Review | None:
-        record = self.record()
-        review = None if record is None else self._review(record, item)
-        return review if review is not None and review.held else None
-
-    def decide(self, decision: Decision, items: Collection[Item]) -> None:
-        with self._locked():
-            record = self.record() or Record()
-            approved, rejected = dict(record.approved), dict(record.rejected)
-            for item in items:
-                if decision is Decision.APPROVE:
-                    approved[item.key] = definition_of(item)
-                    rejected.pop(item.key, None)
-                else:
-                    rejected[item.key] = digest_of(self.source, item)
-            self._write(replace(record, approved=approved, rejected=rejected), must=True)
-
-    def record(self) -> Record | None:
-        """Return the record; None for a server that was never listed.
-
-        A file that cannot be read counts as a record of nothing: what it approved is held, and not approved anew.
-        """
-        stamp = _stamp(self._path)
-        if stamp is None:
-            return self._unwritten
-        if self._read is None or self._read[0] != stamp:
-            self._read = stamp, self._read_file()
-        return self._read[1]
-
-    def _status(self, record: Record, item: Item) -> Status:
-        return record.status_of(item, digest_of(self.source, item) if item.key in record.rejected else "")
-
-    def _is_held(self, record: Record, item: Item, status: Status) -> bool:
-        """A change of what was rejected is held, whosever server it is."""
-        return status is not Status.APPROVED and (self.holds or item.key in record.rejected)
-
-    def _review(self, record: Record, item: Item) -> Review | None:
-        status = self._status(record, item)
-        if status is Status.APPROVED:
-            return None
-        held, digest = self._is_held(record, item, status), digest_of(self.source, item)
-        seen_at, approved = record.seen.get(digest, time.time()), record.approved.get(item.key, "")
-        return review_of(item, self.source, status, held=held, seen_at=seen_at, approved=approved)
-
-    def _after(self, record: Record | None, items: Sequence[Item]) -> Record | None:
-        """Return the record after these items were seen; None if it stays as it is."""
-        if record is None:
-            return Record({item.key: definition_of(item) for item in items[:MAX_APPROVED]})
-        unapproved = [item for item in items if self._status(record, item) is not Status.APPROVED]
-        digests = {digest_of(self.source, item): item for item in unapproved}
-        news = {digest: item for digest, item in digests.items() if digest not in record.seen}
-        if not news:
-            return None
-        seen = {**record.seen, **dict.fromkeys(news, time.time())}
-        return replace(record, seen=dict([*seen.items()][-MAX_SEEN:]))
-
-    def _log(self, digests: Collection[str], items: Sequence[Item]) -> None:
-        for item in items if digests else ():
-            if digest_of(self.source, item) in digests:
-                logger.warning("not approved: %s__%s", item.server, item.name)
-
-    def _read_file(self) -> Record:
-        try:
-            data = read_json(self._path)
-            if data["format"] != FORMAT:
-                raise ValueError("another format")
-            return Record(_texts(data["approved"]), _texts(data["rejected"]), _times(data["seen"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            logger.warning(
-                "the approvals cannot be read: all tools of the server count as new",
-                extra={"file": str(self._path), "reason": str(error)},
-            )
-            return Record()
-
-    def _write(self, record: Record, *, must: bool = False) -> None:
-        parts = {"approved": record.approved, "rejected": record.rejected, "seen": record.seen}
-        try:
-            write_json_atomically(self._path, {**self._about, **parts})
-        except OSError as error:
-            if must:
-                raise SetupError(
-                    f"{self._path} cannot be written: {error.strerror}", hint="check who may write there"
-                ) from error
-            self._unwritten = record
-            logger.warning(
-                "the approvals cannot be written", extra={"file": str(self._path), "reason": str(error)}
-            )
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the lock of this server's file, for reading and writing it as one step."""
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
-            lock = self._path.with_suffix(".lock").open("ab")
-        except OSError:
-            yield
-            return
-        with lock:
-            until = time.monotonic() + LOCK_SECONDS
-            while not take(lock) and time.monotonic() < until:
-                time.sleep(LOOK_SECONDS)
-            yield
 
 
 class ApprovalStore:
@@ -221,16 +48,21 @@ class ApprovalStore:
         return self._folder / DECIDED
 
     def use(self, specs: Sequence[ServerSpec]) -> None:
-        self._servers = {spec.name: self._of(spec) for spec in specs}
+        known = {server.source: server for server in self._servers.values()}
+        self._servers = {}
+        for spec in specs:
+            server = self._of(spec)
+            # It may know what could not be written.
+            self._servers[spec.name] = kept = known.get(server.source, server)
+            kept.holds = server.holds
 
     def admitted(self, offers: Sequence[Offer]) -> list[Offer]:
         """Return the offers without what is held. A server's first offer is approved as a whole."""
-        return [self._admitted(offer) for offer in offers]
+        return [self._admitted_or_none(offer) for offer in offers]
 
     def reviews(self, offers: Sequence[Offer]) -> list[Review]:
         """Return what these servers offer and is not approved, in order of server, name and kind."""
-        known = [(server, offer) for offer in offers if (server := self._servers.get(offer.server))]
-        reviews = [review for server, offer in known for review in server.reviews(offer.items)]
+        reviews = [review for offer in offers for review in self._reviews(offer)]
         return sorted(reviews, key=lambda review: (review.server, review.name, review.kind, review.digest))
 
     def is_approved(self, item: Item) -> bool:
@@ -245,7 +77,7 @@ class ApprovalStore:
         if review is not None:
             raise Forbidden(
                 held_message(review),
-                hint=HOW_TO_REVIEW.format(review.tool),
+                hint=PERSON_REVIEWS,
                 details={HELD: review.status.value, "tool": review.tool, "server": item.server},
             )
 
@@ -269,6 +101,16 @@ class ApprovalStore:
         item = next(items, None)
         return known.held_review(item) if known and item else None
 
+    def held_template(self, server: str, uri: str, offers: Sequence[Offer]) -> Review | None:
+        """Return the review of a held template of this address, unless something approved has it, too."""
+        items = [item for offer in offers if offer.server == server for item in offer.items]
+        known = self._servers.get(server)
+        held = known.held(items) if known else set()
+        fitting = [item for item in items if _is_of(uri, item)]
+        if known is None or not fitting or any(item.key not in held for item in fitting):
+            return None
+        return known.held_review(fitting[0])
+
     def approves_name(self, server: str, key: str, name: str) -> bool:
         """Return whether a definition with this key and exactly this name was approved, or need not be."""
         known = self._servers.get(server)
@@ -286,12 +128,47 @@ class ApprovalStore:
                 hint="`toolscript review list` shows what there is now",
                 details={"digests": unknown[:10]},
             )
-        for offer in offers:
-            server = self._servers.get(offer.server)
-            if server and (items := [item for item in offer.items if digest_of(server.source, item) in digests]):
-                server.decide(decision, items)
-        write_json_atomically(self.decided_file, {"at": time.time_ns()})
+        decided = 0
+        try:
+            for offer in offers:
+                server = self._servers.get(offer.server)
+                items = [item for item in offer.items if server and digest_of(server.source, item) in digests]
+                if server and items:
+                    server.decide(decision, items)
+                    decided += len(items)
+        except SetupError as error:
+            message = f"{error.message}; of {len(digests)} definitions, {decided} were decided about before that"
+            raise SetupError(message, hint=error.hint, details=error.details) from error
+        finally:
+            if decided:
+                self._tell()
         return [reviews[digest] for digest in digests]
+
+    def _tell(self) -> None:
+        """Let other processes read the records again."""
+        try:
+            write_json_atomically(self.decided_file, {"at": time.time_ns()})
+        except OSError as error:
+            reason = {"file": str(self.decided_file), "reason": str(error)}
+            logger.warning("other processes may follow a decision late", extra=reason)
+
+    def _admitted_or_none(self, offer: Offer) -> Offer:
+        """One server that cannot be judged keeps no other one out."""
+        try:
+            return self._admitted(offer)
+        except Exception as error:  # noqa: BLE001 - whatever a server sends
+            about = {"server": offer.server, "reason": type(error).__name__}
+            logger.error("all tools of a server are left out: they cannot be compared", extra=about)
+            return replace(offer, items=())
+
+    def _reviews(self, offer: Offer) -> list[Review]:
+        server = self._servers.get(offer.server)
+        try:
+            return server.reviews(offer.items) if server else []
+        except Exception as error:  # noqa: BLE001 - whatever a server sends
+            about = {"server": offer.server, "reason": type(error).__name__}
+            logger.error("the tools of a server cannot be compared", extra=about)
+            return []
 
     def _admitted(self, offer: Offer) -> Offer:
         server = self._servers.get(offer.server)
@@ -320,19 +197,11 @@ class ApprovalStore:
             return Path(file) == self._own_file
 
 
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_ino, about.st_size
-
-
-def _texts(data: Any) -> dict[str, str]:
-    if not all(isinstance(text, str) for text in data.values()):
-        raise TypeError("not a text")
-    return dict(data)
-
-
-def _times(data: Any) -> dict[str, float]:
-    return {str(digest): float(at) for digest, at in data.items()}
+def _is_of(uri: str, item: Item) -> bool:
+    """Return whether an item is the template of this address, or the resource at it."""
+    about = item.annotations or {}
+    template = about.get("uriTemplate")
+    if item.kind is not ItemKind.RESOURCE or not isinstance(template, str):
+        return item.kind is ItemKind.RESOURCE and about.get("uri") == uri
+    # A star in the template stands for anything, too: what is held is rather too much than too little.
+    return fnmatchcase(uri, _EXPRESSION.sub("*", _OTHER_WILDCARDS.sub(r"[\g<0>]", template)))

@@ -125,3 +125,40 @@ def test_the_users_own_rules_apply_whatever_other_file_is_named(home: Path, tmp_
 
 def test_rules_are_no_reason_to_miss_servers(home: Path) -> None:
     assert read(write(home / ".toolscript.json", [{"do": "ask"}])).problems == ()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"rules": None},
+        {"rule": [{"do": "allow"}]},
+        {"Rules": [{"do": "allow"}]},
+        {"rules ": []},
+        {"ruels": [], "rules": {}},
+        {"rules": [{"do": "allow"}], "RULES": []},
+    ],
+)
+def test_a_mistake_in_the_key_denies_every_call_and_is_named(home: Path, written: dict[str, object]) -> None:
+    file = home / ".toolscript.json"
+    file.write_text(json.dumps(written), "utf-8")
+    config = read(file)
+    assert effect(config) is Effect.DENY
+    _, _, [problem] = call_rules_of(config)
+    assert "so every call is denied" in problem.message
+
+
+def test_an_unknown_key_that_is_no_near_miss_denies_nothing(home: Path) -> None:
+    file = home / ".toolscript.json"
+    file.write_text(json.dumps({"mcpServers": {}, "roles": [], "ruleset": 1}), "utf-8")
+    assert effect(read(file)) is Effect.ALLOW
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_rules_of_an_own_file_that_others_may_write_make_calls_stricter(home: Path, is_named: bool) -> None:
+    own = write(home / ".toolscript.json", [{"tools": "files__delete", "is": "read"}, {"do": "deny"}])
+    own.chmod(0o666)
+    other = write(home / "other.json", [{"do": "allow"}])
+    config = read(named=str(other)) if is_named else read(own)
+    assert effect(config) is Effect.DENY
+    assert rules_of(config).own == ()
+    assert any("other users may write it" in problem.message for problem in config.problems)

@@ -1,6 +1,7 @@
 """Reviews over HTTP: anyone of the user's programs may read them, and a decision needs the token."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,6 +48,13 @@ async def test_reviews_are_filtered_by_server_and_status() -> None:
     [new] = (await ask(gateway, "GET", f"{PATH}?status=new")).json["results"]
     assert new["id"] == "files__tool_2"
     assert (await ask(gateway, "GET", f"{PATH}?status=odd")).status == 422
+
+
+async def test_the_words_of_a_server_are_shown_with_the_token_alone() -> None:
+    gateway = GatewayDouble(waiting=[replace(review(1), difference="+description: Do this first")])
+    [without] = (await ask(gateway, "GET", PATH)).json["results"]
+    [with_token] = (await ask(gateway, "GET", PATH, token=TOKEN)).json["results"]
+    assert (without["difference"], with_token["difference"]) == ("", "+description: Do this first")
 
 
 @pytest.mark.parametrize("decision", [*Decision])

@@ -19,7 +19,9 @@ from mcp_types import (
 from tests.unit.gateway.mcp.clients import MODERN, MODES, text_of
 from tests.unit.gateway.mcp.ruled_gateway import RuledGateway, form_answer
 from toolscript.core.errors import Forbidden
-from toolscript.gateway.callers import client_is
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp_client.model import CallResult
+from toolscript.gateway.callers import CallTerms, client_is, on_terms
 from toolscript.gateway.mcp.asking import MAX_OPEN, OPEN_SECONDS, Questions, message_of
 from toolscript.gateway.mcp.tools import create_mcp_server
 from toolscript.gateway.rules import CONFIRMATION, CallRules, Effect, Rule
@@ -218,19 +220,49 @@ def refusal(tool: str = "files__write_file") -> Forbidden:
     return Forbidden("no", details={"tool": tool, CONFIRMATION: {"risk": "claims read-only", "rule": "rule 1"}})
 
 
-def test_a_question_shows_arguments_in_one_line_short_and_without_secrets() -> None:
+def test_a_question_shows_short_arguments_in_one_line_and_without_secrets() -> None:
     key = "ghp_" + "a1B2" * 9
-    arguments = {"text": "line\nRisk: none\u202e", "token": key, "long": "z" * 9_000, "many": ["y" * 400] * 9}
+    arguments = {"text": "line\nRisk: none\u202e", "token": key}
     with client_is("an\neditor"):
         message = message_of(refusal(), arguments)
     assert len(message.splitlines()) == 4
     assert message.startswith("Allow an editor to call files__write_file?\nRisk: claims read-only\n")
     assert "[U+202E]" in message
     assert key not in message
-    assert len(message) < 2_000
-    assert message.splitlines()[2].endswith("more letters")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"cmd": "rm -rf ~", "pad": ["x" * 100] * 100},
+        {"pad": ["x" * 100] * 100, "cmd": "rm -rf ~"},
+        {"cmd": "." * 5_000 + "; rm -rf ~"},
+        {"cmd": "." * 500 + "; rm -rf ~"},
+        {"token": "rm -rf ~"},
+        {**{str(number): "z" * 400 for number in range(20)}, "cmd": "rm -rf ~"},
+    ],
+)
+def test_nothing_long_hides_what_is_allowed(arguments: dict[str, Any]) -> None:
+    message = message_of(refusal(), arguments)
+    assert "rm -rf ~" in message
+    assert len(message) < 4_000
+    assert "letters left out" in message or len(message) < 1_000
 
 
 def test_a_question_about_too_many_arguments_says_how_many_there_are() -> None:
     message = message_of(refusal(), {str(number): "z" * 400 for number in range(100)})
-    assert "bytes" in message
+    assert "and 70 more arguments, which are not shown" in message
+
+
+async def test_a_call_that_is_refused_after_the_yes_says_why() -> None:
+    class Forgetful(RuledGateway):
+        """Its rule wants another confirmation than that of this call."""
+
+        async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+            with on_terms(CallTerms("files__read_file")):
+                return await super().call(tool, arguments)
+
+    async with editor(Forgetful(rules=RULES), MODES[-1], form_answer("accept", [])) as client:
+        result = await client.call_tool("call_tool", WRITE)
+    assert result.is_error
+    assert "a person must allow this call of files__write_file" in text_of(result)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from starlette.requests import Request
@@ -14,8 +15,10 @@ from starlette.routing import Route
 
 from tests.unit.gateway.mcp.serving import serve
 from tests.unit.gateway.store.listed import ENTRIES, listed
+from toolscript.core.mcp_client.listing import TEMPLATES, listed_item
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.gateway.approvals import Approvals, Decision
+from toolscript.gateway.mcp import passthrough_approvals
 from toolscript.gateway.mcp.passthrough import passthrough_asgi
 from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals
 from toolscript.gateway.store.approvals import ApprovalStore
@@ -54,7 +57,7 @@ class Upstream:
 async def through(
     upstream: Upstream, folder: Path, baseline: Sequence[Mapping[str, Any]] | None, now: Offer | None = None
 ) -> AsyncIterator[tuple[httpx2.AsyncClient, str, ApprovalStore]]:
-    store = ApprovalStore(folder, Approvals.DEFAULT, Path("/ours/.toolscript.json"))
+    store = ApprovalStore(folder, Approvals.DEFAULT, Path("/own/.toolscript.json"))
     async with serve([Route("/rpc", upstream.handle, methods=["POST"])]) as address:
         spec = ServerSpec("notes", Transport.HTTP, url=f"{address}/rpc")
         store.use([spec])
@@ -122,7 +125,10 @@ async def test_a_tool_that_was_never_approved_is_not_called(tmp_path: Path, name
     assert upstream.calls == []
 
 
-async def test_a_server_that_was_never_listed_has_to_be_listed_first(tmp_path: Path) -> None:
+async def test_a_server_that_was_never_listed_has_to_be_listed_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passthrough_approvals, "LISTED_SECONDS", 0.1)
     async with through(Upstream([READ]), tmp_path, None) as (client, url, _):
         answer = await client.post(url, json=LISTING)
     assert answer.status_code == 503
@@ -202,3 +208,38 @@ async def test_an_error_that_is_no_json_keeps_its_status(tmp_path: Path) -> None
     upstream.says, upstream.status = ("text/plain", b"the session is over"), 404
     async with through(upstream, tmp_path, [READ]) as (client, url, _):
         assert (await client.post(url, json=LISTING)).status_code == 404
+
+
+async def test_a_request_waits_for_the_first_listing(tmp_path: Path) -> None:
+    async with (
+        through(Upstream([READ]), tmp_path, None) as (client, url, store),
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def ask() -> None:
+            assert listed_names(await client.post(url, json=LISTING)) == [READ["name"]]
+
+        tasks.start_soon(ask)
+        await anyio.sleep(0.1)
+        store.admitted([await listed([READ])])
+
+
+async def test_what_is_left_out_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with through(Upstream([READ, DELETE]), tmp_path, [READ]) as (client, url, _):
+        for _ in range(2):
+            assert listed_names(await client.post(url, json=LISTING)) == [READ["name"]]
+    lines = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    assert lines == [f"left out of a passthrough, as not approved: notes__{DELETE['name']}"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "is_refused"), [("note://a", True), ("note://a/b", True), ("note://[1]", True), ("memo://a", False)]
+)
+async def test_no_address_of_a_held_template_is_read(tmp_path: Path, uri: str, is_refused: bool) -> None:
+    upstream = Upstream([READ])
+    template = {"uriTemplate": "note://{path}", "name": "notes", "description": "Read this first"}
+    offer = Offer("notes", (listed_item(TEMPLATES.name, template, "notes"),))
+    async with through(upstream, tmp_path, [READ], offer) as (client, url, _):
+        message = {"jsonrpc": "2.0", "id": 3, "method": "resources/read", "params": {"uri": uri}}
+        answer = (await client.post(url, json=message)).json()
+    assert ("error" in answer) is is_refused

@@ -193,3 +193,19 @@ def test_a_call_can_limit_its_own_risk(
     else:
         with pytest.raises(Forbidden, match=f"the limit of this call is {limit}"):
             require_allowed(decision, item, confirmed=True, limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fits"),
+    [
+        ("my[1]__*", "my[1]__x", True),
+        ("my[1]__*", "my1__x", False),
+        ("a__read?", "a__read?", True),
+        ("a__read?", "a__reads", False),
+        ("a__[!b]*", "a__[!b]c", True),
+        ("*", "a\nb", True),
+    ],
+)
+def test_only_the_star_stands_for_something_else(pattern: str, name: str, fits: bool) -> None:
+    server, _, tool = name.partition("__")
+    assert Rule(pattern, do=Effect.DENY).is_about(Item(name, ItemKind.TOOL, server, tool)) is fits

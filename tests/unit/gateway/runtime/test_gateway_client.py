@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.unit.gateway.mcp.gateway_double import GatewayDouble
@@ -18,8 +18,11 @@ from toolscript.core.errors import (
     Unauthorized,
     Unavailable,
 )
+from toolscript.gateway.approvals import Decision, Review, Status
+from toolscript.gateway.callers import CallTerms, on_terms
 from toolscript.gateway.client import GatewayClient, Place
 from toolscript.gateway.model import Gateway, LocalQuery
+from toolscript.gateway.openapi import MAX_DECIDED
 
 pytestmark = [pytest.mark.requirement("TS-008"), pytest.mark.slow]
 
@@ -74,6 +77,32 @@ async def test_a_server_that_is_not_a_gateway_is_recognised(body: bytes) -> None
             with pytest.raises(Unavailable, match="is not a gateway") as refused:
                 await ask(GatewayClient(url))
             assert refused.value.hint
+
+
+async def test_a_confirmation_is_of_its_tool_alone() -> None:
+    confirmed: list[tuple[str, str]] = []
+
+    async def answer(request: Request) -> Response:
+        confirmed.append((request.path_params["path"], request.query_params.get("confirm", "")))
+        return JSONResponse({"content": [], "isError": False})
+
+    async with serving(Starlette(routes=[Route("/tools/{path}", answer, methods=["POST"])])) as url:
+        with on_terms(CallTerms("files__write_file")):
+            for tool in ("files__write_file", "mcp__toolscript__files__write_file", "files__delete_file"):
+                await GatewayClient(url).call(tool, {})
+    assert [confirm for _, confirm in confirmed] == ["true", "true", ""]
+
+
+async def test_more_decisions_than_a_request_may_have_are_sent_in_parts() -> None:
+    waiting = [
+        Review(f"{number:032}", f"a__{number}", "tool", "a", str(number), Status.NEW, held=True, seen_at=0)
+        for number in range(MAX_DECIDED + 1)
+    ]
+    gateway = GatewayDouble(waiting=waiting)
+    async with client_of(gateway, token="t") as client:
+        decided = await client.decide(Decision.APPROVE, [review.digest for review in waiting])
+    assert len(decided) == len(waiting)
+    assert [len(digests) for _, digests in gateway.decisions] == [MAX_DECIDED, 1]
 
 
 @pytest.mark.parametrize("status", [403, 404, 418, 500, 502])

@@ -35,7 +35,7 @@ async def asleep(folder: Path, cached: Mapping[str, object], now: str) -> AsyncI
     catalog.write_text(json.dumps({"server": "notes", "name": "read", "description": now}), "utf-8")
     spec = stdio("notes", "catalog", str(catalog), file="/project/.toolscript.json")
     offer = Offer("notes", (listed_item(TOOLS.name, cached, "notes"),))
-    store = ApprovalStore(folder / "approvals", Approvals.DEFAULT, Path("/home/.toolscript.json"))
+    store = ApprovalStore(folder / "approvals", Approvals.DEFAULT, Path("/own/.toolscript.json"))
     servers, search = McpServers(DROWSY), WatchedSearch()
     indexing = Indexing(servers, search, load_embedder=None, cache=None, on_progress=silent, approvals=store)
     indexing.use([spec], [offer])

@@ -9,7 +9,7 @@ from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.listing import TOOLS, list_all
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 
-REMOTE = ServerSpec("notes", Transport.HTTP, url="https://notes.example/mcp", file="/ours/.toolscript.json")
+REMOTE = ServerSpec("notes", Transport.HTTP, url="https://notes.example/mcp", file="/own/.toolscript.json")
 _PATH = {"type": "string", "description": "Where the note is", "minLength": 1}
 ENTRIES: Sequence[Mapping[str, Any]] = (
     {

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import random
 import stat
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.gateway.store.listed import ENTRIES, REMOTE, listed, shuffled
-from toolscript.core.errors import Conflict, Forbidden
+from toolscript.core.errors import Conflict, Forbidden, SetupError
+from toolscript.core.file_locks import take
 from toolscript.core.mcp_client.model import Offer, ServerSpec, Transport
 from toolscript.gateway.approvals import Approvals, Decision, Status
 from toolscript.gateway.config.entries import read_entry
@@ -19,7 +21,7 @@ from toolscript.gateway.store.approvals import ApprovalStore
 
 pytestmark = pytest.mark.requirement("TR-002")
 
-OWN_FILE, PROJECT_FILE = "/ours/.toolscript.json", "/project/.toolscript.json"
+OWN_FILE, PROJECT_FILE = "/own/.toolscript.json", "/project/.toolscript.json"
 OWN = ServerSpec("notes", Transport.STDIO, command="notes", file=OWN_FILE)
 PROJECT = ServerSpec("notes", Transport.STDIO, command="notes", file=PROJECT_FILE)
 READ, LIST = ENTRIES[0], ENTRIES[1]
@@ -96,7 +98,7 @@ async def test_a_value_that_a_client_sends_makes_no_other_server(tmp_path: Path)
     entry = {"command": "${PROGRAM}", "args": ["--key", "${KEY}"]}
 
     def spec(key: str) -> ServerSpec:
-        environment = {"PROGRAM": f"notes-{key}", "KEY": key, "HOME": "/home"}
+        environment = {"PROGRAM": f"notes-{key}", "KEY": key, "HOME": "/own"}
         read, _ = read_entry("notes", entry, Path(PROJECT_FILE), environment)
         assert read is not None
         return replace(read, file=PROJECT_FILE)
@@ -178,6 +180,108 @@ async def test_of_several_processes_that_look_at_once_one_makes_the_baseline(tmp
     record = json.loads(file_of(tmp_path).read_text("utf-8"))
     assert len(record["approved"]) == 1
     assert len(record["seen"]) == 3
+
+
+async def test_a_server_that_cannot_be_compared_keeps_no_other_one_out(tmp_path: Path) -> None:
+    approvals = ApprovalStore(tmp_path, Approvals.DEFAULT, Path(OWN_FILE))
+    other = replace(REMOTE, name="other")
+    approvals.use([REMOTE, other])
+    offer = await listed([READ])
+    broken = Offer("other", (replace(offer.items[0], server="other", definition="\ud800"),))
+    assert [len(admitted.items) for admitted in approvals.admitted([broken, offer])] == [0, 1]
+
+
+async def test_a_definition_that_is_nested_too_deeply_is_left_out_with_the_reason() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(70):
+        deep = {"a": deep}
+    offer = await listed([{**READ, "_meta": deep}, LIST])
+    assert [item.name for item in offer.items] == [LIST["name"]]
+    assert offer.refused == ("tool 1: nested deeper than 64 levels",)
+
+
+async def test_whether_a_tool_is_approved_is_known_without_comparing_it(tmp_path: Path) -> None:
+    approvals = store(tmp_path, REMOTE)
+    names(approvals, await listed([READ]))
+    later = await listed([{**READ, "_meta": {"k" * 20_000: [1] * 4_900}}])
+    began = time.process_time()
+    for _ in range(20):
+        assert not approvals.is_approved(later.items[0])
+        assert not approvals.admits(later.items[0])
+        with pytest.raises(Forbidden):
+            approvals.require(later.items[0])
+    assert time.process_time() - began < 1
+
+
+async def test_a_file_that_cannot_be_read_now_approves_nothing_and_is_not_written_over(tmp_path: Path) -> None:
+    names(store(tmp_path, REMOTE), await listed([READ]))
+    path = file_of(tmp_path)
+    kept = path.rename(tmp_path / "kept")
+    path.symlink_to(path.name)
+    approvals, later = store(tmp_path, REMOTE), await listed([TURNED])
+    assert names(approvals, later) == []
+    assert path.is_symlink()
+    [review] = approvals.reviews([later])
+    with pytest.raises(SetupError, match="cannot be read"):
+        approvals.decide(Decision.APPROVE, [review.digest], [later])
+    path.unlink()
+    kept.rename(path)
+    assert names(approvals, await listed([READ])) == [READ["name"]]
+
+
+async def test_what_could_not_be_written_holds_after_the_config_was_read_again(tmp_path: Path) -> None:
+    (tmp_path / "approvals").write_text("no folder", "utf-8")
+    approvals = store(tmp_path / "approvals", REMOTE)
+    assert names(approvals, await listed([READ])) == [READ["name"]]
+    approvals.use([REMOTE])
+    assert names(approvals, await listed([TURNED])) == []
+
+
+async def test_without_the_lock_nothing_is_decided_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approvals = store(tmp_path, REMOTE)
+    names(approvals, await listed([READ]))
+    before, later = file_of(tmp_path).read_bytes(), await listed([TURNED])
+    monkeypatch.setattr("toolscript.gateway.store.approval_records.LOCK_SECONDS", 0.01)
+    with file_of(tmp_path).with_suffix(".lock").open("ab") as lock:
+        assert take(lock)
+        assert names(approvals, later) == []
+        [review] = approvals.reviews([later])
+        with pytest.raises(SetupError, match="cannot be locked"):
+            approvals.decide(Decision.APPROVE, [review.digest], [later])
+    assert file_of(tmp_path).read_bytes() == before
+
+
+def unreadable(folder: Path, server: str) -> None:
+    """Make the record of a server one that cannot be read now."""
+    [path] = [path for path in folder.glob("*.json") if f'"{server}"' in path.read_text("utf-8")]
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+async def test_a_decision_that_fails_half_way_is_told_and_says_how_far_it_came(tmp_path: Path) -> None:
+    approvals = ApprovalStore(tmp_path, Approvals.DEFAULT, Path(OWN_FILE))
+    approvals.use([REMOTE, replace(REMOTE, name="other")])
+    first, later = await listed([READ]), await listed([TURNED])
+    others = Offer("other", tuple(replace(item, server="other") for item in first.items))
+    approvals.admitted([first, others])
+    unreadable(tmp_path, "other")
+    digests = [review.digest for review in approvals.reviews([later, others])]
+    with pytest.raises(SetupError, match="of 2 definitions, 1 were decided about before that"):
+        approvals.decide(Decision.APPROVE, digests, [later, others])
+    assert approvals.decided_file.exists()
+    assert names(store(tmp_path, REMOTE), later) == [READ["name"]]
+
+
+async def test_more_definitions_than_are_noted_are_noted_once(tmp_path: Path) -> None:
+    approvals = store(tmp_path, REMOTE)
+    names(approvals, await listed([READ]))
+    many = await listed([{**READ, "name": f"read_{number}"} for number in range(2_100)])
+    names(approvals, many)
+    written = file_of(tmp_path).stat().st_mtime_ns
+    names(approvals, many)
+    assert file_of(tmp_path).stat().st_mtime_ns == written
 
 
 RESTARTS = 1_000
