@@ -42,6 +42,7 @@ async def serve_everything_through_the_gateway(endpoint: str = "everything") -> 
     """Run a gateway with the conformance server in its config file. `endpoint`: the server, or `all`."""
     async with serve_everything() as upstream:
         with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
+            await until_listed(address)
             yield f"{address}/mcp/{endpoint}"
 
 
