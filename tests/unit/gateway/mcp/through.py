@@ -55,7 +55,7 @@ async def serve_everything_at_the_joint_endpoint() -> AsyncIterator[str]:
             yield f"{address}/mcp"
 
 
-async def until_listed(address: str, seconds: float = 20.0) -> None:
+async def until_listed(address: str, seconds: float = 60.0) -> None:
     """Wait until the gateway has prompts."""
     with anyio.fail_after(seconds):
         async with httpx2.AsyncClient(trust_env=False) as client:
