@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.features.steps import FIELDS, Json, Step, Target
+from toolscript.core.errors import SetupError
 
 TYPESCRIPT = Path(__file__).parent / "typescript_client.mjs"
 PROGRAM_SECONDS = 600.0
@@ -19,7 +20,10 @@ async def observe_in_typescript(folder: Path, target: Target, steps: Sequence[St
     """Return what a client of the TypeScript SDK sees; it is installed in `folder`."""
     asked = {"target": target.to_json(), "steps": [step.to_json() for step in steps]}
     output = await _run(["node", str(TYPESCRIPT)], folder, json.dumps(asked))
-    observed: dict[str, Json] = json.loads(output)
+    try:
+        observed: dict[str, Json] = json.loads(output)
+    except ValueError:
+        raise SetupError(f"the TypeScript client failed: {output[-500:]}") from None
     return observed
 
 

@@ -1,6 +1,7 @@
 """Runs a server, and notes which messages its client sends: `recorder.py FILE COMMAND...`."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -9,8 +10,9 @@ from typing import IO
 
 
 def main(file: Path, *command: str) -> int:
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as server:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
         assert server.stdin is not None
+        signal.signal(signal.SIGTERM, lambda *_: server.terminate())
         # A server that ends by itself must not wait for its client to say something more.
         threading.Thread(target=_pass_on, args=(server.stdin, file), daemon=True).start()
         return server.wait()

@@ -19,7 +19,7 @@ from benchmarks.features.names import at_all, at_joint, describe_steps
 from benchmarks.features.other_clients import INSPECTED, observe_in_inspector, observe_in_typescript
 from benchmarks.features.python_client import observe
 from benchmarks.features.servers import STEPS, Server, configured_servers, install, pinned_servers
-from benchmarks.features.steps import Json, Observed, Step, Target, follow_up_steps, list_steps
+from benchmarks.features.steps import LISTS, Json, Observed, Step, Target, follow_up_steps, list_steps
 from toolscript.core.errors import SetupError
 from toolscript.core.values import OnProgress, Progress
 
@@ -111,13 +111,12 @@ async def _directly(
 
 
 def _some(steps: Sequence[Step]) -> list[Step]:
-    """Return the lists and the first of each other feature: the Inspector starts anew for each request."""
+    """Return the lists and the first request of each kind: the Inspector starts anew for each."""
     first: dict[str, Step] = {}
     for step in steps:
-        if step.method in INSPECTED:
-            first.setdefault(step.id if step.id.endswith(": list") else f"{step.feature} {step.method}", step)
-    one_shot = {"list_changed", "cancellation", "logging", "elicitation", "sampling", "roots", "progress"}
-    return [step for step in first.values() if step.feature not in one_shot]
+        if step.method in INSPECTED and step.feature in (*LISTS, "calls", "errors"):
+            first.setdefault(step.method, step)
+    return [*first.values()]
 
 
 def _with_received(observed: dict[str, Json], server: Server, since: int) -> dict[str, Json]:
@@ -136,21 +135,24 @@ async def _through(
 ) -> Iterator[Finding]:
     before = {reference.server.name: len(reference.server.received()) for reference in references}
     lists = [step for step in list_steps() if any(step in reference.steps for reference in references)]
-    steps = [*lists, *(step for reference in references for step in _steps_at(endpoint, reference))]
+    steps = [*lists, *(step for reference in references for step in _steps_at(endpoint, client, reference))]
     observed = await observe_with(endpoint.target, steps)
     findings: list[Finding] = []
     for reference in references:
         name = reference.server.name
         seen = _with_received(observed, reference.server, before[name])
         place = Place(name, endpoint.name, client, endpoint.joint)
-        findings += compare(place, reference.steps, reference.observed, seen)
+        # To describe all tools one by one takes the Inspector long.
+        skipped = "tools/list" if endpoint.joint and client == INSPECTOR else ""
+        steps = [step for step in reference.steps if step.method != skipped]
+        findings += compare(place, steps, reference.observed, seen)
     return iter(findings)
 
 
-def _steps_at(endpoint: Endpoint, reference: Reference) -> list[Step]:
+def _steps_at(endpoint: Endpoint, client: str, reference: Reference) -> list[Step]:
     name, at = reference.server.name, at_joint if endpoint.joint else at_all
-    own = [keyed(name, at(name, _new(step))) for step in reference.steps if not step.id.endswith(": list")]
-    if not endpoint.joint or not any(step.method == "tools/list" for step in reference.steps):
+    own = [keyed(name, at(name, _new(step))) for step in reference.steps if step.key != "list"]
+    if not endpoint.joint or client == INSPECTOR or not any(step.key == "list" for step in reference.steps):
         return own
     tools: Any = (reference.observed["tools: list"].get("result") or {}).get("tools", ())
     return [*(keyed(name, step) for step in describe_steps(name, tools)), *own]

@@ -3,6 +3,8 @@ import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
+// The SDK says on standard output what a server does not have.
+console.debug = console.log = console.error;
 const here = createRequire(`${process.cwd()}/package.json`);
 const load = (name) => import(pathToFileURL(here.resolve(name)));
 const { Client, StreamableHTTPClientTransport } = await load("@modelcontextprotocol/client");
@@ -105,6 +107,5 @@ for (const step of steps) {
   const result = await outcome(step);
   observed[step.id] = { ...result, ...noted() };
 }
-console.log(JSON.stringify(observed));
 await client.close();
-process.exit(0);
+process.stdout.write(JSON.stringify(observed), () => process.exit(0));

@@ -130,7 +130,9 @@ class EntryRequests:
         if named is not None:
             await self._require_approved(named.item)
             return named.item.server, named.own_name
-        templates = [template for template in self.entries.templates_of(uri) if _matches(template.name, uri)]
+        # What several servers list is no matter of templates.
+        candidates = [] if self.entries.servers_of(uri) else self.entries.templates_of(uri)
+        templates = [template for template in candidates if _matches(template.name, uri)]
         servers = {template.item.server for template in templates}
         if len(servers) == 1:
             [server] = servers

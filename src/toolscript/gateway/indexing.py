@@ -85,6 +85,22 @@ class _Complete:
         return same_parts and self.items == items
 
 
+class _Rounds:
+    """The rounds of indexing; `offers` are those that the last one made the index of."""
+
+    def __init__(self) -> None:
+        self.offers: Sequence[Offer] = ()
+        self._ended = asyncio.Event()
+
+    def end(self, offers: Sequence[Offer]) -> None:
+        self.offers = offers
+        ended, self._ended = self._ended, asyncio.Event()
+        ended.set()
+
+    async def next(self) -> None:
+        await self._ended.wait()
+
+
 class Indexing:
     """Updates the index when servers change and when the model is loaded.
 
@@ -132,11 +148,8 @@ class Indexing:
         self.model_error: ToolscriptError | None = None
         self.embedded = 0
         self._ready = asyncio.Event()
-        # The offers that the index was last built from.
-        self._listed: Sequence[Offer] = ()
-        self._round_ended = asyncio.Event()
-        self._revision = 0
-        self._shown = asyncio.Event()
+        self._rounds = _Rounds()
+        self._revision, self._shown = 0, asyncio.Event()
 
     async def indexed(self, after: int) -> int:
         """Wait until the index is newer than revision `after`; return the current revision."""
@@ -185,12 +198,12 @@ class Indexing:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not self._is_listed():
-                    await self._round_ended.wait()
+                    await self._rounds.next()
 
     def _is_listed(self) -> bool:
         settled = {state.name for state in self._servers.states() if state.status is not ServerStatus.STARTING}
         absent = {spec.name for spec in self.specs} - settled - self._cached.keys()
-        return self.ready and not absent and self._listed == self.offers()
+        return self.ready and not absent and self._rounds.offers == self.offers()
 
     async def until_embedded(self, seconds: float) -> None:
         """Wait until all items are embedded or the model failed to load, at most this long."""
@@ -352,9 +365,7 @@ class Indexing:
             shown.set()
         if all_answered or items:
             self._ready.set()
-        self._listed = current
-        ended, self._round_ended = self._round_ended, asyncio.Event()
-        ended.set()
+        self._rounds.end(current)
         # Write the cache as soon as no other server answers: one that hangs must not cost the others their cache.
         if (all_answered or ends or not self._due.is_set()) and files is not None:
             await self._write_cache(files, failures)

@@ -30,6 +30,9 @@ INSTRUCTIONS = (
     "search_tools with the task in plain words, describe_tool if the arguments are not clear, then call_tool."
 )
 
+# A client with tool search of its own would hide these three behind it: one search to find another.
+ALWAYS_LOADED: JsonObject = {"anthropic/alwaysLoad": True}
+
 _TOOL = {"type": "string", "description": "A name that search_tools returned: server__tool."}
 
 # The part of the HTTP answer that MCP returns: MCP field name to HTTP field name.
@@ -80,6 +83,7 @@ _STEPS = list_of(
 )
 _SEARCH_TOOLS: JsonObject = {
     "name": SEARCH,
+    "_meta": ALWAYS_LOADED,
     "title": "Search tools",
     "description": (
         "Find tools by what they do. Start here: say the task in plain words, such as 'create a GitHub issue'. "
@@ -117,6 +121,7 @@ _SEARCH_TOOLS: JsonObject = {
 }
 _DESCRIBE_TOOL: JsonObject = {
     "name": DESCRIBE,
+    "_meta": ALWAYS_LOADED,
     "title": "Describe tools",
     "description": (
         "Show what tools do, the arguments they take and what they return. "
@@ -142,6 +147,7 @@ _DESCRIBE_TOOL: JsonObject = {
 }
 _CALL_TOOL: JsonObject = {
     "name": CALL,
+    "_meta": ALWAYS_LOADED,
     "title": "Call a tool",
     "description": (
         "Call a tool that search_tools found, with the arguments it takes. The answer is the tool's own. "

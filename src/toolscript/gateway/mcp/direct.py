@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mcp.server.caching import CacheHint
@@ -13,9 +14,10 @@ from pydantic import ValidationError
 
 from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.answers import failed_with
+from toolscript.core.mcp.answers import compact_json, failed_with
 from toolscript.core.mcp.endpoint import Context, Described, ToolServer, client_of, create_tool_server, wire_answer
 from toolscript.core.mcp_client.model import CallResult
+from toolscript.core.text import visible_json
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
 from toolscript.gateway.approvals import HELD, for_agents, held_message
 from toolscript.gateway.callers import CallTerms, client_is, on_terms
@@ -90,7 +92,20 @@ class DirectTools:
                 raise
             return failed_with(for_agents(refusal.message)) if HELD in refusal.details else failed(refusal)
         # On a thread: megabytes take a while, and other requests must not wait.
-        return await asyncio.to_thread(self._results.fitting, result)
+        return await asyncio.to_thread(self._fitting, result)
+
+    def _fitting(self, result: CallResult) -> CallResult:
+        """Cut a long result. Clients refuse one that lacks the structured content that its tool promises.
+
+        So data that fits stays; what is cut counts as an error, of which they demand nothing.
+        """
+        fitted = self._results.fitting(result)
+        if result.structured_content is None or fitted.structured_content is not None:
+            return fitted
+        data = visible_json(result.structured_content)
+        if len(compact_json(data)) <= MAX_CHARACTERS:
+            return replace(fitted, structured_content=data)
+        return replace(fitted, is_error=True)
 
     async def _why_held(self, name: str) -> str:
         """Return why a tool that is not offered is held; empty for any other name."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-NAMED_TOOL = "calls a tool of the suite's own test server by its name; /mcp has others"
-TOOLS_ONLY = "asks for prompts, resources, completion or logging; /mcp has tools only"
+NAMED_TOOL = "calls a tool of the suite's own test server by its name; /mcp has others, which find and call it"
+TOOLS_ONLY = "asks for prompts, resources, completion or logging; the service has tools only"
 TASKS = "an extension of the protocol, which nothing requires; neither endpoint nor test server has tasks"
 
 
@@ -67,11 +67,10 @@ ALL_TOOLS_2025: dict[str, str] = dict.fromkeys(
     "the gateway speaks 2026-07-28 with a server that does, in which a server sends no requests",
 )
 
-# At /mcp, with the three tools.
-THREE_TOOLS: dict[str, str] = {
+# At /mcp, with the suite's server as the only one behind it.
+JOINT_ENDPOINT: dict[str, str] = {
     **_TASKS,
     **_NAMED_TOOLS,
-    **_NOT_TOOLS,
     **_each(
         NAMED_TOOL,
         (
@@ -88,26 +87,34 @@ THREE_TOOLS: dict[str, str] = {
             "http-custom-header-server-validation",
         ),
     ),
-    "input-required-result-non-tool-request": TOOLS_ONLY,
-    "caching": TOOLS_ONLY,
     "server-stateless": "4 of its checks call diagnostic tools of the suite's own test server; the others pass",
 }
-THREE_TOOLS_2025: dict[str, str] = {
+_JOINT_2025 = {
     **_NAMED_TOOLS,
-    **_NOT_TOOLS,
-    **_each(NAMED_TOOL, ("tools-call-sampling", "tools-call-elicitation")),
-    **_each(
-        TOOLS_ONLY,
-        ("logging-set-level", "tools-call-with-logging", "resources-subscribe", "resources-unsubscribe"),
-    ),
+    **_each(NAMED_TOOL, ("tools-call-sampling", "tools-call-elicitation", "tools-call-with-logging")),
 }
-
-# At the service's /mcp, which has only tools, too, and none of the suite's.
-SERVICE_TOOLS = THREE_TOOLS
-SERVICE_TOOLS_OLD: dict[str, dict[str, str]] = {
-    "2025-06-18": THREE_TOOLS_2025,
+JOINT_ENDPOINT_OLD: dict[str, dict[str, str]] = {
+    "2025-06-18": _JOINT_2025,
     "2025-11-25": {
-        **THREE_TOOLS_2025,
+        **_JOINT_2025,
         **_each(NAMED_TOOL, ("elicitation-sep1034-defaults", "elicitation-sep1330-enums")),
     },
+}
+
+# At the service's /mcp, which has only tools, and none of the suite's.
+SERVICE_TOOLS: dict[str, str] = {
+    **JOINT_ENDPOINT,
+    **_NOT_TOOLS,
+    **_each(TOOLS_ONLY, ("input-required-result-non-tool-request", "caching")),
+}
+SERVICE_TOOLS_OLD: dict[str, dict[str, str]] = {
+    version: {
+        **failures,
+        **_NOT_TOOLS,
+        **_each(
+            TOOLS_ONLY,
+            ("logging-set-level", "tools-call-with-logging", "resources-subscribe", "resources-unsubscribe"),
+        ),
+    }
+    for version, failures in JOINT_ENDPOINT_OLD.items()
 }

@@ -7,9 +7,10 @@ import pytest
 
 from tests.unit.gateway.mcp import expected_failures
 from tests.unit.gateway.mcp.conformance_suite import PINNED, failing_checks, required
-from tests.unit.gateway.mcp.gateway_double import GatewayDouble
-from tests.unit.gateway.mcp.serving import serve_gateway
-from tests.unit.gateway.mcp.through import serve_everything_through_the_gateway
+from tests.unit.gateway.mcp.through import (
+    serve_everything_at_the_joint_endpoint,
+    serve_everything_through_the_gateway,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -65,18 +66,24 @@ async def test_the_direct_endpoint_fails_exactly_what_is_listed_in_2025_06_18(tm
 
 
 @pytest.mark.requirement("TS-010")
-async def test_the_three_tools_fail_exactly_what_is_listed_in_2026_07_28(tmp_path: Path) -> None:
-    async with serve_gateway(GatewayDouble()) as url:
+async def test_the_joint_endpoint_fails_exactly_what_is_listed_in_2026_07_28(tmp_path: Path) -> None:
+    async with serve_everything_at_the_joint_endpoint() as url:
         found = await failing_checks(url, tmp_path, *MODERN)
     assert required("2026-07-28") <= found.keys()
-    assert failed(found) == expected_failures.THREE_TOOLS.keys()
+    assert failed(found) == expected_failures.JOINT_ENDPOINT.keys()
     assert len(found["server-stateless"]) == 4, found["server-stateless"]
+    entries = {name for name in found if name.startswith(("prompts-", "resources-"))}
+    assert len(entries | {"caching", "completion-complete"}) == 11
+    assert not entries & failed(found)
 
 
 @pytest.mark.nightly
 @pytest.mark.requirement("TS-010")
-async def test_the_three_tools_fail_exactly_what_is_listed_in_2025_06_18(tmp_path: Path) -> None:
-    async with serve_gateway(GatewayDouble()) as url:
-        found = await failing_checks(url, tmp_path, *LEGACY)
+@pytest.mark.parametrize("version", expected_failures.JOINT_ENDPOINT_OLD)
+async def test_the_joint_endpoint_fails_exactly_what_is_listed_in_older_versions(
+    tmp_path: Path, version: str
+) -> None:
+    async with serve_everything_at_the_joint_endpoint() as url:
+        found = await failing_checks(url, tmp_path, "--suite", "active", "--spec-version", version)
     assert len(found) >= 27
-    assert failed(found) == expected_failures.THREE_TOOLS_2025.keys()
+    assert failed(found) == expected_failures.JOINT_ENDPOINT_OLD[version].keys()

@@ -148,6 +148,22 @@ async def test_a_long_result_is_cut_and_read_on_with_a_tool_that_is_listed(mode:
     assert gone.is_error
 
 
+@pytest.mark.parametrize(("length", "is_cut"), [(100, False), (2 * MAX_CHARACTERS, True)])
+async def test_a_client_accepts_a_long_result_of_a_tool_that_promises_data(
+    mode: str, length: int, is_cut: bool
+) -> None:
+    """Clients compare what they get with the tool's output schema, and refuse a result without data."""
+    schema = {"type": "object", "properties": {"rows": {"type": "string"}}, "required": ["rows"]}
+    found = [defined("files", "read", outputSchema=schema)]
+    text = {"type": "text", "text": "x" * 3 * MAX_CHARACTERS}
+    reply = CallResult((text,), {"rows": "y" * length})
+    async with connected(GatewayDouble(found=found, replies={"files__read": reply}), mode) as client:
+        await listed(client)
+        result = await client.call_tool("files__read", {})
+    assert "Read on with read_result" in text_of(result)
+    assert (result.is_error, result.structured_content is None) == (is_cut, is_cut)
+
+
 async def test_what_is_held_is_neither_listed_nor_called_and_the_reason_is_given(mode: str) -> None:
     review = Review(
         "0" * 32, "files__drop", "tool", "files", "drop", Status.NEW, held=True, seen_at=0, difference="+"

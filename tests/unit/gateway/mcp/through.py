@@ -42,6 +42,7 @@ async def serve_everything_through_the_gateway(endpoint: str = "everything") -> 
     """Run a gateway with the conformance server in its config file. `endpoint`: the server, or `all`."""
     async with serve_everything() as upstream:
         with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
+            await until_listed(address)
             yield f"{address}/mcp/{endpoint}"
 
 
@@ -54,7 +55,7 @@ async def serve_everything_at_the_joint_endpoint() -> AsyncIterator[str]:
             yield f"{address}/mcp"
 
 
-async def until_listed(address: str, seconds: float = 20.0) -> None:
+async def until_listed(address: str, seconds: float = 60.0) -> None:
     """Wait until the gateway has prompts."""
     with anyio.fail_after(seconds):
         async with httpx2.AsyncClient(trust_env=False) as client:
