@@ -150,8 +150,8 @@ class Supervisor:
     async def _awake(self) -> "Connection":
         if self.state.status is ServerStatus.ASLEEP:
             self._wake.set()
-            while self._connection is None and self.state.status in (ServerStatus.ASLEEP, ServerStatus.STARTING):
-                await self._news.wait()
+        while self._connection is None and self._is_waking:
+            await self._news.wait()
         if self._connection is not None:
             return self._connection
         why = f": {self.state.error}" if self.state.error else ""
@@ -160,6 +160,12 @@ class Supervisor:
             f"{self.spec.name} {'has failed' if failed else f'is {self.state.status}'}{why}",
             hint="it is retried automatically" if failed else "",
         )
+
+    @property
+    def _is_waking(self) -> bool:
+        """Asleep, or woken by another call: one that has never answered has no offer."""
+        status = self.state.status
+        return status is ServerStatus.ASLEEP or (status is ServerStatus.STARTING and self.offer is not None)
 
     async def _run(self, predecessors: "Collection[asyncio.Task[None]]") -> None:
         if predecessors:
