@@ -28,9 +28,10 @@ from toolscript.core.mcp_client.supervision import Signals, Timing
 from toolscript.core.mcp_client.turns import Turn, Turns
 
 if TYPE_CHECKING:
-    from toolscript.core.mcp_client.connection import Connection, ProtocolHints
+    from toolscript.core.mcp_client.connection import Connection
     from toolscript.core.mcp_client.failures import Failure
     from toolscript.core.mcp_client.listing import ListedItems
+    from toolscript.core.mcp_client.protocol import ProtocolHints
 
 
 log = logging.getLogger(__name__)
@@ -329,6 +330,6 @@ async def _load_hints() -> "ProtocolHints":
     if _CONNECTION not in sys.modules:
         # Importing the SDK takes two seconds, which would block the event loop.
         await asyncio.to_thread(import_module, _CONNECTION)
-    from toolscript.core.mcp_client.connection import ProtocolHints
+    from toolscript.core.mcp_client.protocol import ProtocolHints
 
     return ProtocolHints()
