@@ -78,7 +78,7 @@ class Person:
 
     async def roots(self, _context: object) -> ListRootsResult:
         self.asked.append("roots")
-        return ListRootsResult(roots=[Root(uri="file:///home/ada", name="ada")])
+        return ListRootsResult(roots=[Root(uri="file:///work-of-ada", name="ada")])
 
     async def on_progress(self, progress: float, total: float | None, _message: str | None) -> None:
         self.progress.append((progress, total))
@@ -134,7 +134,7 @@ async def test_questions_progress_and_logs_of_a_server_arrive(place: Place, over
     async with client_of(place, over, mode, person) as client:
         assert "Ada" in text_of(await call(client, "trigger-elicitation-request"))
         assert "Ada thinks" in text_of(await call(client, "trigger-sampling-request", prompt="Hello"))
-        assert "file:///home/ada" in text_of(await call(client, "get-roots-list"))
+        assert "file:///work-of-ada" in text_of(await call(client, "get-roots-list"))
         await call(client, "trigger-long-running-operation", person, duration=0.5, steps=2)
         if mode == "legacy":
             await client.session.set_logging_level("debug")
