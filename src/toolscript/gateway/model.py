@@ -256,7 +256,8 @@ class Gateway(Protocol):
 class Need:
     """Requirements of a command: the embedding model, cached tools, or a single server.
 
-    `refresh` queries the servers again even when a gateway is running. `is_call`: it has an effect, and is made once.
+    `refresh` queries the servers again even when a gateway is running. `is_call`: it has an effect, and is made
+    once.
     """
 
     model: bool = True

@@ -25,7 +25,7 @@ from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.mcp.asking import Questions
 from toolscript.gateway.mcp.definitions import READ_RESULT, READ_RESULT_TOOL
 from toolscript.gateway.mcp.entry_handlers import add_entry_handlers, wire_error
-from toolscript.gateway.mcp.large_results import LargeResults
+from toolscript.gateway.mcp.large_results import MAX_BYTES, LargeResults
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.tools import answered_by_person
 from toolscript.gateway.mcp.wording import answered, failed
@@ -103,7 +103,7 @@ class DirectTools:
         if result.structured_content is None or fitted.structured_content is not None:
             return fitted
         data = visible_json(result.structured_content)
-        if len(compact_json(data)) <= MAX_CHARACTERS:
+        if len(compact_json(data)) <= MAX_BYTES:
             return replace(fitted, structured_content=data)
         return replace(fitted, is_error=True)
 
