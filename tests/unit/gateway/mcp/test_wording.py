@@ -78,14 +78,15 @@ def test_what_only_the_user_can_do_is_asked_of_the_user() -> None:
     )
     down = ServerUnavailable("the server x has failed: it fell", hint="`toolscript doctor` says how to fix it")
     assert failed(down).content[0]["text"] == "the server x has failed: it fell. ask the user to repair it"
-    trust = "the servers of '/a b/.toolscript.json' are left out: a person must review it: `toolscript trust '/a'` in a terminal"
+    how = "a person must review it: `toolscript trust '/a'` in a terminal"
+    trust = f"the servers of '/a b/.toolscript.json' are left out: {how}"
     assert "ask the user to review and trust" in for_agent(trust)
     assert not FOR_A_PERSON.search(for_agent(trust))
 
 
 def test_other_notes_of_a_hint_stay() -> None:
-    hint = "keyword search only: pip install 'toolscript[model]' helps; --model builtin hides this; not searched: mail (why)"
-    assert for_agent(hint) == "keyword search only; not searched: mail (why)"
+    note = "keyword search only: pip install 'toolscript[model]' helps; --model builtin hides this"
+    assert for_agent(f"{note}; not searched: mail (why)") == "keyword search only; not searched: mail (why)"
     assert for_agent("not searched: a (it died; tried 3 min ago, `search --refresh` tries again)") == (
         "not searched: a (it died; tried 3 min ago)"
     )
