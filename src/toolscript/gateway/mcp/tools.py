@@ -73,6 +73,7 @@ from toolscript.gateway.model import DEFAULT_THRESHOLD, EXCLUDED, EXCLUDES, Gate
 from toolscript.gateway.rules import CONFIRMATION, MAX_RISK, Risk
 from toolscript.gateway.typescript.declarations import tool_declarations
 
+DESCRIPTION = "Finds and calls the right tool among all that your MCP servers have."
 NEAREST = 3
 # The list changes with the servers, which not every client can be told.
 LISTED_MS = 5 * 60 * 1000
@@ -310,11 +311,7 @@ def create_mcp_server(
         with client_is(client_of(context)):
             return await answered_by_person(context, params, questions, call)
 
-    described = Described(
-        version,
-        "Finds and calls the right tool among all that your MCP servers have.",
-        instructions(split=split, servers=offered.names),
-    )
+    described = Described(version, DESCRIPTION, instructions(split=split, servers=offered.names))
     server = create_tool_server(described, list_tools, call_tool, listing=CacheHint(LISTED_MS, "private"))
     if servers is not None:
         server.add_request_handler(
