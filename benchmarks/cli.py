@@ -716,12 +716,41 @@ def _gateway_benches(app: typer.Typer) -> None:
     def tokens(
         tools: Tools, queries: Queries, count: QueryCount = 1000, model: Model = None, as_json: AsJson = False
     ) -> None:
-        """Tokens that an agent pays: all tools in its context, against the three meta tools."""
+        """Tokens that an agent pays: all tools in its context, against the meta-tools."""
         from benchmarks.gateway import bench_tokens
 
         with progress() as on_progress:
             report = bench_tokens(tools, queries, limit=count, model=model, on_progress=on_progress)
         show(report, "\n".join(f"{name}: {value}" for name, value in report.items()), as_json=as_json)
+
+    @app.command()
+    def descriptions(
+        queries: Queries,
+        text_url: Annotated[str, typer.Option("--text-url", help="Endpoint with OpenAI's chat protocol.")],
+        text_model: Annotated[str, typer.Option("--text-model", help="The model that chooses a tool.")],
+        servers: Annotated[
+            str, typer.Option("--servers", help="Names of servers that the definitions say, comma-separated.")
+        ] = "",
+        count: QueryCount = 100,
+        as_json: AsJson = False,
+    ) -> None:
+        """Which tool a real model calls first with the gateway's definitions. Key: TOOLSCRIPT_TEXT_API_KEY."""
+        from benchmarks.descriptions import bench_descriptions
+        from toolscript.gateway.settings import load_gateway_settings
+
+        with progress() as on_progress:
+            report = bench_descriptions(
+                queries,
+                url=text_url,
+                model=text_model,
+                api_key=load_gateway_settings({}).text_api_key,
+                servers=[name for name in servers.split(",") if name],
+                limit=count,
+                on_progress=on_progress,
+            )
+        lines = [f"{tool}: {number} of {report.requests}" for tool, number in report.first.items()]
+        lines.append(f"calls whose arguments are no JSON object: {report.wrong_arguments}")
+        show(asdict(report), "\n".join(lines), as_json=as_json)
 
     @app.command("gateway")
     def gateway_(

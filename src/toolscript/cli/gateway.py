@@ -269,7 +269,7 @@ def serve_commands(app: typer.Typer) -> None:
         model: Model = None,
         alone: Alone = False,
     ) -> None:
-        """Serve search_tools, describe_tool and call_tool to one MCP client over stdin and stdout."""
+        """Serve search_tools, describe_tool, call_tool and read_result to one MCP client over stdin and stdout."""
         from toolscript.gateway.serve import serve_stdio
 
         options = flags(config=config, data_dir=data_dir, model=model, alone=alone)

@@ -132,19 +132,28 @@ def _search(app: typer.Typer) -> None:
         async def ask(gateway: "Gateway") -> list[tuple[LocalAnswer, str]]:
             return [await _search_one(gateway, local_query, output_format) for local_query in good]
 
-        answers = iter(_ask(ask, options, Need(refresh=refresh)) if good else ())
-        found = False
-        for local_query in queries:
-            if isinstance(local_query, BadLine):
-                _show_bad_line(local_query, output_format)
-                continue
-            answer, types = next(answers)
-            _show(answer, types, output_format, explain=explain)
-            found = found or bool(answer.all_hits)
-        if len(good) < len(queries):
-            raise typer.Exit(ERROR_TABLE[InvalidRequest].exit_code)
-        if not found:
-            raise typer.Exit(NOTHING_FOUND)
+        answers = _ask(ask, options, Need(refresh=refresh)) if good else []
+        _show_all(queries, answers, output_format, explain=explain)
+
+
+def _show_all(
+    queries: Sequence[LocalQuery | BadLine],
+    answers: Sequence[tuple[LocalAnswer, str]],
+    output_format: Output,
+    *,
+    explain: bool,
+) -> None:
+    """Show the answers in the order of the queries, and what is wrong with bad lines in their places."""
+    following = iter(answers)
+    for local_query in queries:
+        if isinstance(local_query, BadLine):
+            _show_bad_line(local_query, output_format)
+        else:
+            _show(*next(following), output_format, explain=explain)
+    if len(answers) < len(queries):
+        raise typer.Exit(ERROR_TABLE[InvalidRequest].exit_code)
+    if not any(answer.all_hits for answer, _ in answers):
+        raise typer.Exit(NOTHING_FOUND)
 
 
 def _ask(action: "Callable[[Gateway], Coroutine[Any, Any, T]]", data: Mapping[str, object], need: "Need") -> T:

@@ -1,4 +1,4 @@
-"""Token cost of an agent: with every tool in its context, and with three tools that find the others."""
+"""Token cost of an agent: with every tool in its context, and with meta-tools that find the others."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ async def measure_tokens(
     read: Read = as_text,
     on_progress: OnProgress = silent,
 ) -> TokenReport:
-    """Measure the cost per query. `definitions` are those of the three tools, `ask` calls one."""
+    """Measure the cost per query. `definitions` are those of the meta-tools, `ask` calls one."""
     if not queries:
         raise InvalidRequest("there is no query to measure with")
     every = definitions_of(items)

@@ -256,8 +256,7 @@ class Gateway(Protocol):
 class Need:
     """Requirements of a command: the embedding model, cached tools, or a single server.
 
-    `refresh` queries the servers again even when a gateway is running. `is_call`: it has an effect, and is made
-    once.
+    `refresh` queries the servers again even when a gateway is running. `is_call`: it has an effect: make it once.
     """
 
     model: bool = True

@@ -139,7 +139,15 @@ async def test_types_are_the_same_on_every_interface(surfaces: Surfaces) -> None
     expected = ("desktop-commander__read_file", "filesystem__read")
     modules = {name: await item.types(*expected) for name, item in surfaces.items()}
     assert all(f'callTool("/tools/{item}"' in modules["HTTP"] for item in expected)
-    assert modules == dict.fromkeys(surfaces, modules["HTTP"])
+    for_agents = {name: module for name, module in modules.items() if "MCP" in name}
+    assert {name: modules[name] for name in {*modules} - {*for_agents}} == dict.fromkeys(
+        {*modules} - {*for_agents}, modules["HTTP"]
+    )
+    # An agent calls tools itself: it reads the same types, and nothing that runs.
+    assert len({*for_agents.values()}) == 1
+    for module in for_agents.values():
+        assert all(f"\n{item}(params" in module for item in expected)
+        assert "callTool" not in module
 
 
 @pytest.mark.requirement("TS-008")

@@ -200,6 +200,12 @@ export interface ToolHit {
   confidence: number;
   /** Why it was found, in words. */
   reason: string;
+  /** A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`. */
+  signature: string | null;
+  /** Ids of the same tool of other servers, which have no hits of their own. */
+  also: string[];
+  /** Whether its source says that it should no longer be used. */
+  deprecated: boolean;
   /** What calling it may do at worst; null for what cannot be called. */
   risk: ToolRisk | null;
   /** What the confidence is made of; null unless `explain` is true. */

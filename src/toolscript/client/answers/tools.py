@@ -77,6 +77,14 @@ class ToolHit(Record):
     """Null unless `explain` is true."""
     reason: str | None = None
     """Why it was found, in words. Only from a gateway."""
+    signature: str | None = None
+    """A tool with its arguments, those with `?` optional: `create_issue(owner, title, body?)`. Only from a
+    gateway.
+    """
+    also: list[str] | None = None
+    """Ids of the same tool of other servers, which have no hits of their own. Only from a gateway."""
+    deprecated: bool | None = None
+    """Whether its source says that it should no longer be used. Only from a gateway."""
     risk: ToolRisk | None = None
     """What calling it may do at worst; null for what cannot be called. Only from a gateway."""
 

@@ -82,6 +82,7 @@ from toolscript.gateway.model import (
 from toolscript.gateway.rules import CONFIRMATION, MAX_RISK, Risk
 from toolscript.gateway.typescript.declarations import tool_declarations
 
+DESCRIPTION = "Finds and calls the right tool among all that your MCP servers have."
 NEAREST = 3
 # The list changes with the servers, which not every client can be told.
 LISTED_MS = 5 * 60 * 1000
@@ -317,11 +318,7 @@ def create_mcp_server(
                 context, params, questions, call, lambda: parse_call(arguments).arguments
             )
 
-    described = Described(
-        version,
-        "Finds and calls the right tool among all that your MCP servers have.",
-        instructions(split=split, servers=offered.names),
-    )
+    described = Described(version, DESCRIPTION, instructions(split=split, servers=offered.names))
     server = create_tool_server(described, list_tools, call_tool, listing=CacheHint(LISTED_MS, "private"))
     add_entry_handlers(server, gateway, relays, (SERVERS, PROMPTS, RESOURCES))
     return server

@@ -14,6 +14,8 @@ from toolscript.core.mcp_client.model import CallResult
 ASK_USER = "ask the user to look after it"
 UNEXPECTED = "Something unexpected went wrong on our side."
 
+# Why a model is not used, to the end of what is said about it.
+_NOTE = r"[^;]*(?:; (?:it |--model)[^;]*)*"
 # What is said instead, for the advice that a model meets often. First to last.
 _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), wording)
@@ -50,8 +52,8 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"the user has turned \1 of \2 off",
         ),
         (r", or set TOOLSCRIPT_SEARCH_MODEL=\w+", ""),
-        (r"; ranked by the built-in model: .*|^ranked by the built-in model: .*", ""),
-        (r"keyword search only: .*", "keyword search only"),
+        (rf"(?:; |^)ranked by the built-in model: {_NOTE}", ""),
+        (rf"keyword search only: {_NOTE}", "keyword search only"),
         (r"the servers of \S*\.toolscript\.json\S*", "the servers of this project"),
         (r"[\w./\\~:-]*\.toolscript\.json", "the user's config"),
     )

@@ -16,7 +16,9 @@ from toolscript.core.mcp.answers import MAX_DESCRIPTION, one_line
 from toolscript.gateway.mcp.tools import LISTED_MS
 from toolscript.gateway.model import LocalAnswer, LocalQuery, LocalStep
 
-ISSUE_TYPES = "/** Create an issue in a repository. */\ngithub__create_issue(params?: { title?: string }): { number?: number }"
+ISSUE_TYPES = """\
+/** Create an issue in a repository. */
+github__create_issue(params?: { title?: string }): { number?: number }"""
 
 
 @pytest.mark.parametrize(("mode", "protocol"), [("auto", "2026-07-28"), ("legacy", "2025-11-25")])

@@ -361,4 +361,6 @@ async def test_a_new_value_of_a_secret_makes_no_other_server(tmp_path: Path) -> 
     names(store(tmp_path, keyed("first-value")), await listed([READ]))
     later = store(tmp_path, keyed("second-value"))
     assert names(later, await listed([TURNED])) == []
-    assert names(store(tmp_path, replace(keyed("second-value"), written='["--other"]')), await listed([TURNED])) != []
+    assert (
+        names(store(tmp_path, replace(keyed("second-value"), written='["--other"]')), await listed([TURNED])) != []
+    )
