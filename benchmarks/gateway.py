@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from benchmarks.measurements import Comparison, compare
 from benchmarks.questions import read_queries
 from toolscript.core.errors import InvalidRequest
 from toolscript.core.items import Item, JsonObject
-from toolscript.core.mcp_client.model import CallResult, Offer, ServerSpec, ServerState
+from toolscript.core.mcp_client.model import CallResult, Check, Offer, ServerSpec, ServerState
 from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.weights import RankingWeights
 from toolscript.core.tokens import o200k_tokens
@@ -45,8 +45,13 @@ class FileServers:
             await asyncio.get_running_loop().create_future()
         return 0
 
-    async def call(self, server: str, tool: str, arguments: JsonObject) -> CallResult:
+    async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
         raise InvalidRequest(f"{server}__{tool} is a line of a file", details={"arguments": len(arguments)})
+
+    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+        raise InvalidRequest(f"{server} is a file", details={"method": method, "params": len(params)})
+
+    async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None: ...
 
     async def close(self) -> None: ...
 

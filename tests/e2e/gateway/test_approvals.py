@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.gateway.catalogs import catalog_servers, tool, write_catalog
 from tests.e2e.gateway.machines import ROOT, Machine, mcp_server, until
 
 pytestmark = [pytest.mark.requirement("TR-002"), pytest.mark.slow]

@@ -23,7 +23,7 @@ from toolscript.core.mcp_client.model import CallResult
 from toolscript.gateway.approvals import HELD, Review, Status
 from toolscript.gateway.listed_tools import MAX_PAGE, listed_name
 from toolscript.gateway.mcp.direct import create_direct_server
-from toolscript.gateway.mcp.large_results import MAX_CHARACTERS
+from toolscript.gateway.mcp.large_results import MAX_BYTES
 from toolscript.gateway.model import TOOLS, Change
 from toolscript.gateway.rules import CallRules, Effect, Rule
 
@@ -140,27 +140,26 @@ async def test_a_long_result_is_cut_and_read_on_with_a_tool_that_is_listed(mode:
     reply = CallResult(({"type": "text", "text": text},))
     async with connected(GatewayDouble(replies={"files__read_file": reply}), mode) as client:
         cut = text_of(await client.call_tool("files__read_file", {}))
-        note = cut[MAX_CHARACTERS:]
-        name, _, arguments = note.partition("Read on with ")[2].partition(" ")
-        rest = text_of(await client.call_tool(name, json.JSONDecoder().raw_decode(arguments)[0]))
+        arguments = json.JSONDecoder().raw_decode(cut[cut.rindex("read_result {") + len("read_result ") :])[0]
+        rest = text_of(await client.call_tool("read_result", arguments))
         gone = await client.call_tool("read_result", {"id": "0"})
-    assert (name, rest.startswith(text[MAX_CHARACTERS : 2 * MAX_CHARACTERS])) == ("read_result", True)
+    assert rest.startswith(text[arguments["offset"] :][:1_000])
     assert gone.is_error
 
 
-@pytest.mark.parametrize(("length", "is_cut"), [(100, False), (2 * MAX_CHARACTERS, True)])
+@pytest.mark.parametrize(("length", "is_cut"), [(100, False), (2 * MAX_BYTES, True)])
 async def test_a_client_accepts_a_long_result_of_a_tool_that_promises_data(
     mode: str, length: int, is_cut: bool
 ) -> None:
     """Clients compare what they get with the tool's output schema, and refuse a result without data."""
     schema = {"type": "object", "properties": {"rows": {"type": "string"}}, "required": ["rows"]}
     found = [defined("files", "read", outputSchema=schema)]
-    text = {"type": "text", "text": "x" * 3 * MAX_CHARACTERS}
+    text = {"type": "text", "text": "x" * 2 * MAX_BYTES}
     reply = CallResult((text,), {"rows": "y" * length})
     async with connected(GatewayDouble(found=found, replies={"files__read": reply}), mode) as client:
         await listed(client)
         result = await client.call_tool("files__read", {})
-    assert "Read on with read_result" in text_of(result)
+    assert "read_result {" in text_of(result)
     assert (result.is_error, result.structured_content is None) == (is_cut, is_cut)
 
 

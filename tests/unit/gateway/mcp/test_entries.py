@@ -13,7 +13,7 @@ from tests.unit.gateway.mcp.gateway_double import ITEMS, PIXEL, GatewayDouble
 from toolscript.core.errors import Forbidden, NotFound, ServerRejected, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject
 from toolscript.gateway.approvals import HELD
-from toolscript.gateway.mcp.large_results import MAX_CHARACTERS
+from toolscript.gateway.mcp.large_results import MAX_BYTES
 from toolscript.gateway.model import Change
 
 pytestmark = [
@@ -153,9 +153,9 @@ async def test_a_client_that_knows_only_tools_reads_a_resource() -> None:
 
 
 async def test_a_large_resource_is_cut_and_its_rest_can_be_read() -> None:
-    contents = {"contents": [{"uri": "u", "text": "a" * (MAX_CHARACTERS + 10) + "end"}]}
+    contents = {"contents": [{"uri": "u", "text": "a" * (MAX_BYTES + 10) + "end"}]}
     found = await call(gateway_with(u=contents), "read_resource", {"uri": "u"})
-    assert "toolscript__read_result" in text_of(found)
+    assert "read_result {" in text_of(found)
 
 
 @pytest.mark.parametrize(
