@@ -169,12 +169,13 @@ def _items(plain: str, opening: int) -> list[tuple[int, int]]:
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """Remove a part of a text, and its line if nothing else is there, or else the blanks before it."""
+    """Remove a part of a text, and its line if nothing else is there, or else the blanks beside it."""
     line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end) + 1
     if line_end and not (text[line_start:start] + text[end:line_end]).strip():
         start, end = line_start, line_end
     elif text[line_start:start].strip():
         start = len(text[:start].rstrip(" \t"))
+        end += len(text[end:]) - len(text[end:].lstrip(" \t")) if text[start - 1] in "{[" else 0
     return text[:start] + text[end:]
 
 
