@@ -88,6 +88,7 @@ PATIENCE_SECONDS = 10.0
 FIRST_ANSWER_SECONDS = 20.0
 # How long a decision waits for the index to follow it.
 DECIDED_SECONDS = 10.0
+APPROVALS = "approvals"
 # Listed here because the library that lists all models takes two seconds to import.
 DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", "multilingual", BUILTIN, NO_MODEL)
 T = TypeVar("T")
@@ -669,10 +670,12 @@ def make_indexing(
 
 
 def approval_store(settings: GatewaySettings) -> ApprovalStore:
-    own_file = ConfigPlace().own_file
+    return ApprovalStore(approvals_folder(), Approvals(settings.gateway_approvals), ConfigPlace().own_file)
+
+
+def approvals_folder() -> Path:
     # Beside trust: a setting for another folder would be a new first look at every server.
-    folder = own_file.parent / TRUSTED.with_name("approvals")
-    return ApprovalStore(folder, Approvals(settings.gateway_approvals), own_file)
+    return ConfigPlace().own_file.parent / TRUSTED.with_name(APPROVALS)
 
 
 def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *, again: bool = False) -> Embedder:
