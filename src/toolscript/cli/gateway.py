@@ -246,7 +246,7 @@ def serve_commands(app: typer.Typer) -> None:
     def mcp(
         config: ConfigFile = None, data_dir: DataDir = None, model: Model = None, alone: Alone = False
     ) -> None:
-        """Serve search_tools, describe_tool and call_tool to one MCP client over stdin and stdout."""
+        """Serve one MCP client over stdin and stdout: tools to find and call all others, prompts and resources."""
         from toolscript.gateway.serve import serve_stdio
 
         serve_stdio(flags=flags(config=config, data_dir=data_dir, model=model, alone=alone))
