@@ -479,14 +479,20 @@ async def open_resources(
             starts_all=at_once,
         )
         activity = shared.activity if shared else await stack.enter_async_context(open_activity(settings))
-        recorded = RecordedGateway(
-            gateway,
-            activity,
-            arguments=keeps_arguments(settings),
-            find_server=indexing.spec_named,
-            server_of=gateway.server_of,
-        )
+        recorded = _recorded(settings, gateway, activity, indexing)
         yield Resources(servers, indexing, gateway, working, activity, recorded)
+
+
+def _recorded(
+    settings: GatewaySettings, gateway: LocalGateway, activity: ActivityLog, indexing: Indexing
+) -> RecordedGateway:
+    return RecordedGateway(
+        gateway,
+        activity,
+        arguments=keeps_arguments(settings),
+        find_server=indexing.spec_named,
+        server_of=gateway.server_of,
+    )
 
 
 class Models:

@@ -1,4 +1,4 @@
-"""One connection to one server: protocol negotiation, calls, and notifications of changes.
+"""One connection to one server: requests, what the server says meanwhile, and notifications of changes.
 
 A modern protocol has no handshake: every request carries the metadata, and clients subscribe to changes. An older
 one starts with `initialize`, and its servers report changes unasked.
@@ -7,7 +7,6 @@ one starts with `initialize`, and its servers report changes unasked.
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -15,38 +14,23 @@ import anyio
 from mcp import ClientSession
 from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost, listen
-from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest
+from mcp.shared.dispatcher import OnNotify, OnNotifyIntercept, OnRequest
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
-    MCP_METHOD_HEADER,
-    MCP_NAME_HEADER,
-    MCP_PROTOCOL_VERSION_HEADER,
-    NAME_BEARING_METHODS,
-    encode_header_value,
     find_invalid_x_mcp_header,
     mcp_param_headers,
     x_mcp_header_map,
 )
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    CLIENT_INFO_META_KEY,
-    CONNECTION_CLOSED,
     INVALID_REQUEST,
-    LOG_LEVEL_META_KEY,
-    PROTOCOL_VERSION_META_KEY,
-    UNSUPPORTED_PROTOCOL_VERSION,
     ErrorData,
-    Implementation,
     PromptListChangedNotification,
     ResourceListChangedNotification,
     SamplingCapability,
     SamplingToolsCapability,
-    ServerCapabilities,
     ToolListChangedNotification,
 )
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
 
 from toolscript.core.errors import ServerRejected, ServerUnavailable, ToolscriptError
 from toolscript.core.item_json import storable
@@ -61,6 +45,7 @@ from toolscript.core.mcp_client.failures import (
     unanswered,
 )
 from toolscript.core.mcp_client.http import HttpWatch, http_streams, sse_streams
+from toolscript.core.mcp_client.list_changes import subscription
 from toolscript.core.mcp_client.listing import (
     PROMPTS,
     RESOURCES,
@@ -73,17 +58,13 @@ from toolscript.core.mcp_client.listing import (
 )
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, Transport
 from toolscript.core.mcp_client.process_groups import ProcessGroups
+from toolscript.core.mcp_client.protocol import CLIENT, ProtocolHints, build_request, is_modern, negotiate
 from toolscript.core.mcp_client.relay import LOG_LEVELS, QUESTIONS, Relay, current_relay
 from toolscript.core.mcp_client.stdio import Child, stdio_streams
 from toolscript.core.mcp_client.supervision import Signals, Timing
 from toolscript.core.mcp_client.updates import ResourceUpdates
 from toolscript.core.text import readable
-from toolscript.core.version import __version__
 
-CLIENT = Implementation(name="toolscript", version=__version__)
-# The first listing waits this long, at most, for the server to acknowledge the subscription.
-_ACKNOWLEDGE_SECONDS = 1.0
-_RESUBSCRIBE_SECONDS = 1.0
 # A server that asks for nothing wants the request again, a little later.
 _STATE_ONLY_SECONDS = 0.25
 _SHORT_SECONDS = 5.0
@@ -91,7 +72,6 @@ _SHORT_SECONDS = 5.0
 MAX_ROUNDS = 20
 INPUT_REQUIRED, LOG, UPDATED = "input_required", "notifications/message", "notifications/resources/updated"
 LISTEN, SUBSCRIBE, UNSUBSCRIBE = "subscriptions/listen", "resources/subscribe", "resources/unsubscribe"
-_MAX_RESUBSCRIBE_SECONDS = 60.0
 _CHANGES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
 _UNAUTHORIZED = frozenset({401, 403})
 _SAMPLING = SamplingCapability(tools=SamplingToolsCapability())
@@ -100,135 +80,6 @@ _SAMPLING = SamplingCapability(tools=SamplingToolsCapability())
 for noisy in ("client", "mcp.client"):
     logging.getLogger(noisy).setLevel(logging.CRITICAL)
 logging.getLogger("httpx2").setLevel(logging.WARNING)
-
-
-@dataclass
-class ProtocolHints:
-    """Protocol features a server lacks, kept between attempts so that no attempt repeats a failed probe."""
-
-    needs_handshake: bool = False
-    uses_legacy_sse: bool = False
-
-
-async def negotiate(session: ClientSession, hints: ProtocolHints, probe_seconds: float) -> None:
-    """Try a modern protocol, then the handshake of the older ones.
-
-    A server that discovers too slowly for the probe rejects the handshake: it is modern, so discover again.
-    """
-    if not hints.needs_handshake and await _try_discover(session, hints, probe_seconds):
-        return
-    try:
-        await session.initialize()
-        hints.needs_handshake = True
-    except MCPError as error:
-        if error.code != UNSUPPORTED_PROTOCOL_VERSION:
-            raise
-        hints.needs_handshake = False
-        await session.discover()
-
-
-async def _try_discover(session: ClientSession, hints: ProtocolHints, probe_seconds: float) -> bool:
-    try:
-        with anyio.fail_after(probe_seconds):
-            await session.discover()
-    except MCPError as error:
-        # A request before the handshake crashes some servers. Others reject it with the same code and keep
-        # running: the handshake shows which.
-        hints.needs_handshake = hints.needs_handshake or error.code == CONNECTION_CLOSED
-        return False
-    except (TimeoutError, ValidationError, RuntimeError):
-        # The SDK raises RuntimeError when the server offers only older protocols.
-        return False
-    return True
-
-
-def is_modern(protocol: str) -> bool:
-    """Return whether a protocol version works without a handshake."""
-    return protocol in MODERN_PROTOCOL_VERSIONS
-
-
-def build_request(
-    protocol: str, method: str, params: JsonObject, headers: Mapping[str, str], relay: Relay | None = None
-) -> tuple[dict[str, Any], CallOptions]:
-    """Return the request's parameters and options; the newer protocol repeats its metadata in every request."""
-    options: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: protocol}}
-    if relay is not None and relay.wants_progress:
-        options["on_progress"] = relay.on_progress
-    if not is_modern(protocol):
-        return dict(params), options
-    named = params.get(NAME_BEARING_METHODS.get(method, ""))
-    name = {MCP_NAME_HEADER: encode_header_value(named)} if isinstance(named, str) else {}
-    options["headers"] = {**options["headers"], MCP_METHOD_HEADER: method, **name, **headers}
-    return {**params, "_meta": _envelope(protocol, relay)}, options
-
-
-def _envelope(protocol: str, relay: Relay | None) -> JsonObject:
-    level = relay.log_level if relay else ""
-    return {
-        PROTOCOL_VERSION_META_KEY: protocol,
-        CLIENT_INFO_META_KEY: CLIENT.model_dump(by_alias=True, mode="json", exclude_none=True),
-        CLIENT_CAPABILITIES_META_KEY: relay.capabilities if relay else {},
-        **({LOG_LEVEL_META_KEY: level} if level else {}),
-    }
-
-
-@asynccontextmanager
-async def subscription(session: ClientSession, signals: Signals) -> AsyncIterator[None]:
-    """Keep a subscription to change notifications, if the protocol is modern, while the context is open.
-
-    Entered before the first listing, so that it misses no later change.
-    """
-    if not is_modern(session.protocol_version or ""):
-        yield
-        return
-    async with anyio.create_task_group() as tasks:
-        acknowledged = anyio.Event()
-        tasks.start_soon(_keep_listening, session, signals, acknowledged)
-        with anyio.move_on_after(_ACKNOWLEDGE_SECONDS):
-            await acknowledged.wait()
-        # From here on the listing may begin: a subscription that starts later requests another one.
-        acknowledged.set()
-        try:
-            yield
-        finally:
-            tasks.cancel_scope.cancel()
-
-
-async def _keep_listening(session: ClientSession, signals: Signals, acknowledged: anyio.Event) -> None:
-    """Subscribe again, with backoff, when a subscription ends; return if the server rejects it."""
-    pause = _RESUBSCRIBE_SECONDS
-    while True:
-        started = anyio.current_time()
-        try:
-            await _listen(session, signals, acknowledged)
-        except MCPError as error:
-            if error.code != CONNECTION_CLOSED:
-                acknowledged.set()
-                return
-        except SubscriptionLost:
-            pass
-        signals.request_ping()
-        signals.change()
-        if anyio.current_time() - started > pause:
-            pause = _RESUBSCRIBE_SECONDS
-        await anyio.sleep(pause)
-        pause = min(2 * pause, _MAX_RESUBSCRIBE_SECONDS)
-
-
-async def _listen(session: ClientSession, signals: Signals, acknowledged: anyio.Event) -> None:
-    capabilities = session.server_capabilities or ServerCapabilities()
-    async with listen(
-        session,
-        tools_list_changed=capabilities.tools is not None,
-        prompts_list_changed=capabilities.prompts is not None,
-        resources_list_changed=capabilities.resources is not None,
-    ) as events:
-        if acknowledged.is_set():
-            # The server does not replay notifications: only a new listing finds what changed before now.
-            signals.change()
-        acknowledged.set()
-        async for _ in events:
-            signals.change()
 
 
 class Trace:

@@ -29,9 +29,10 @@ from toolscript.core.mcp_client.supervision import Signals, Timing
 from toolscript.core.mcp_client.turns import Turn, Turns
 
 if TYPE_CHECKING:
-    from toolscript.core.mcp_client.connection import Connection, ProtocolHints
+    from toolscript.core.mcp_client.connection import Connection
     from toolscript.core.mcp_client.failures import Failure
     from toolscript.core.mcp_client.listing import ListedItems
+    from toolscript.core.mcp_client.protocol import ProtocolHints
 
 
 log = logging.getLogger(__name__)
@@ -152,8 +153,8 @@ class Supervisor:
     async def _awake(self) -> "Connection":
         if self.state.status is ServerStatus.ASLEEP:
             self._wake.set()
-            while self._connection is None and self.state.status in (ServerStatus.ASLEEP, ServerStatus.STARTING):
-                await self._news.wait()
+        while self._connection is None and self._is_waking:
+            await self._news.wait()
         if self._connection is not None:
             return self._connection
         why = f": {self.state.error}" if self.state.error else ""
@@ -162,6 +163,12 @@ class Supervisor:
             f"{self.spec.name} {'has failed' if failed else f'is {self.state.status}'}{why}",
             hint="it is retried automatically" if failed else "",
         )
+
+    @property
+    def _is_waking(self) -> bool:
+        """Asleep, or woken by another call: one that has never answered has no offer."""
+        status = self.state.status
+        return status is ServerStatus.ASLEEP or (status is ServerStatus.STARTING and self.offer is not None)
 
     async def _run(self, predecessors: "Collection[asyncio.Task[None]]") -> None:
         if predecessors:
@@ -325,6 +332,6 @@ async def _load_hints() -> "ProtocolHints":
     if _CONNECTION not in sys.modules:
         # Importing the SDK takes two seconds, which would block the event loop.
         await asyncio.to_thread(import_module, _CONNECTION)
-    from toolscript.core.mcp_client.connection import ProtocolHints
+    from toolscript.core.mcp_client.protocol import ProtocolHints
 
     return ProtocolHints()

@@ -12,7 +12,7 @@ EVERYTHING: JsonObject = {"elicitation": {}, "sampling": {}, "roots": {}}
 ANSWERS: Mapping[str, JsonObject] = {
     "elicitation/create": {"action": "accept", "content": {"name": "Ada"}},
     "sampling/createMessage": {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "m"},
-    "roots/list": {"roots": [{"uri": "file:///home"}]},
+    "roots/list": {"roots": [{"uri": "file:///somewhere"}]},
 }
 
 

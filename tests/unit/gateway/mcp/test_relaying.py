@@ -100,7 +100,7 @@ class Person:
 
     async def roots(self, _context: object) -> ListRootsResult:
         self.asked.append("roots")
-        return ListRootsResult(roots=[Root(uri="file:///home")])
+        return ListRootsResult(roots=[Root(uri="file:///somewhere")])
 
     async def on_log(self, params: Any) -> None:
         self.logs.append((params.level, params.logger, params.data))
@@ -158,7 +158,7 @@ async def test_every_kind_of_question_at_once_and_one_after_the_other(mode: str)
     assert len(person.asked) == 3
     first, second = gateway.answers_got
     assert first["model"]["content"]["text"] == "42"
-    assert second["where"]["roots"][0]["uri"] == "file:///home"
+    assert second["where"]["roots"][0]["uri"] == "file:///somewhere"
     assert len(gateway.calls) == 1
 
 

@@ -41,7 +41,7 @@ async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
 async def serve_everything_through_the_gateway(endpoint: str = "everything") -> AsyncIterator[str]:
     """Run a gateway with the conformance server in its config file. `endpoint`: the server, or `all`."""
     async with serve_everything() as upstream:
-        with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
+        with TemporaryDirectory() as home, gateway_with(Path(home), {"everything": {"url": upstream}}) as address:
             await until_listed(address)
             yield f"{address}/mcp/{endpoint}"
 
@@ -50,7 +50,7 @@ async def serve_everything_through_the_gateway(endpoint: str = "everything") -> 
 async def serve_everything_at_the_joint_endpoint() -> AsyncIterator[str]:
     """Run a gateway that has the conformance server alone, and return the address of `/mcp`."""
     async with serve_everything() as upstream:
-        with TemporaryDirectory() as home, _gateway(Path(home), {"everything": {"url": upstream}}) as address:
+        with TemporaryDirectory() as home, gateway_with(Path(home), {"everything": {"url": upstream}}) as address:
             await until_listed(address)
             yield f"{address}/mcp"
 
@@ -58,7 +58,7 @@ async def serve_everything_at_the_joint_endpoint() -> AsyncIterator[str]:
 async def until_listed(address: str, seconds: float = 60.0) -> None:
     """Wait until the gateway has prompts."""
     with anyio.fail_after(seconds):
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with httpx2.AsyncClient(trust_env=False, timeout=seconds) as client:
             for pause in repeat(0.05):
                 if (await client.get(f"{address}/entries/prompts")).json()["entries"]:
                     return
@@ -66,7 +66,7 @@ async def until_listed(address: str, seconds: float = 60.0) -> None:
 
 
 @contextmanager
-def _gateway(home: Path, servers: dict[str, object]) -> Iterator[str]:
+def gateway_with(home: Path, servers: dict[str, object]) -> Iterator[str]:
     (home / ".toolscript.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
     # A folder without a model: none is needed to proxy requests.
     own = {"HOME": str(home), "TOOLSCRIPT_SEARCH_MODEL": str(home)}
