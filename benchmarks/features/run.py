@@ -25,7 +25,7 @@ from toolscript.core.values import OnProgress, Progress
 
 PYTHON, TYPESCRIPT, INSPECTOR = "python", "typescript", "inspector"
 CLIENTS = (PYTHON, TYPESCRIPT, INSPECTOR)
-READY_SECONDS = 120.0
+READY_SECONDS = 180.0
 _MADE = count(1)
 CANCELLED, CANCELLATION = "notifications/cancelled", "cancellation"
 _TOOLSCRIPT = (sys.executable, "-m", "toolscript")
@@ -195,7 +195,7 @@ async def _gateway(servers: Sequence[Server], work: Path) -> AsyncIterator[list[
 def _until_ready(url: str) -> None:
     ends_at = time.monotonic() + READY_SECONDS
     while time.monotonic() < ends_at:
-        with urlopen(f"{url}/health", timeout=10) as answer:
+        with urlopen(f"{url}/health", timeout=READY_SECONDS) as answer:
             health = json.loads(answer.read())
         if all(server["status"] != "starting" for server in health["servers"]):
             failed = [server["name"] for server in health["servers"] if server["status"] == "failed"]
