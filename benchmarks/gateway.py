@@ -45,7 +45,13 @@ class FileServers:
             await asyncio.get_running_loop().create_future()
         return 0
 
-    async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
+    async def call(
+        self,
+        server: str,
+        tool: str,
+        arguments: JsonObject,
+        check: Check | None = None,  # noqa: ARG002 - of the port
+    ) -> CallResult:
         raise InvalidRequest(f"{server}__{tool} is a line of a file", details={"arguments": len(arguments)})
 
     async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:

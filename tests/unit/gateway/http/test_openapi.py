@@ -181,7 +181,7 @@ async def test_the_document_is_served_with_the_gateways_defaults() -> None:
 
 
 # Between `toolscript mcp` and its gateway.
-OF_TOOLSCRIPT_MCP = (REQUESTS_PATH, ENTRIES_PATH, WATCH_PATH)
+OF_TOOLSCRIPT_MCP = (REQUESTS_PATH, ENTRIES_PATH, WATCH_PATH, "/listed-tools")
 
 
 async def test_every_route_but_the_document_is_described(app: Starlette) -> None:
