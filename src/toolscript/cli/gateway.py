@@ -258,7 +258,7 @@ def serve_commands(app: typer.Typer) -> None:
         model: Model = None,
         alone: Alone = False,
     ) -> None:
-        """Serve search_tools, describe_tool and call_tool to one MCP client over stdin and stdout."""
+        """Serve one MCP client over stdin and stdout: tools to find and call all others, prompts and resources."""
         from toolscript.gateway.serve import serve_stdio
 
         options = flags(config=config, data_dir=data_dir, model=model, alone=alone)

@@ -57,6 +57,15 @@ async def test_resources_are_listed_and_read(mode: str) -> None:
     assert read.text == "remember"
 
 
+async def test_what_models_read_has_nothing_invisible() -> None:
+    message = {"role": "user", "content": {"type": "text", "text": "a\u202eb"}}
+    read = {"contents": [{"uri": "u", "text": "a\u202eb"}, {"uri": "u", "blob": "QUJD"}]}
+    async with connected(gateway_with(p={"messages": [message]}, u=read)) as client:
+        assert "a[U+202E]b" in str((await client.get_prompt("p")).messages)
+        contents = (await client.read_resource("u")).contents
+    assert [getattr(part, "text", "") for part in contents] == ["a[U+202E]b", ""]
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_lists_come_in_pages(mode: str) -> None:
     many = [replace(ITEMS[-1], key=f"p{n}", name=f"prompt-{n:03}") for n in range(450)]
