@@ -104,7 +104,8 @@ async def _directly(
         else:
             lists = await observers[client](server.target, list_steps())
             asked = steps(lists) if client == TYPESCRIPT else _some(steps(lists))
-            observed = await observers[client](server.target, asked)
+            rest = [step for step in asked if step.id not in lists]
+            observed = {**lists, **await observers[client](server.target, rest)}
         asked = [step for step in steps(observed) if step.id in observed]
         references.append(Reference(server, asked, _with_received(observed, server, 0)))
     return references
