@@ -27,7 +27,7 @@ from tests.unit.core.mcp_client.test_npm_servers import everything_over_http
 from tests.unit.gateway.mcp.through import gateway_with, until_listed
 
 pytestmark = [
-    pytest.mark.requirement("TS-010"),
+    pytest.mark.requirement("GW-003"),
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]

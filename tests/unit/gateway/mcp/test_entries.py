@@ -17,7 +17,7 @@ from toolscript.gateway.mcp.large_results import MAX_BYTES
 from toolscript.gateway.model import Change
 
 pytestmark = [
-    pytest.mark.requirement("TS-010"),
+    pytest.mark.requirement("GW-003"),
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 

@@ -33,7 +33,7 @@ from toolscript.gateway.mcp.tools import create_mcp_server
 from toolscript.gateway.rules import CallRules, Effect, Rule
 
 pytestmark = [
-    pytest.mark.requirement("TS-010"),
+    pytest.mark.requirement("GW-003"),
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 

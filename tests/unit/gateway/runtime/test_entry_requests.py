@@ -14,7 +14,7 @@ from toolscript.gateway.approvals import HELD, Approvals, Decision
 from toolscript.gateway.model import PROMPTS, RESOURCES, TEMPLATES, Change
 from toolscript.gateway.store.approvals import ApprovalStore
 
-pytestmark = pytest.mark.requirement("TS-010")
+pytestmark = pytest.mark.requirement("GW-003")
 
 DOCS = (
     prompt("docs", "review"),
