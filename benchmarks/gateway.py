@@ -54,7 +54,13 @@ class FileServers:
     ) -> CallResult:
         raise InvalidRequest(f"{server}__{tool} is a line of a file", details={"arguments": len(arguments)})
 
-    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+    async def request(
+        self,
+        server: str,
+        method: str,
+        params: JsonObject,
+        check: Check | None = None,  # noqa: ARG002 - of the port
+    ) -> JsonObject:
         raise InvalidRequest(f"{server} is a file", details={"method": method, "params": len(params)})
 
     async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None: ...
