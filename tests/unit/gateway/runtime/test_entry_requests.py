@@ -110,8 +110,8 @@ async def test_what_no_server_has_is_said_so(
 
 
 async def test_contents_have_the_uri_that_was_read(world: World) -> None:
-    async def request(server: str, method: str, params: JsonObject) -> JsonObject:
-        del server, method
+    async def request(server: str, method: str, params: JsonObject, check: object = None) -> JsonObject:
+        del server, method, check
         return {"contents": [{"uri": params["uri"], "text": "x"}, {"uri": "file:///part", "text": "y"}]}
 
     world.servers.request = request  # type: ignore[method-assign]
