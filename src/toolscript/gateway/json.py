@@ -263,10 +263,10 @@ def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
     }
     if hit.item.kind is not ItemKind.TOOL:
         data["kind"] = hit.item.kind.value
-    if hit.risk is not None:
-        data["risk"] = hit.risk.to_json()
     if explain:
         data["parts"] = asdict(hit.parts)
+        if hit.risk is not None:
+            data["risk"] = hit.risk.to_json()
     return data | item_to_json(hit.item, schemas=True) if schemas else data
 
 

@@ -566,7 +566,6 @@ _ALIAS_FIELDS = {
     "annotations": "Hints of its server; null if it has none.",
     "confidence": "How likely it is what was asked for, 0 to 1.",
     "reason": "Why it was found, in words.",
-    "risk": "What calling it may do at worst; absent for what cannot be called.",
     "parts": "What the confidence is made of, with `explain`.",
     "query": "The query, as it was searched.",
     "totalResults": "Items that reach the threshold, before the limit.",
@@ -590,7 +589,9 @@ def _alias_page() -> Json:
 
 
 def _alias_answer() -> Json:
-    hit = _with_descriptions(HIT, "An item that a search found.")
+    of_risk = "What calling it may do at worst, with `explain`; absent for what cannot be called."
+    risk = {"risk": _described(_named("ToolRisk"), of_risk)}
+    hit = _with_descriptions(HIT, "An item that a search found.", risk)
     hits = {name: _described(list_of(hit), "Best first.") for name in ("results", "near_misses")}
     step = _with_descriptions(STEP, "One step of a request for several things.", hits)
     steps = {"steps": _described(list_of(step), "Only for a request for several things.")}

@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, ElicitResult, Implementation, InputRequiredResult, TextContent
+from mcp_types import (
+    CallToolResult,
+    ElicitResult,
+    Implementation,
+    InputRequiredResult,
+    InputResponses,
+    TextContent,
+)
 
 from tests.e2e.commands import command
 from tests.e2e.gateway.machines import ROOT, Gateway, Machine, new_machine, until
@@ -273,16 +280,16 @@ async def test_an_answer_is_used_once_and_for_its_call_alone(machine: Machine, r
     configured(machine, risky, ASK_TO_DESTROY)
     before = len(risky.calls())
     call = {"tool": "risky__destructive_0", "arguments": {"path": "a"}}
-    yes = {"allow": ElicitResult(action="accept")}
+    yes: InputResponses = {"allow": ElicitResult(action="accept")}
     with machine.gateway() as gateway:
         async with Client(f"{ready(gateway).url}/mcp", **editor_that_answers("accept", [])) as client:
             session = client.session
             question = await session.call_tool("call_tool", call, allow_input_required=True)
             assert isinstance(question, InputRequiredResult)
-            answer = {"input_responses": yes, "request_state": question.request_state}
-            assert (await session.call_tool("call_tool", call, **answer)).content  # type: ignore[arg-type]
+            state = question.request_state
+            assert (await session.call_tool("call_tool", call, input_responses=yes, request_state=state)).content
             another = {**call, "arguments": {"path": "b"}}
-            for arguments, state in ((call, question.request_state), (another, question.request_state)):
+            for arguments in (call, another):
                 with pytest.raises(MCPError, match="Invalid or expired requestState"):
                     await session.call_tool("call_tool", arguments, input_responses=yes, request_state=state)
             with pytest.raises(MCPError, match="Invalid or expired requestState"):

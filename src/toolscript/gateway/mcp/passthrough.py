@@ -153,7 +153,7 @@ class _Passthrough:
             try:
                 _require_usable(spec, answer)
                 started = True
-                chunks = answer.aiter_raw()
+                chunks: AsyncIterator[bytes] = answer.aiter_raw()
                 if held is not None:
                     chunks = held.filtered(body, answer.headers, chunks)
                 await _send_answer(answer, send, calls, chunks)

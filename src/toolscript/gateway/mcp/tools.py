@@ -137,7 +137,7 @@ class Unknown:
 def found(answer: LocalAnswer, *, with_schemas: bool, types: str = "") -> CallResult:
     # Each tool is described once, also one of several steps.
     every = replace(answer, hits=answer.all_hits)
-    data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(every, schemas=with_schemas)})
+    data = _renamed(SHOWN_ANSWER, {"hint": "", **answer_to_json(every, explain=True, schemas=with_schemas)})
     hits = [{**_hit(hit), **use_of(known.item)} for hit, known in zip(data["results"], every.hits, strict=True)]
     misses = list(map(_hit, data.get("near_misses", ())))
     data["results"] = hits

@@ -67,6 +67,7 @@ async def test_a_search_has_an_id_results_and_metadata(app: Starlette) -> None:
         "input_schema": None,
         "output_schema": None,
         "annotations": None,
+        "risk": {"level": "destructive", "basis": "no_claim"},
         "explanation": None,
     }
     assert metadata.pop("took_ms") > 0

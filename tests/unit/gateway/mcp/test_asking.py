@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolRequestParams, CallToolResult, ElicitResult, Implementation, InputRequiredResult
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitResult,
+    Implementation,
+    InputRequiredResult,
+    InputResponses,
+)
 
 from tests.unit.gateway.mcp.clients import MODERN, MODES, text_of
 from tests.unit.gateway.mcp.ruled_gateway import RuledGateway, form_answer
@@ -48,7 +55,7 @@ async def first_question(client: Client, arguments: dict[str, Any]) -> InputRequ
 async def answer_to(
     client: Client, state: str | None, arguments: dict[str, Any], action: str = "accept"
 ) -> CallToolResult:
-    answers = {"allow": ElicitResult(action=action)}  # type: ignore[arg-type]
+    answers: InputResponses = {"allow": ElicitResult(action=action)}  # type: ignore[arg-type]
     result = await client.session.call_tool(
         "call_tool", arguments, input_responses=answers, request_state=state, allow_input_required=True
     )
@@ -179,7 +186,7 @@ async def test_a_rule_that_denies_asks_nobody(gateway: RuledGateway) -> None:
 
 
 def params(state: str | None = None, **arguments: object) -> CallToolRequestParams:
-    answers = {"allow": ElicitResult(action="accept")} if state else None
+    answers: InputResponses | None = {"allow": ElicitResult(action="accept")} if state else None
     return CallToolRequestParams(
         name="call_tool", arguments=arguments, request_state=state, input_responses=answers
     )
