@@ -144,13 +144,6 @@ async def test_changes_of_lists_and_resources_are_told(world: World) -> None:
     watching.cancel()
 
 
-def held_store(folder: Path, world: World) -> ApprovalStore:
-    """Return approvals that hold what changes."""
-    store = ApprovalStore(folder, Approvals.STRICT, folder / "own.json")
-    world.indexing.approvals = store
-    return store
-
-
 async def held(world: World, method: str, params: JsonObject) -> Forbidden:
     with pytest.raises(Forbidden) as refused:
         await world.gateway.request(method, params)
@@ -169,9 +162,11 @@ async def changed(world: World, *items: Item) -> None:
 
 
 async def test_what_is_held_is_neither_listed_nor_read_until_it_is_approved(tmp_path: Path) -> None:
-    async with open_world(
-        begin=lambda world: (held_store(tmp_path, world), world.use("docs"))[0] and None
-    ) as world:
+    def begin(world: World) -> None:
+        world.indexing.approvals = ApprovalStore(tmp_path, Approvals.STRICT, tmp_path / "own.json")
+        world.use("docs")
+
+    async with open_world(begin=begin) as world:
         world.servers.put("docs", *DOCS)
         await world.settled()
         await changed(
