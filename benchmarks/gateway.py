@@ -17,10 +17,11 @@ from toolscript.core.tokens import o200k_tokens
 from toolscript.core.values import OnProgress
 from toolscript.eval.tokens import measure_tokens
 from toolscript.gateway.capabilities import default_capabilities
+from toolscript.gateway.local_gateway import LocalGateway
 from toolscript.gateway.mcp.definitions import DEFINITIONS
 from toolscript.gateway.mcp.tools import MetaTools
 from toolscript.gateway.model import LocalQuery
-from toolscript.gateway.runtime import LocalGateway, load_embedder, make_indexing
+from toolscript.gateway.runtime import load_embedder, make_indexing
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
 from toolscript.tools.catalog.files import read_items
