@@ -3,6 +3,8 @@
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +35,11 @@ EXAMPLE_CONFIG = """\
 }"""
 NOT_RUNNING = 1
 MAX_NAMED = 5
+
+
+class Scope(StrEnum):
+    USER = "user"
+    PROJECT = "project"
 
 
 def config_commands() -> typer.Typer:
@@ -123,6 +130,10 @@ def _connect(group: typer.Typer) -> None:
                 "--direct", help="Give the client all tools themselves, where it has tool search of its own."
             ),
         ] = False,
+        scope: Annotated[
+            Scope,
+            typer.Option(help="The client's config of yours, or that of this folder's project."),
+        ] = Scope.USER,
         dry_run: DryRun = False,
         yes: Yes = False,
         as_json: AsJson = False,
@@ -130,10 +141,12 @@ def _connect(group: typer.Typer) -> None:
         """Write `toolscript mcp` into a client's config, with a backup beside it."""
         from toolscript.gateway import client_configs
 
-        plan = client_configs.connect(client, undo=undo, write=False, http=http, direct=direct)
+        options = {"undo": undo, "http": http, "direct": direct}
+        connect_it = partial(client_configs.connect, client, **options, scope=client_configs.Scope(scope))
+        plan = connect_it(write=False)
         write = not dry_run and _agrees(f"{plan}; continue?", yes)
         if write:
-            plan = client_configs.connect(client, undo=undo, write=True, http=http, direct=direct)
+            plan = connect_it(write=True)
         data = {"client": client, "file": str(plan.path), "change": str(plan.change), "written": write}
         done = f"done (restart the client): {plan}" if plan.change != "same" else str(plan)
         asks = "" if dry_run else _how_to_agree()

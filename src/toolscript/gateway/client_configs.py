@@ -17,14 +17,17 @@ from toolscript.gateway.config.clients import (
 from toolscript.gateway.config.connect import (
     ConnectPlan,
     Running,
+    Scope,
     apply_connect,
     connect_client,
     disconnect_client,
+    entry_of,
 )
 from toolscript.gateway.config.importing import ImportPlan, PreviewRow, preview_rows
 from toolscript.gateway.config.problems import Problem
 from toolscript.gateway.config.read import FILE_NAME
 from toolscript.gateway.daemon import find
+from toolscript.gateway.program import program_command
 from toolscript.gateway.settings import environment
 
 
@@ -51,12 +54,23 @@ def searched_files(*, clients: Sequence[str], project: bool) -> list[ClientConfi
     return [config for config in files if project or not config.of_project]
 
 
-def connect(client: str, *, undo: bool, write: bool, http: bool = False, direct: bool = False) -> ConnectPlan:
+def connect(
+    client: str,
+    *,
+    undo: bool,
+    write: bool,
+    http: bool = False,
+    direct: bool = False,
+    scope: Scope = Scope.USER,
+) -> ConnectPlan:
     places = (client, Path.home(), Path.cwd(), sys.platform, environment())
     if undo:
-        planned = disconnect_client(*places)
+        planned = disconnect_client(*places, scope)
     else:
-        planned = connect_client(*places, _running() if http else None, direct=direct)
+        # A project's file is for others, too: nothing of this machine.
+        command = ("toolscript",) if scope is Scope.PROJECT else program_command()
+        running = _running() if http else None
+        planned = connect_client(*places, running, entry_of(command, {}), direct=direct, scope=scope)
     if write:
         apply_connect(planned)
     return planned

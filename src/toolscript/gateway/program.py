@@ -9,8 +9,9 @@ from pathlib import Path
 from toolscript.core.embedding.model_runtime import is_installed
 
 SCRIPT = "toolscript.exe" if sys.platform == "win32" else "toolscript"
-# Folders of uv's cache in which `uvx` runs programs. It clears them as it likes.
+# Folders of uv's cache in which `uvx` runs programs. It clears them as it likes. UV_CACHE_DIR gives it any name.
 UVX_FOLDERS = ("archive-v", "environments-v")
+CACHE_TAG = "CACHEDIR.TAG"
 
 
 def program_command() -> tuple[str, ...]:
@@ -33,7 +34,8 @@ def _on_the_path(script: Path) -> Path:
 
 
 def _is_of_uvx(prefix: Path) -> bool:
-    return any(part.startswith(UVX_FOLDERS) for part in prefix.parts) and "uv" in prefix.parts
+    caches = [path.parent for path in (prefix, *prefix.parents) if path.name.startswith(UVX_FOLDERS)]
+    return any("uv" in cache.parts or (cache / CACHE_TAG).is_file() for cache in caches)
 
 
 def search_path(environment: Mapping[str, str]) -> str:

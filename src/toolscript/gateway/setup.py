@@ -17,9 +17,10 @@ from toolscript.core.embedding.static_table import BUILTIN
 from toolscript.core.errors import ConfigInvalid, NotFound, SetupError, ToolscriptError
 from toolscript.core.mcp_client.model import ServerState, short_error
 from toolscript.gateway import autostart, client_configs, daemon
-from toolscript.gateway.config.clients import TITLES, Client, find_clients
+from toolscript.gateway.config.clients import PROJECT_FILE, TITLES, Client, find_clients
 from toolscript.gateway.config.connect import (
     Change,
+    Scope,
     apply_connect,
     connect_client,
     disconnect_client,
@@ -210,10 +211,8 @@ class Setup:
         return list(dict.fromkeys(file.client for file in files if not file.of_project))
 
     def _connect_to(self, client: Client) -> SetupStep:
-        # Claude Code's file is in the project, for everyone who works on it: nothing of this machine.
-        shared = client is Client.CLAUDE_CODE
-        command = ("toolscript",) if shared else program_command()
-        entry = entry_of(command, {} if shared else self._variables())
+        command = program_command()
+        entry = entry_of(command, self._variables())
         try:
             plan = connect_client(client, Path.home(), Path.cwd(), sys.platform, environment(), entry=entry)
         except (NotFound, ConfigInvalid) as error:
@@ -371,7 +370,8 @@ def _undo(name: str, journal: UndoJournal, flags: Mapping[str, object]) -> Seque
 
 def _disconnect(client: str, backup: Path) -> None:
     """Take our entry out of a file that was changed since, and leave the rest. A project may be another folder."""
-    plan = disconnect_client(client, Path.home(), backup.parent, sys.platform, environment())
+    scope = Scope.PROJECT if backup.name.startswith(PROJECT_FILE) else Scope.USER
+    plan = disconnect_client(client, Path.home(), backup.parent, sys.platform, environment(), scope)
     if plan.backup.absolute() != backup:
         raise SetupError(
             f"{TITLES[Client(client)]} was connected beside {backup}, and its file was changed since",

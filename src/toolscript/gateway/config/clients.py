@@ -16,6 +16,8 @@ from toolscript.gateway.config.secrets import count_secrets, host_of
 
 _SAME = ("command", "args", "env", "cwd", "url")
 OURSELVES = "toolscript"
+# Claude Code's.
+PROJECT_FILE = ".mcp.json"
 
 # Keys of other clients that have no meaning here.
 _THEIR_OWN = {"autoApprove", "alwaysAllow", "description", "dev", "gallery", "icon", "name", "timeout", "version"}
@@ -123,7 +125,7 @@ def _claude_desktop(places: Places) -> Iterator[_File]:
 
 def _claude_code(places: Places) -> Iterator[_File]:
     yield _File(places.folder("CLAUDE_CONFIG_DIR") / ".claude.json", Layout.CLAUDE_CODE)
-    yield _File(places.project / ".mcp.json", Layout.MCP_SERVERS, of_project=True)
+    yield _File(places.project / PROJECT_FILE, Layout.MCP_SERVERS, of_project=True)
 
 
 def _cursor(places: Places) -> Iterator[_File]:

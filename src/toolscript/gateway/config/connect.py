@@ -1,11 +1,11 @@
 """Connects a client to the gateway: adds our entry to its config, with a backup, and removes it again."""
 
-import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from toolscript.core.errors import ConfigInvalid, NotFound
@@ -18,8 +18,9 @@ from toolscript.gateway.config.clients import (
     client_files,
     is_toolscript,
 )
-from toolscript.gateway.config.jsonc import is_strict, parse, read_text
-from toolscript.gateway.config.write import PRIVATE, remove, replace_text, with_members
+from toolscript.gateway.config.jsonc import parse, read_text
+from toolscript.gateway.config.toml_tables import parse_toml, with_table, without_table
+from toolscript.gateway.config.write import PRIVATE, remove, replace_text, with_members, without_member
 
 NAME = "toolscript"
 ENTRY: Mapping[str, object] = {"command": "toolscript", "args": ["mcp"]}
@@ -40,6 +41,13 @@ def arguments_of(entry: Mapping[str, object]) -> list[str]:
     return [str(argument) for argument in arguments] if isinstance(arguments, list) else []
 
 
+class Scope(StrEnum):
+    """USER is the user's own config; PROJECT that of a folder, for everyone who works on it."""
+
+    USER = "user"
+    PROJECT = "project"
+
+
 class Change(StrEnum):
     """ADD and REMOVE change the file, SAME needs no change, CONFLICT is for a person to decide."""
 
@@ -54,6 +62,7 @@ class ConnectPlan:
     """The planned change of one file. `after` is None when the file is removed. Do not show either text.
 
     `secret`: the added entry contains a token. `is_ours`: the entry that is there is one of ours.
+    `elsewhere`: a file of the other scope that has one of ours.
     """
 
     client: Client
@@ -63,6 +72,8 @@ class ConnectPlan:
     after: str | None = field(default=None, repr=False)
     secret: bool = False
     is_ours: bool = False
+    scope: Scope = Scope.USER
+    elsewhere: Path | None = None
 
     @property
     def backup(self) -> Path:
@@ -72,12 +83,21 @@ class ConnectPlan:
         descriptions = {
             Change.ADD: f"adds the server {NAME!r} to {self.path}",
             Change.REMOVE: f"takes the server {NAME!r} out of {self.path}",
-            Change.SAME: f"{self.path} stays as it is",
+            Change.SAME: f"{self.path} stays as it is{self._other_scope}",
             Change.CONFLICT: f"{self.path} has another server called {NAME!r}, which stays",
         }
         if self.is_ours and self.change is Change.CONFLICT:
             return f"{TITLES[self.client]}: {self.path} connects it in another way, which stays"
         return f"{TITLES[self.client]}: {descriptions[self.change]}"
+
+    @property
+    def _other_scope(self) -> str:
+        return f"; for {self.elsewhere} say --scope {_other(self.scope)}" if self.elsewhere is not None else ""
+
+    @property
+    def undo_command(self) -> str:
+        scope = " --scope project" if self.scope is Scope.PROJECT else ""
+        return f"toolscript config connect {self.client} --undo{scope}"
 
 
 @dataclass(frozen=True)
@@ -98,12 +118,14 @@ def connect_client(
     entry: Mapping[str, object] = ENTRY,
     *,
     direct: bool | None = None,
+    scope: Scope = Scope.USER,
 ) -> ConnectPlan:
     """Plan to add our entry to the client's file: a command, or the URL of a running gateway.
 
     `direct`: the client gets all tools themselves; None: an entry of ours that is there stays, whichever it is.
     """
-    file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment))
+    file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment), scope)
+    plan = partial(ConnectPlan, file.client, file.path, scope=scope)
     if running is not None:
         entry = _http_entry(file, running, direct=bool(direct))
     elif direct:
@@ -115,38 +137,58 @@ def connect_client(
         same = starts_us and direct in (None, DIRECT in arguments_of(existing))
         same = same or {key: existing.get(key) for key in entry} == entry
         change = Change.SAME if same else Change.CONFLICT
-        return ConnectPlan(file.client, file.path, change, before, before, is_ours=_is_ours(existing))
+        return plan(change, before, before, is_ours=_is_ours(existing))
     if not file.path.parent.is_dir():
+        create = f"create the folder {file.path.parent}" if file.of_project else "start the client once"
         raise NotFound(
             f"there is no sign of {TITLES[file.client]}: {file.path.parent} does not exist",
-            hint="start the client once, then connect it",
+            hint=f"{create}, then connect it",
         )
     secret = running is not None and not file.of_project
-    return ConnectPlan(file.client, file.path, Change.ADD, before, _with_us(file, before, entry), secret)
+    return plan(Change.ADD, before, _with_us(file, before, entry), secret)
 
 
 def disconnect_client(
-    client_name: str, home: Path, project: Path, platform: str, environment: Mapping[str, str]
+    client_name: str,
+    home: Path,
+    project: Path,
+    platform: str,
+    environment: Mapping[str, str],
+    scope: Scope = Scope.USER,
 ) -> ConnectPlan:
     """Plan to undo it: restore the earlier file, or remove only our entry if the file has changed since."""
-    file = _file(client_name, Places(home.absolute(), project.absolute(), platform, environment))
+    places = Places(home.absolute(), project.absolute(), platform, environment)
+    file = _file(client_name, places, scope)
+    plan = partial(ConnectPlan, file.client, file.path, scope=scope)
     now = read_text(file.path)
     existing = _entry(file, now)
     if now is None or existing is None:
-        return ConnectPlan(file.client, file.path, Change.SAME, now, now)
+        return plan(Change.SAME, now, now, elsewhere=_connected(file.client, places, _other(scope)))
     if not _is_ours(existing):
-        return ConnectPlan(file.client, file.path, Change.CONFLICT, now, now)
+        return plan(Change.CONFLICT, now, now)
     for earlier in (read_text(_backup(file.path)), None):
-        if _is_without_us(file, earlier) and _with_us(file, earlier, existing) == now:
-            return ConnectPlan(file.client, file.path, Change.REMOVE, now, earlier)
-    return ConnectPlan(file.client, file.path, Change.REMOVE, now, _without_us(file, now))
+        if _is_earlier(file, earlier, existing, now):
+            return plan(Change.REMOVE, now, earlier)
+    return plan(Change.REMOVE, now, _without_us(file, now))
+
+
+def _other(scope: Scope) -> Scope:
+    return Scope.USER if scope is Scope.PROJECT else Scope.PROJECT
+
+
+def _connected(client: Client, places: Places, scope: Scope) -> Path | None:
+    """Return the client's file of this scope if it has an entry of ours; None if it cannot be read."""
+    with suppress(ConfigInvalid):
+        file = _file(client, places, scope)
+        existing = _entry(file, read_text(file.path))
+        return file.path if existing is not None and _is_ours(existing) else None
+    return None
 
 
 def apply_connect(plan: ConnectPlan) -> None:
     """Apply the plan. Adding makes a backup; restoring the backup removes it."""
     if plan.change is Change.CONFLICT:
-        remove_it = f"`toolscript config connect {plan.client} --undo` takes it out"
-        hint = remove_it if plan.is_ours else f"rename or remove it in {plan.path}"
+        hint = f"`{plan.undo_command}` takes it out" if plan.is_ours else f"rename or remove it in {plan.path}"
         raise ConfigInvalid(str(plan), hint=f"{hint}, then run this again")
     if plan.change is Change.ADD and plan.after is not None:
         mode = PRIVATE if plan.secret else None
@@ -165,14 +207,15 @@ def _undo(plan: ConnectPlan) -> None:
         remove(plan.backup, read_text(plan.backup))
 
 
-def _file(client_name: str, places: Places) -> ClientConfig:
+def _file(client_name: str, places: Places, scope: Scope) -> ClientConfig:
     try:
-        files = list(client_files(Client(client_name), places))
+        client = Client(client_name)
     except ValueError:
         raise NotFound(f"no client is called {client_name!r}", hint=f"one of: {', '.join(Client)}") from None
-    # The running client rewrites ~/.claude.json all the time, so the project's file is used.
-    wanted = [config for config in files if config.of_project == (config.client is Client.CLAUDE_CODE)]
-    return next((config for config in wanted if config.path.parent.is_dir()), wanted[0])
+    files = [file for file in client_files(client, places) if file.of_project == (scope is Scope.PROJECT)]
+    if not files:
+        raise ConfigInvalid(f"{TITLES[client]} has no config of a project", hint="connect it with --scope user")
+    return next((config for config in files if config.path.parent.is_dir()), files[0])
 
 
 def _entry(file: ClientConfig, text: str | None) -> Mapping[str, object] | None:
@@ -187,15 +230,17 @@ def _entry(file: ClientConfig, text: str | None) -> Mapping[str, object] | None:
 def _servers(file: ClientConfig, text: str | None) -> Mapping[str, object]:
     if not (text or "").strip():
         return {}
-    value = _toml(text or "", file.path) if file.layout is Layout.CODEX else parse(text or "", file.path).value
+    value = (
+        parse_toml(text or "", file.path) if file.layout is Layout.CODEX else parse(text or "", file.path).value
+    )
     servers = value.get(_section(file)) if isinstance(value, Mapping) else None
     return servers if isinstance(servers, Mapping) else {}
 
 
-def _is_without_us(file: ClientConfig, text: str | None) -> bool:
-    """Return whether the text can be the earlier state: it has no entry of ours."""
+def _is_earlier(file: ClientConfig, text: str | None, entry: Mapping[str, object], now: str) -> bool:
+    """Return whether the text with the entry added is what is there now."""
     try:
-        return _entry(file, text) is None
+        return _entry(file, text) is None and _with_us(file, text, entry) == now
     except ConfigInvalid:
         return False
 
@@ -205,8 +250,9 @@ def _http_entry(file: ClientConfig, running: Running, *, direct: bool) -> Mappin
         raise ConfigInvalid(
             f"{TITLES[file.client]} is connected without --http", hint="it starts `toolscript mcp` itself"
         )
-    # Claude Code's file is in the project, and thus in a repository.
-    token = "${TOOLSCRIPT_GATEWAY_TOKEN}" if file.of_project else running.token
+    # The file of a project ends up in a repository.
+    variable = "TOOLSCRIPT_GATEWAY_TOKEN" if file.client is Client.CLAUDE_CODE else "env:TOOLSCRIPT_GATEWAY_TOKEN"
+    token = f"${{{variable}}}" if file.of_project else running.token
     url = f"{running.url}/mcp{DIRECT_PATH if direct else ''}"
     return {"type": "http", "url": url, "headers": {"Authorization": f"Bearer {token}"}}
 
@@ -224,54 +270,16 @@ def _with_us(file: ClientConfig, text: str | None, entry: Mapping[str, object]) 
     if file.layout is not Layout.CODEX:
         kind: Mapping[str, object] = {"type": "stdio"} if file.layout is Layout.SERVERS else {}
         return with_members(text or "", _section(file), {NAME: {**kind, **entry}}, file.path)
-    before = text or ""
-    table = _toml_of(entry)
-    after = before + ("" if not before or before.endswith("\n") else "\n") + ("\n" if before else "") + table
-    try:
-        added = _servers(file, after)
-    except ConfigInvalid:
-        added = {}
-    if added != {**_servers(file, text), NAME: dict(entry)}:
-        raise ConfigInvalid(f"cannot add to {file.path} without harm", hint=f"add it by hand:\n{table}")
-    return after
-
-
-def _toml_of(entry: Mapping[str, object]) -> str:
-    """Return the entry as a table of TOML, whose strings and lists are written as in JSON."""
-    lines = [
-        f"{key} = {json.dumps(value, ensure_ascii=False)}"
-        for key, value in entry.items()
-        if not isinstance(value, Mapping)
-    ]
-    for key, value in entry.items():
-        if isinstance(value, Mapping):
-            members = ", ".join(f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in value.items())
-            lines.append(f"{key} = {{{members}}}")
-    return "\n".join([f"[mcp_servers.{NAME}]", *lines]) + "\n"
+    return with_table(text or "", _section(file), NAME, entry, file.path)
 
 
 def _without_us(file: ClientConfig, text: str) -> str:
-    if file.layout is Layout.CODEX:
-        table = _toml_of(_entry(file, text) or {})
-        if text.count(table) == 1:
-            return re.sub(r"\n?" + re.escape(table), "", text)
-    if file.layout is Layout.CODEX or not is_strict(text):
-        raise ConfigInvalid(f"{file.path} was changed since", hint=f"take the server {NAME!r} out by hand")
-    value = parse(text, file.path).value
-    if isinstance(value, dict):
-        value[_section(file)].pop(NAME)
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    remove_from = without_table if file.layout is Layout.CODEX else without_member
+    return remove_from(text, _section(file), NAME, file.path)
 
 
 def _section(file: ClientConfig) -> str:
-    return file.layout.value
-
-
-def _toml(text: str, path: Path) -> dict[str, object]:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        raise ConfigInvalid(f"{path} is not TOML", hint="correct the file first") from None
+    return Layout.MCP_SERVERS.value if file.layout is Layout.CLAUDE_CODE else file.layout.value
 
 
 def _backup(path: Path) -> Path:

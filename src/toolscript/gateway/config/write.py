@@ -107,17 +107,33 @@ def without_item(text: str, section: str | None, index: int, path: Path) -> str:
     """Remove an item of the list in the section, with its comma. Comments stay."""
     before, plain = parse(text, path).value, without_comments(text)
     items, spans = list(_list_of(before, section, path) or ()), _items(plain, _list_opening(text, section))
+    del items[index]
+    after = _without_span(text, plain, spans, index)
+    return _require_expected(text, after, _with_list(before, section, items), path)
+
+
+def without_member(text: str, section: str, name: str, path: Path) -> str:
+    """Remove a member of the object in the section, with its comma. Comments stay."""
+    before, plain = parse(text, path).value, without_comments(text)
+    if not isinstance(before, dict) or not isinstance(before.get(section), dict) or name not in before[section]:
+        return text
+    spans = _items(plain, _scan(plain, plain.index("{"))[1][section])
+    keys = [json.loads(match[0]) for start, _ in spans if (match := _TOKEN.match(plain, start))]
+    after = _without_span(text, plain, spans, keys.index(name))
+    left = {key: value for key, value in before[section].items() if key != name}
+    return _require_expected(text, after, {**before, section: left}, path)
+
+
+def _without_span(text: str, plain: str, spans: list[tuple[int, int]], index: int) -> str:
+    """Remove an item of a list or an object: with the comma after it, or as the last with the one before."""
     start, end = spans[index]
     if comma := _COMMA.match(plain, end):
-        after = _cut(text, start, comma.end())
-    else:
-        after = _cut(text, start, end)
-        if index:
-            # The comma before the last item goes with it.
-            last = plain.rindex(",", spans[index - 1][1], start)
-            after = after[:last] + after[last + 1 :]
-    del items[index]
-    return _require_expected(text, after, _with_list(before, section, items), path)
+        return _cut(text, start, comma.end())
+    after = _cut(text, start, end)
+    if not index:
+        return after
+    last = plain.rindex(",", spans[index - 1][1], start)
+    return after[:last] + after[last + 1 :]
 
 
 def _list_of(value: object, section: str | None, path: Path) -> list[object] | None:
@@ -153,10 +169,13 @@ def _items(plain: str, opening: int) -> list[tuple[int, int]]:
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """Remove a part of a text, and its line if nothing else is there."""
+    """Remove a part of a text, and its line if nothing else is there, or else the blanks beside it."""
     line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end) + 1
     if line_end and not (text[line_start:start] + text[end:line_end]).strip():
         start, end = line_start, line_end
+    elif text[line_start:start].strip():
+        start = len(text[:start].rstrip(" \t"))
+        end += len(text[end:]) - len(text[end:].lstrip(" \t")) if text[start - 1] in "{[" else 0
     return text[:start] + text[end:]
 
 

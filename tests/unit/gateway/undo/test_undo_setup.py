@@ -8,6 +8,7 @@ import pytest
 from tests.support.folder_state import folder_state
 from toolscript.core.errors import SetupError
 from toolscript.gateway import autostart
+from toolscript.gateway.config.connect import Scope, apply_connect, connect_client
 from toolscript.gateway.discovery import running_file
 from toolscript.gateway.settings import load_gateway_settings
 from toolscript.gateway.setup import Setup, StepName, Undone, undo_setup
@@ -22,6 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("TOOLSCRIPT_DATA_DIR", raising=False)
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     monkeypatch.chdir(home)
     return home
 
@@ -118,29 +120,49 @@ def test_an_error_keeps_its_record_and_the_other_steps_are_taken_back(
 
 
 @pytest.fixture
-def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project that Claude Code was connected in, from a shell that is elsewhere by now."""
-    project, elsewhere = home / "project", home / "elsewhere"
+def claude(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the user's file of Claude Code, connected by a setup in a folder that the shell has left by now."""
+    file, project, elsewhere = home / ".claude.json", home / "project", home / "elsewhere"
+    file.write_text('{"numStartups": 1}')
     project.mkdir()
     elsewhere.mkdir()
     monkeypatch.chdir(project)
     for step in Setup(clients=["claude-code"]).steps(OTHERS):
         step.apply()
+    assert not list(project.iterdir())
     monkeypatch.chdir(elsewhere)
-    return project
+    return file
 
 
-def test_a_changed_connection_is_taken_out_where_it_was_made(project: Path) -> None:
-    config = json.loads((project / ".mcp.json").read_text())
+def test_a_connection_is_taken_back_byte_for_byte(claude: Path) -> None:
+    assert Path(json.loads(claude.read_text())["mcpServers"]["toolscript"]["command"]).is_absolute()
+    assert _undo().errors == ()
+    assert claude.read_text() == '{"numStartups": 1}'
+
+
+def test_a_connection_is_taken_out_of_a_file_that_its_client_wrote_since(claude: Path) -> None:
+    config = json.loads(claude.read_text())
     config["mcpServers"]["mine"] = {"command": "mine"}
-    (project / ".mcp.json").write_text(json.dumps(config))
+    claude.write_text(json.dumps({**config, "numStartups": 2}))
     done = _undo()
     assert (done.steps, done.errors) == (("connect claude-code",), ())
-    assert set(json.loads((project / ".mcp.json").read_text())["mcpServers"]) == {"mine"}
+    assert claude.read_text() == '{"numStartups": 2, "mcpServers": {"mine": {"command": "mine"}}}'
 
 
-def test_a_connection_that_cannot_be_taken_out_keeps_its_record(project: Path) -> None:
-    (project / ".mcp.json").write_text("{ damaged")
+def test_a_connection_that_cannot_be_taken_out_keeps_its_record(claude: Path) -> None:
+    claude.write_text("{ damaged")
     done = _undo()
     assert (done.steps, len(done.errors)) == ((), 1)
     assert UndoJournal(load_gateway_settings({}).data_folder).names() == ["connect claude-code"]
+
+
+def test_a_changed_connection_of_a_project_is_taken_out_where_it_was_made(home: Path) -> None:
+    (home / "project").mkdir()
+    plan = connect_client("claude-code", home, home / "project", "linux", {}, scope=Scope.PROJECT)
+    with UndoJournal(home / ".toolscript").recorded("connect claude-code", [plan.path, plan.backup]):
+        apply_connect(plan)
+    config = json.loads(plan.path.read_text())
+    config["mcpServers"]["mine"] = {"command": "mine"}
+    plan.path.write_text(json.dumps(config))
+    assert _undo().errors == ()
+    assert set(json.loads(plan.path.read_text())["mcpServers"]) == {"mine"}
