@@ -38,7 +38,9 @@ async def _inspect(folder: Path, target: Target, step: Step) -> Json:
     named = [part for name, value in (*_environment(target), *_options(step)) for part in (name, value)]
     output = await _run([str(node), str(inspector), "--cli", *place, "--method", step.method, *named], folder, "")
     try:
-        return {"result": json.loads(output)}
+        answer = json.loads(output)
+        # It prints the error of a request as an object with that alone.
+        return answer if isinstance(answer, dict) and answer.keys() == {"error"} else {"result": answer}
     except ValueError:
         return {"error": {"code": "inspector", "message": output.strip()[:300]}}
 
