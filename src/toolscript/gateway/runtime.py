@@ -61,6 +61,7 @@ WORTH_SAYING = 3600.0
 PATIENCE_SECONDS = 10.0
 # How long the first search of a gateway that has just started waits for the first server.
 FIRST_ANSWER_SECONDS = 20.0
+APPROVALS = "approvals"
 # Listed here because the library that lists all models takes two seconds to import.
 DEFAULT_MODELS = ("Xenova/bge-small-en-v1.5", "Xenova/all-MiniLM-L6-v2", "multilingual", BUILTIN, NO_MODEL)
 T = TypeVar("T")
@@ -294,10 +295,12 @@ def make_indexing(
 
 
 def approval_store(settings: GatewaySettings) -> ApprovalStore:
-    own_file = ConfigPlace().own_file
+    return ApprovalStore(approvals_folder(), Approvals(settings.gateway_approvals), ConfigPlace().own_file)
+
+
+def approvals_folder() -> Path:
     # Beside trust: a setting for another folder would be a new first look at every server.
-    folder = own_file.parent / TRUSTED.with_name("approvals")
-    return ApprovalStore(folder, Approvals(settings.gateway_approvals), own_file)
+    return ConfigPlace().own_file.parent / TRUSTED.with_name(APPROVALS)
 
 
 def load_embedder(settings: GatewaySettings, on_progress: OnProgress = silent, *, again: bool = False) -> Embedder:

@@ -31,10 +31,11 @@ from toolscript.gateway.discovery import Record, place_of, running_file, running
 from toolscript.gateway.launch import LOG_NAME
 from toolscript.gateway.model import Gateway, Need
 from toolscript.gateway.program import program_command
-from toolscript.gateway.runtime import cache_folder
+from toolscript.gateway.runtime import APPROVALS, approvals_folder, cache_folder
 from toolscript.gateway.session import ask
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
 from toolscript.gateway.store.activity_file import FILE as ACTIVITY
+from toolscript.gateway.store.approvals import DECIDED
 from toolscript.gateway.trust import decide_trust, trust_question
 from toolscript.gateway.undo_journal import FILE, UndoJournal, remove_empty
 
@@ -166,7 +167,8 @@ class Setup:
         more = f" and {len(servers) - MAX_NAMED} more" if len(servers) > MAX_NAMED else ""
 
         def apply() -> str:
-            with self.journal.recorded_cache(StepName.CHECK, cache_folder(self.settings)):
+            cache = self.journal.recorded_cache(StepName.CHECK, cache_folder(self.settings))
+            with cache, self.journal.recorded_new(StepName.CHECK, approvals_folder()):
                 states = ask(_servers_of, flags={}, need=Need(model=False, uses_cache=False))
             return "\n".join(_described(states))
 
@@ -390,11 +392,14 @@ def _is_ours(path: Path) -> bool:
         return False
     if path.name == MODELS and path.is_dir():
         return all(item.name in MODEL_FILES or item.name.startswith("models--") for item in path.iterdir())
+    if path.name == APPROVALS and path.is_dir():
+        # The first offers of servers. What a person decided about them is not ours.
+        return not (path / DECIDED).exists()
     return (path.is_dir() and path.name in OWN_FOLDERS) or (path.is_file() and path.name in OWN_FILES)
 
 
 def _remove_ours(folder: Path, held: Record) -> None:
-    for name in (*OWN_FOLDERS, MODELS):
+    for name in (*OWN_FOLDERS, MODELS, APPROVALS):
         if name != RUN:
             shutil.rmtree(folder / name, ignore_errors=True)
     for name in OWN_FILES:

@@ -124,13 +124,28 @@ class UndoJournal:
     @contextmanager
     def recorded_cache(self, name: str, folder: Path) -> Iterator[None]:
         """Record the files that the block makes in a cache; taken back, they go, whatever they hold by then."""
+        with self._recorded_in(name, folder, is_cache=True):
+            yield
+
+    @contextmanager
+    def recorded_new(self, name: str, folder: Path) -> Iterator[None]:
+        """Record the files that the block makes in a folder; taken back, they go unless changed since."""
+        with self._recorded_in(name, folder, is_cache=False):
+            yield
+
+    @contextmanager
+    def _recorded_in(self, name: str, folder: Path, *, is_cache: bool) -> Iterator[None]:
         missing, present = _missing_folders([folder / name, self._file]), {*folder.rglob("*")}
         try:
             yield
         finally:
             made = [path for path in sorted(folder.rglob("*")) if path not in present]
+            after = {
+                path: None if is_cache else state_of(path).without_content() for path in made if path.is_file()
+            }
             changes = tuple(
-                Change(str(path.absolute()), PathState(ABSENT), is_cache=True) for path in made if path.is_file()
+                Change(str(path.absolute()), PathState(ABSENT), state, is_cache=is_cache)
+                for path, state in after.items()
             )
             folders = [*missing, *(str(path.absolute()) for path in made if path.is_dir())]
             record = self._read()

@@ -150,3 +150,17 @@ def test_a_cache_is_taken_back_whatever_it_holds_by_now(home: Path) -> None:
     file.write_text("newer")
     assert journal.undo("check") == []
     assert folder_state(home) == before
+
+
+@pytest.mark.parametrize("decided", [False, True])
+def test_new_files_of_a_folder_go_unless_they_were_changed_since(home: Path, decided: bool) -> None:
+    before, file = folder_state(home), home / ".data" / "approvals" / "a.json"
+    journal = UndoJournal(home / ".data")
+    with journal.recorded_new("check", file.parent):
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+    if decided:
+        file.write_text("a person's")
+    assert journal.undo("check") == ([str(file)] if decided else [])
+    assert file.exists() == decided
+    assert decided or folder_state(home) == before

@@ -14,6 +14,7 @@ from toolscript.gateway.settings import load_gateway_settings
 from toolscript.gateway.setup import Setup, StepName, Undone, undo_setup
 from toolscript.gateway.undo_journal import UndoJournal
 
+NOT_OURS = ["trusted/a.json", "approvals/decided.json", "capabilities.toml", "models/mine/model.onnx", "notes"]
 OTHERS = [step for step in StepName if step is not StepName.CONNECT]
 
 
@@ -33,7 +34,7 @@ def _take_a_step(home: Path) -> Path:
     data = home / ".toolscript"
     with UndoJournal(data).recorded("import", [home / "file"]):
         (home / "file").write_text("ours")
-    for name in ("cache/words/a", "models/models--a/b", "models/refused.json", "run/token"):
+    for name in ("cache/words/a", "models/models--a/b", "models/refused.json", "run/token", "approvals/a.json"):
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_text("x")
     for name in ("gateway.log", "activity.db", "activity.db-wal", "activity.db-shm"):
@@ -51,7 +52,7 @@ def test_a_data_folder_with_nothing_but_files_of_the_gateway_is_removed(home: Pa
     assert folder_state(home) == {}
 
 
-@pytest.mark.parametrize("name", ["trusted/other.json", "capabilities.toml", "models/mine/model.onnx", "notes"])
+@pytest.mark.parametrize("name", NOT_OURS)
 def test_a_data_folder_with_something_else_stays_whole(home: Path, name: str) -> None:
     data = _take_a_step(home)
     (data / name).parent.mkdir(parents=True, exist_ok=True)
