@@ -140,9 +140,10 @@ def _connect(group: typer.Typer) -> None:
     ) -> None:
         """Write `toolscript mcp` into a client's config, with a backup beside it."""
         from toolscript.gateway import client_configs
+        from toolscript.gateway.config import connect as client_files
 
         options = {"undo": undo, "http": http, "direct": direct}
-        connect_it = partial(client_configs.connect, client, **options, scope=client_configs.Scope(scope))
+        connect_it = partial(client_configs.connect, client, **options, scope=client_files.Scope(scope))
         plan = connect_it(write=False)
         write = not dry_run and _agrees(f"{plan}; continue?", yes)
         if write:
