@@ -734,7 +734,10 @@ def _gateway_benches(app: typer.Typer) -> None:
         count: QueryCount = 100,
         as_json: AsJson = False,
     ) -> None:
-        """Which tool a real model calls first with the gateway's definitions. Key: TOOLSCRIPT_TEXT_API_KEY."""
+        """Which tool a model calls first with the gateway's definitions. Key: TOOLSCRIPT_TEXT_API_KEY.
+
+        So far it was run with a scripted endpoint alone, and with no real model.
+        """
         from benchmarks.descriptions import bench_descriptions
         from toolscript.gateway.settings import load_gateway_settings
 

@@ -17,10 +17,11 @@ from toolscript.core.tokens import o200k_tokens
 from toolscript.core.values import OnProgress
 from toolscript.eval.tokens import measure_tokens
 from toolscript.gateway.capabilities import default_capabilities
+from toolscript.gateway.local_gateway import LocalGateway
 from toolscript.gateway.mcp.definitions import DEFINITIONS
 from toolscript.gateway.mcp.tools import MetaTools
 from toolscript.gateway.model import LocalQuery
-from toolscript.gateway.runtime import LocalGateway, load_embedder, make_indexing
+from toolscript.gateway.runtime import load_embedder, make_indexing
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import GatewaySettings, load_gateway_settings
 from toolscript.tools.catalog.files import read_items
@@ -45,10 +46,22 @@ class FileServers:
             await asyncio.get_running_loop().create_future()
         return 0
 
-    async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
+    async def call(
+        self,
+        server: str,
+        tool: str,
+        arguments: JsonObject,
+        check: Check | None = None,  # noqa: ARG002 - of the port
+    ) -> CallResult:
         raise InvalidRequest(f"{server}__{tool} is a line of a file", details={"arguments": len(arguments)})
 
-    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+    async def request(
+        self,
+        server: str,
+        method: str,
+        params: JsonObject,
+        check: Check | None = None,  # noqa: ARG002 - of the port
+    ) -> JsonObject:
         raise InvalidRequest(f"{server} is a file", details={"method": method, "params": len(params)})
 
     async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None: ...

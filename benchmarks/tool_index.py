@@ -23,8 +23,8 @@ from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.core.values import OnProgress, Progress, silent
 from toolscript.gateway.capabilities import default_capabilities
 from toolscript.gateway.indexing import Indexing
+from toolscript.gateway.local_gateway import LocalGateway
 from toolscript.gateway.model import DEFAULT_LIMIT, DEFAULT_THRESHOLD, LocalAnswer, LocalHit, LocalQuery
-from toolscript.gateway.runtime import LocalGateway
 from toolscript.gateway.search import LocalSearch
 from toolscript.gateway.settings import load_gateway_settings
 from toolscript.tool_index import IndexAnswer, IndexHit, ToolIndex

@@ -35,12 +35,20 @@ async def observe_in_inspector(folder: Path, target: Target, steps: Sequence[Ste
 async def _inspect(folder: Path, target: Target, step: Step) -> Json:
     node, inspector = folder / "node_modules/node/bin/node", folder / "node_modules/.bin/mcp-inspector"
     place = [target.url, "--transport", "http"] if target.url else [*target.command]
-    named = [part for name, value in _options(step) for part in (name, value)]
+    named = [part for name, value in (*_environment(target), *_options(step)) for part in (name, value)]
     output = await _run([str(node), str(inspector), "--cli", *place, "--method", step.method, *named], folder, "")
     try:
-        return {"result": json.loads(output)}
+        answer = json.loads(output)
+        # It prints the error of a request as an object with that alone.
+        return answer if isinstance(answer, dict) and answer.keys() == {"error"} else {"result": answer}
     except ValueError:
         return {"error": {"code": "inspector", "message": output.strip()[:300]}}
+
+
+def _environment(target: Target) -> list[tuple[str, str]]:
+    """Return what a server gets beside what the Inspector gives every one."""
+    own = {name: value for name, value in target.env.items() if os.environ.get(name) != value}
+    return [("-e", f"{name}={value}") for name, value in own.items()]
 
 
 def _options(step: Step) -> list[tuple[str, str]]:

@@ -25,7 +25,7 @@ from toolscript.core.values import OnProgress, Progress
 
 PYTHON, TYPESCRIPT, INSPECTOR = "python", "typescript", "inspector"
 CLIENTS = (PYTHON, TYPESCRIPT, INSPECTOR)
-READY_SECONDS = 120.0
+READY_SECONDS = 180.0
 _MADE = count(1)
 CANCELLED, CANCELLATION = "notifications/cancelled", "cancellation"
 _TOOLSCRIPT = (sys.executable, "-m", "toolscript")
@@ -104,7 +104,8 @@ async def _directly(
         else:
             lists = await observers[client](server.target, list_steps())
             asked = steps(lists) if client == TYPESCRIPT else _some(steps(lists))
-            observed = await observers[client](server.target, asked)
+            rest = [step for step in asked if step.id not in lists]
+            observed = {**lists, **await observers[client](server.target, rest)}
         asked = [step for step in steps(observed) if step.id in observed]
         references.append(Reference(server, asked, _with_received(observed, server, 0)))
     return references
@@ -195,7 +196,7 @@ async def _gateway(servers: Sequence[Server], work: Path) -> AsyncIterator[list[
 def _until_ready(url: str) -> None:
     ends_at = time.monotonic() + READY_SECONDS
     while time.monotonic() < ends_at:
-        with urlopen(f"{url}/health", timeout=10) as answer:
+        with urlopen(f"{url}/health", timeout=READY_SECONDS) as answer:
             health = json.loads(answer.read())
         if all(server["status"] != "starting" for server in health["servers"]):
             failed = [server["name"] for server in health["servers"] if server["status"] == "failed"]

@@ -65,6 +65,10 @@ async function wholeList(method) {
   return { [field]: entries };
 }
 
+// Until 2025-11-25 a client sets its log level once, since then with each request.
+const LOG_LEVEL = { "io.modelcontextprotocol/logLevel": "debug" };
+const isModern = () => client.getNegotiatedProtocolVersion()?.startsWith("2026");
+
 async function request({ method, params, cancel_after: cancelAfter }) {
   if (LISTS[method]) return wholeList(method);
   if (SINGLE[method]) return client[SINGLE[method]](params);
@@ -72,7 +76,7 @@ async function request({ method, params, cancel_after: cancelAfter }) {
     onprogress: ({ progress, total, message }) => heard.progress.push([progress, total ?? null, message ?? null]),
     ...(cancelAfter ? { signal: AbortSignal.timeout(cancelAfter * 1000) } : {}),
   };
-  return client.callTool(params, options);
+  return client.callTool(isModern() ? { ...params, _meta: LOG_LEVEL } : params, options);
 }
 
 async function outcome(step) {
@@ -95,7 +99,7 @@ try {
 } catch {
   // Servers of the older protocol report changes unasked.
 }
-if (!client.getNegotiatedProtocolVersion()?.startsWith("2026") && client.getServerCapabilities()?.logging)
+if (!isModern() && client.getServerCapabilities()?.logging)
   await client.setLoggingLevel("debug");
 await sleep(1);
 const observed = {

@@ -125,7 +125,9 @@ async def test_a_check_comes_before_the_call_and_its_refusal_is_the_answer(world
     assert not (await world.servers.call("a", "work", {}, check)).is_error
     with pytest.raises(Forbidden, match="not any more"):
         await world.servers.call("a", "work", {}, check)
-    assert checks == [{"work"}, {"work"}]
+    with pytest.raises(Forbidden, match="not any more"):
+        await world.servers.request("a", "prompts/get", {"name": "any"}, check)
+    assert checks == [{"work"}] * 3
 
 
 async def test_only_selected_tools_are_offered_and_called(world: World) -> None:

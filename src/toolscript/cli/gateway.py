@@ -140,10 +140,10 @@ def _connect(group: typer.Typer) -> None:
     ) -> None:
         """Write `toolscript mcp` into a client's config, with a backup beside it."""
         from toolscript.gateway import client_configs
-        from toolscript.gateway.config import connect as connecting
+        from toolscript.gateway.config import connect as client_files
 
         options = {"undo": undo, "http": http, "direct": direct}
-        connect_it = partial(client_configs.connect, client, **options, scope=connecting.Scope(scope))
+        connect_it = partial(client_configs.connect, client, **options, scope=client_files.Scope(scope))
         plan = connect_it(write=False)
         write = not dry_run and _agrees(f"{plan}; continue?", yes)
         if write:
@@ -283,7 +283,7 @@ def serve_commands(app: typer.Typer) -> None:
         model: Model = None,
         alone: Alone = False,
     ) -> None:
-        """Serve search_tools, describe_tool, call_tool and read_result to one MCP client over stdin and stdout."""
+        """Serve one MCP client over stdin and stdout: tools to find and call all others, prompts and resources."""
         from toolscript.gateway.serve import serve_stdio
 
         options = flags(config=config, data_dir=data_dir, model=model, alone=alone)

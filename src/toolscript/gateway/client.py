@@ -31,7 +31,15 @@ from toolscript.gateway.json import (
 from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import PAGE as PAGE_OF_ENTRIES
 from toolscript.gateway.model import PROMPTS, RESOURCES, Change, EntryPage, GatewayHealth, LocalAnswer, LocalQuery
-from toolscript.gateway.relay_paths import CALL, ENTRIES_PATH, REQUESTS_PATH, SILENT_SECONDS, WATCH_PATH, Events
+from toolscript.gateway.relay_paths import (
+    CALL,
+    ENTRIES_PATH,
+    LISTED_TOOLS_PATH,
+    REQUESTS_PATH,
+    SILENT_SECONDS,
+    WATCH_PATH,
+    Events,
+)
 from toolscript.gateway.workspace import PREFIX, UNKNOWN_WORKSPACE, WORKSPACES_PATH, Workspace
 
 T = TypeVar("T")
@@ -163,10 +171,10 @@ class GatewayClient:
         return await self._ask(_called, request)
 
     async def listed_tools(self, after: str = "") -> ToolPage:
-        return await self._read(page_from_json, "GET", f"/listed-tools{query_of({'after': after})}")
+        return await self._read(page_from_json, "GET", f"{LISTED_TOOLS_PATH}{query_of({'after': after})}")
 
     async def tool_named(self, name: str) -> str:
-        path = f"/listed-tools/{step_of(name)}"
+        path = f"{LISTED_TOOLS_PATH}/{step_of(name)}"
         return str(await self._read(lambda data: data["tool"], "GET", path))
 
     async def entries(self, kind: str, cursor: str = "", limit: int = PAGE_OF_ENTRIES) -> EntryPage:

@@ -91,12 +91,17 @@ class EntryRequests:
 
     async def _get_prompt(self, params: JsonObject) -> JsonObject:
         named = await self._prompt(str(params.get("name", "")))
-        return await self._servers.request(named.item.server, GET_PROMPT, {**params, "name": named.own_name})
+        own = {**params, "name": named.own_name}
+        return await self._servers.request(
+            named.item.server, GET_PROMPT, own, lambda: self._require_approved(named.item)
+        )
 
     async def _read_resource(self, params: JsonObject) -> JsonObject:
         uri = str(params.get("uri", ""))
         server, own_uri = await self._place_of(uri)
-        answer = await self._servers.request(server, READ_RESOURCE, {**params, "uri": own_uri})
+        own = {**params, "uri": own_uri}
+        # A server that has woken may have changed what it offers.
+        answer = await self._servers.request(server, READ_RESOURCE, own, lambda: self._place_of(uri))
         return answer if own_uri == uri else _with_uri(answer, own_uri, uri)
 
     async def _complete(self, params: JsonObject) -> JsonObject:
@@ -113,7 +118,9 @@ class EntryRequests:
                 raise NotFound(f"there is no resource template {uri[:200]!r}")
             named, own = found, {**ref, "uri": found.own_name}
             await self._require_approved(named.item)
-        return await self._servers.request(named.item.server, COMPLETE, {**params, "ref": own})
+        return await self._servers.request(
+            named.item.server, COMPLETE, {**params, "ref": own}, lambda: self._require_approved(named.item)
+        )
 
     async def _prompt(self, name: str) -> Named:
         await self._listed()

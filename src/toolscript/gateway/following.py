@@ -12,10 +12,10 @@ from toolscript.core.values import silent
 from toolscript.gateway.config.read import Config, ConfigPlace, left_out
 from toolscript.gateway.config.watch import config_changes
 from toolscript.gateway.discovery import place_of, with_secrets
+from toolscript.gateway.local_gateway import LocalGateway
 from toolscript.gateway.runtime import (
     FAILED_SECONDS,
     REMEMBERED_SECONDS,
-    LocalGateway,
     Resources,
     Shared,
     cache_folder,

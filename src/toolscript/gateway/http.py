@@ -42,6 +42,7 @@ from toolscript.gateway.json import (
 )
 from toolscript.gateway.model import Gateway, LocalQuery
 from toolscript.gateway.relay_api import relay_routes
+from toolscript.gateway.relay_paths import LISTED_TOOLS_PATH
 from toolscript.gateway.review_api import HAS_CREDENTIAL, review_routes
 
 # Values of `Sec-Fetch-Site` for this gateway's own page, and for an address that the user typed.
@@ -182,8 +183,8 @@ def listed_routes(gateway: Gateway) -> list[Route]:
         return JSONResponse({"tool": await gateway.tool_named(request.path_params["name"])})
 
     return [
-        Route("/listed-tools", listed_tools),
-        Route("/listed-tools/{name:anything}", tool_named),
+        Route(LISTED_TOOLS_PATH, listed_tools),
+        Route(f"{LISTED_TOOLS_PATH}/{{name:anything}}", tool_named),
     ]
 
 

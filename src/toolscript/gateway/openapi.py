@@ -411,6 +411,13 @@ def _tool_schemas(limit: int, threshold: float) -> Json:
         "ToolSearchMetadata": _search_metadata(),
         "Explanation": _explanation(),
         "ToolRisk": _tool_risk(),
+        **_call_schemas(),
+        "Error": _error(),
+    }
+
+
+def _call_schemas() -> Json:
+    return {
         "CallRequest": _body(
             "A call of one tool.",
             "id",
@@ -426,7 +433,6 @@ def _tool_schemas(limit: int, threshold: float) -> Json:
             structured_content=_or_null("object", "The answer as data; null where the tool gives none."),
             is_error=_described(BOOLEAN, "Whether the tool says that it failed."),
         ),
-        "Error": _error(),
     }
 
 

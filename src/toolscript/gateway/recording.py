@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from toolscript.core.errors import InvalidRequest, OutcomeUnknown, Rejected, ToolscriptError
-from toolscript.core.items import Item, JsonObject, split_tool_id
+from toolscript.core.items import SEPARATOR, Item, JsonObject, split_tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerSpec, ServerState, masked
 from toolscript.core.text import readable
 from toolscript.core.tokens import as_json, size_of
@@ -84,7 +84,8 @@ class RecordedGateway:
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
         """Call a tool: its entry is written before it is sent, and completed before the result is returned."""
-        server, name = _names(tool)
+        full = "" if SEPARATOR in tool else await self._gateway.tool_named(tool)
+        server, name = _names(full or tool)
         return await self._recorded(server, name, arguments, self._gateway.call(tool, arguments), ending_of)
 
     async def entries(self, kind: str, cursor: str = "", limit: int = PAGE) -> EntryPage:

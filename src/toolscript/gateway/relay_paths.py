@@ -9,6 +9,7 @@ from typing import Any
 from toolscript.client.exchange import Answer
 
 REQUESTS_PATH, ENTRIES_PATH, WATCH_PATH = "/requests", "/entries", "/watch"
+LISTED_TOOLS_PATH = "/listed-tools"
 CALL = "tools/call"
 ID, PROGRESS, LOG, ASK, ANSWERS, CHANGE = "id", "progress", "log", "ask", "answers", "change"
 RESULT, ERROR, STATUS = "result", "error", "status"

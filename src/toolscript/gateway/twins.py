@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from toolscript.core.items import Item, tool_id
 
 # A deprecated tool comes after others whose confidence is lower by no more than this.
-SIMILAR = 0.05
+SIMILAR = 0.02
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,14 @@ class MemoryToolServers:
             await check()
         return self._answer(server, tool, arguments)
 
-    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+    async def request(
+        self, server: str, method: str, params: JsonObject, check: Check | None = None
+    ) -> JsonObject:
         """Answer with what was asked, and of whom."""
-        return {"server": self._ready(server).name, "method": method, "params": dict(params)}
+        name = self._ready(server).name
+        if check is not None:
+            await check()
+        return {"server": name, "method": method, "params": dict(params)}
 
     def update(self, server: str, uri: str) -> None:
         """Tell those that watch this resource."""

@@ -18,6 +18,7 @@ from mcp_types import (
     Root,
     TextContent,
 )
+from pydantic import FileUrl
 
 from tests.e2e.commands import command, environment
 from tests.support.npm_servers_installed import entry_point
@@ -26,7 +27,7 @@ from tests.unit.core.mcp_client.test_npm_servers import everything_over_http
 from tests.unit.gateway.mcp.through import gateway_with, until_listed
 
 pytestmark = [
-    pytest.mark.requirement("TS-010"),
+    pytest.mark.requirement("GW-003"),
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
@@ -78,7 +79,7 @@ class Person:
 
     async def roots(self, _context: object) -> ListRootsResult:
         self.asked.append("roots")
-        return ListRootsResult(roots=[Root(uri="file:///work-of-ada", name="ada")])
+        return ListRootsResult(roots=[Root(uri=FileUrl("file:///work-of-ada"), name="ada")])
 
     async def on_progress(self, progress: float, total: float | None, _message: str | None) -> None:
         self.progress.append((progress, total))
@@ -112,7 +113,7 @@ async def client_of(place: Place, over: str, mode: str, person: Person | None) -
 
 async def call(client: Client, tool: str, person: Person | None = None, **arguments: Any) -> CallToolResult:
     given = {"tool": f"everything__{tool}", "arguments": arguments}
-    progress = person.on_progress if person else None
+    progress: Any = person.on_progress if person else None
     return await asyncio.wait_for(client.call_tool("call_tool", given, progress_callback=progress), SECONDS)
 
 

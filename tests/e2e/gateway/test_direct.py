@@ -20,7 +20,7 @@ from toolscript.gateway.listed_tools import MAX_PAGE
 pytestmark = pytest.mark.requirement("TS-010")
 
 PUBLIC = Path(__file__).parents[4] / "shared" / "data" / "etom" / "tools.jsonl"
-ALL_SECONDS = 900
+GROUPS, SECONDS = 25, 600.0
 ACCEPTED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 LONG = "list_everything_that_is_in_the_current_region_of_the_subscription_by_name"
 FEW = [
@@ -134,31 +134,31 @@ async def test_a_catalog_of_thousands_is_listed_in_pages(machine: Machine) -> No
 
 
 @pytest.mark.nightly
-async def test_a_public_catalog_of_491_servers_is_listed_whole_and_the_same_when_servers_are_added(
+async def test_a_public_catalog_is_listed_whole_and_the_same_after_a_restart_and_with_more_servers(
     tmp_path: Path,
 ) -> None:
-    """Every server is a process of its own."""
+    """Each process has the tools of some twenty public servers, called by server and tool."""
     if not PUBLIC.exists():
         pytest.skip("the judged sets are not beside this checkout")
-    tools = [line for line in PUBLIC.read_text("utf-8").splitlines() if line]
-    servers = sorted({str(json.loads(line)["server"]) for line in tools})
+    tools = _grouped([json.loads(line) for line in PUBLIC.read_text("utf-8").splitlines() if line])
     machine = new_machine(tmp_path / "machine", tmp_path).also(TOOLSCRIPT_SEARCH_MODEL="builtin")
-    machine = machine.also(TOOLSCRIPT_GATEWAY_IDLE_SECONDS="600")
-    machine.configure(catalog_servers(PUBLIC, servers[:-5]))
-    before = await _when_all_are_listed(machine, servers[:-5])
-    machine.configure(catalog_servers(PUBLIC, servers))
-    after = await _when_all_are_listed(machine, servers)
-    assert (len(after), len({*after})) == (len(tools) + 1, len(tools) + 1)
+    offer(machine, [one for one in tools if one["server"] != "group-0"])
+    before = await _when_listed(machine, sum(one["server"] != "group-0" for one in tools))
+    offer(machine, tools)
+    after = await _when_listed(machine, len(tools))
+    assert len({*after}) == len(after)
     assert {*before} < {*after}
     assert [name for name in after if not ACCEPTED.fullmatch(name)] == []
 
 
-async def _when_all_are_listed(machine: Machine, servers: Sequence[str]) -> list[str]:
+def _grouped(tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    servers = sorted({str(one["server"]) for one in tools})
+    group = {server: f"group-{number % GROUPS}" for number, server in enumerate(servers)}
+    return [{**one, "server": group[one["server"]], "name": f"{one['server']}: {one['name']}"} for one in tools]
+
+
+async def _when_listed(machine: Machine, count: int) -> list[str]:
     with machine.gateway() as gateway:
-        with anyio.fail_after(ALL_SECONDS):
-            for pause in repeat(1.0):
-                if len({name.partition("__")[0] for name in gateway.tool_names()}) == len(servers):
-                    break
-                await anyio.sleep(pause)
         async with Client(f"{gateway.url}/mcp/all") as client:
-            return await names(client)
+            with anyio.fail_after(SECONDS):
+                return await until_listed(client, count + 1)

@@ -66,7 +66,7 @@ def answer(message: dict[str, Any]) -> None:
     method, params = message["method"], message.get("params") or {}
     result: object = {}
     if method == "initialize":
-        capabilities = {"tools": {}, "logging": {}}
+        capabilities: dict[str, object] = {"tools": {}, "logging": {}}
         about = {"name": "asking", "version": "1"}
         result = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": about}
     elif method == "tools/list":

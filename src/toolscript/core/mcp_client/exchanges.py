@@ -14,6 +14,7 @@ import anyio
 from toolscript.core.errors import ServerRejected
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.relay import ELICIT, Relay, why_unable
+from toolscript.core.text import visible_json
 
 # A person answers, or a model; whoever waits longer has gone away.
 ANSWER_SECONDS = 15 * 60.0
@@ -59,11 +60,12 @@ class Exchange:
                 raise refused(f"no answer within {ANSWER_SECONDS:g} seconds") from None
 
     def _with_server(self, question: JsonObject) -> JsonObject:
-        """Name the server to the person who is asked: a client sees the gateway alone."""
+        """Name the server to the person who is asked, who sees the gateway alone, and leave nothing invisible."""
         params = question.get("params")
         if question.get("method") != ELICIT or not isinstance(params, Mapping):
             return question
-        return {**question, "params": {**params, "message": f"{self._server} asks: {params.get('message', '')}"}}
+        shown = {str(name): visible_json(value) for name, value in params.items()}
+        return {**question, "params": {**shown, "message": f"{self._server} asks: {shown.get('message', '')}"}}
 
     @contextmanager
     def _time_stands_still(self) -> Iterator[None]:

@@ -177,7 +177,7 @@ def sign_in_needed(server: str, scopes: Sequence[str] = ()) -> ServerUnavailable
 
 
 # Raises what keeps a call from being made.
-Check = Callable[[], Awaitable[None]]
+Check = Callable[[], Awaitable[object]]
 
 
 class ToolServers(Protocol):
@@ -199,7 +199,9 @@ class ToolServers(Protocol):
     async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
         """Call a tool. `check` comes right before, when the server is awake: what it offers may have changed."""
 
-    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
+    async def request(
+        self, server: str, method: str, params: JsonObject, check: Check | None = None
+    ) -> JsonObject:
         """Send a request without an effect, such as `prompts/get`, and return the result as the server sent it."""
 
     async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None:

@@ -130,8 +130,10 @@ class McpServers:
     async def call(self, server: str, tool: str, arguments: JsonObject, check: Check | None = None) -> CallResult:
         return await self._named(server).call(tool, arguments, check)
 
-    async def request(self, server: str, method: str, params: JsonObject) -> JsonObject:
-        return await self._named(server).request(method, params)
+    async def request(
+        self, server: str, method: str, params: JsonObject, check: Check | None = None
+    ) -> JsonObject:
+        return await self._named(server).request(method, params, check)
 
     async def watch(self, server: str, uri: str, tell: Callable[[], None]) -> None:
         await self._named(server).watch(uri, tell)

@@ -113,17 +113,11 @@ class Supervisor:
         """Call a tool; a sleeping server is woken first, within its start timeout. Then `check` may refuse."""
         if not self.spec.offers(tool):
             raise NotFound(f"the config file leaves {tool} of {self.spec.name} out")
+        return await self._on_connection(lambda connection: connection.call(tool, arguments), check)
 
-        async def checked(connection: "Connection") -> CallResult:
-            if check is not None:
-                await check()
-            return await connection.call(tool, arguments)
-
-        return await self._on_connection(checked)
-
-    async def request(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request for a prompt, a resource, or the end of an argument; a sleeping server is woken first."""
-        return await self._on_connection(lambda connection: connection.request(method, params))
+    async def request(self, method: str, params: JsonObject, check: Check | None = None) -> JsonObject:
+        """Send a request for a prompt, a resource, or the end of an argument, as `call` does."""
+        return await self._on_connection(lambda connection: connection.request(method, params), check)
 
     async def watch(self, uri: str, tell: Callable[[], None]) -> None:
         """Tell when a resource was updated, over all connections; a server that is watched does not sleep."""
@@ -148,10 +142,12 @@ class Supervisor:
             except ServerUnavailable:
                 await news.wait()
 
-    async def _on_connection(self, send: "Callable[[Connection], Awaitable[T]]") -> T:
+    async def _on_connection(self, send: "Callable[[Connection], Awaitable[T]]", check: Check | None) -> T:
         self._calls += 1
         try:
             connection = await self._awake()
+            if check is not None:
+                await check()
             return await self._named(connection, send(connection))
         finally:
             self._calls -= 1

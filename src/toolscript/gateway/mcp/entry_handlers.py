@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ToolscriptError, envelope_of
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.endpoint import Context, ToolServer, client_of
+from toolscript.core.text import visible_json
 from toolscript.gateway.approvals import HELD, for_agents
 from toolscript.gateway.callers import client_is
 from toolscript.gateway.mcp.parked import Relays
@@ -85,12 +86,26 @@ def _passing(gateway: Gateway, relays: Relays, method: str) -> Callable[[Context
 
         async def answer() -> Result:
             with _wire_errors():
-                return {"resultType": "complete", **await gateway.request(method, params)}
+                return {"resultType": "complete", **_visible(await gateway.request(method, params))}
 
         with client_is(client_of(context)):
             return await relays.answer(context, answer)
 
     return send
+
+
+def _visible(answer: JsonObject) -> Result:
+    """Return a prompt or a resource without invisible characters in what models read."""
+    shown = dict(answer)
+    if "messages" in shown:
+        shown["messages"] = visible_json(shown["messages"])
+    contents = shown.get("contents")
+    if isinstance(contents, list):
+        shown["contents"] = [
+            {**part, "text": visible_json(part["text"])} if isinstance(part, dict) and "text" in part else part
+            for part in contents
+        ]
+    return shown
 
 
 @contextmanager

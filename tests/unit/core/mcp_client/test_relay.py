@@ -210,6 +210,13 @@ async def test_prompts_and_resources_come_as_the_server_sent_them(modern: McpSer
     assert contents[0]["uri"] == "test://static-text"
 
 
+async def test_a_question_has_nothing_invisible() -> None:
+    client, exchanges = at_once(), Exchanges("asking")
+    with exchanges.begin(client):
+        await exchanges.ask_one("elicitation/create", {"message": "a\u202eb"})
+    assert client.questions == [{"method": "elicitation/create", "params": {"message": "asking asks: a[U+202E]b"}}]
+
+
 async def test_a_server_cannot_ask_without_end() -> None:
     question: JsonObject = {"method": "roots/list", "params": {}}
     client, exchanges = at_once(), Exchanges("asking")

@@ -16,7 +16,7 @@ from tests.unit.gateway.runtime.serving import open_app
 from toolscript.gateway.approvals import Decision, Review, Status
 from toolscript.gateway.model import DEFAULT_LIMIT
 from toolscript.gateway.openapi import openapi_document
-from toolscript.gateway.relay_paths import ENTRIES_PATH, REQUESTS_PATH, WATCH_PATH
+from toolscript.gateway.relay_paths import ENTRIES_PATH, LISTED_TOOLS_PATH, REQUESTS_PATH, WATCH_PATH
 
 pytestmark = pytest.mark.requirement("TS-008")
 
@@ -181,7 +181,7 @@ async def test_the_document_is_served_with_the_gateways_defaults() -> None:
 
 
 # Between `toolscript mcp` and its gateway.
-OF_TOOLSCRIPT_MCP = (REQUESTS_PATH, ENTRIES_PATH, WATCH_PATH)
+OF_TOOLSCRIPT_MCP = (REQUESTS_PATH, ENTRIES_PATH, WATCH_PATH, LISTED_TOOLS_PATH)
 
 
 async def test_every_route_but_the_document_is_described(app: Starlette) -> None:

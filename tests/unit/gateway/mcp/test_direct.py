@@ -27,7 +27,7 @@ from toolscript.gateway.mcp.large_results import MAX_BYTES
 from toolscript.gateway.model import TOOLS, Change
 from toolscript.gateway.rules import CallRules, Effect, Rule
 
-pytestmark = [pytest.mark.parametrize("mode", MODES), pytest.mark.requirement("TS-010")]
+pytestmark = [pytest.mark.parametrize("mode", MODES), pytest.mark.requirement("GW-006")]
 
 LONG_NAME = "n" * 70
 

@@ -17,7 +17,7 @@ from toolscript.gateway.mcp.large_results import MAX_BYTES
 from toolscript.gateway.model import Change
 
 pytestmark = [
-    pytest.mark.requirement("TS-010"),
+    pytest.mark.requirement("GW-003"),
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 
@@ -55,6 +55,15 @@ async def test_resources_are_listed_and_read(mode: str) -> None:
         [read] = (await client.read_resource("file:///notes")).contents
     assert isinstance(read, TextResourceContents)
     assert read.text == "remember"
+
+
+async def test_what_models_read_has_nothing_invisible() -> None:
+    message = {"role": "user", "content": {"type": "text", "text": "a\u202eb"}}
+    read = {"contents": [{"uri": "u", "text": "a\u202eb"}, {"uri": "u", "blob": "QUJD"}]}
+    async with connected(gateway_with(p={"messages": [message]}, u=read)) as client:
+        assert "a[U+202E]b" in str((await client.get_prompt("p")).messages)
+        contents = (await client.read_resource("u")).contents
+    assert [getattr(part, "text", "") for part in contents] == ["a[U+202E]b", ""]
 
 
 @pytest.mark.parametrize("mode", MODES)

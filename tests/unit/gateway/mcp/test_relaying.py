@@ -18,6 +18,7 @@ from mcp_types import (
     Root,
     TextContent,
 )
+from pydantic import FileUrl
 
 from tests.unit.gateway.mcp.clients import MODERN, MODES, text_of
 from tests.unit.gateway.mcp.gateway_double import GatewayDouble
@@ -32,7 +33,7 @@ from toolscript.gateway.mcp.tools import create_mcp_server
 from toolscript.gateway.rules import CallRules, Effect, Rule
 
 pytestmark = [
-    pytest.mark.requirement("TS-010"),
+    pytest.mark.requirement("GW-003"),
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 
@@ -100,7 +101,7 @@ class Person:
 
     async def roots(self, _context: object) -> ListRootsResult:
         self.asked.append("roots")
-        return ListRootsResult(roots=[Root(uri="file:///somewhere")])
+        return ListRootsResult(roots=[Root(uri=FileUrl("file:///somewhere"))])
 
     async def on_log(self, params: Any) -> None:
         self.logs.append((params.level, params.logger, params.data))
@@ -112,17 +113,19 @@ class Person:
 @asynccontextmanager
 async def editor(gateway: GatewayDouble, mode: str, person: Person, **more: Any) -> AsyncIterator[Client]:
     info = Implementation(name="an-editor", version="1")
-    async with Client(
-        create_mcp_server(gateway, "1.2.3"),
-        mode=mode,
-        client_info=info,
-        elicitation_callback=person.elicit,
-        sampling_callback=person.sample,
-        list_roots_callback=person.roots,
-        logging_callback=person.on_log,
+    asked: dict[str, Any] = {
+        "elicitation_callback": person.elicit,
+        "sampling_callback": person.sample,
+        "list_roots_callback": person.roots,
+        "logging_callback": person.on_log,
         **more,
-    ) as client:
+    }
+    async with Client(create_mcp_server(gateway, "1.2.3"), mode=mode, client_info=info, **asked) as client:
         yield client
+
+
+def answering(**callbacks: Any) -> dict[str, Any]:
+    return callbacks
 
 
 async def first_round(client: Client) -> InputRequiredResult:
@@ -178,7 +181,8 @@ async def test_progress_and_logs_arrive(mode: str) -> None:
     async with editor(gateway, mode, person) as client:
         if mode != MODERN:
             await client.session.set_logging_level("info")
-        await client.session.call_tool("call_tool", CALL, progress_callback=person.on_progress, meta=meta)  # type: ignore[arg-type]
+        session: Any = client.session
+        await session.call_tool("call_tool", CALL, progress_callback=person.on_progress, meta=meta)
         await asyncio.sleep(0.05)
     assert person.progress == [(1.0, 2.0, "half")]
     assert person.logs == [("info", "files", "working")]
@@ -208,7 +212,9 @@ async def test_a_server_learns_what_the_client_can_be_asked(mode: str) -> None:
 
 async def test_what_a_client_refuses_is_the_error_of_the_call() -> None:
     gateway = AskingGateway(rounds=[{"model": SAMPLE}])
-    async with Client(create_mcp_server(gateway, "1"), mode="legacy", sampling_callback=_refusing) as client:
+    async with Client(
+        create_mcp_server(gateway, "1"), mode="legacy", **answering(sampling_callback=_refusing)
+    ) as client:
         result = await client.call_tool("call_tool", CALL)
     assert result.is_error
     assert "not today" in text_of(result)
@@ -238,7 +244,7 @@ async def test_an_answer_to_another_call_or_of_another_client_is_none() -> None:
 
     def client(name: str) -> Client:
         info = Implementation(name=name, version="1")
-        return Client(server, mode=MODERN, client_info=info, elicitation_callback=Person().elicit)
+        return Client(server, mode=MODERN, client_info=info, **answering(elicitation_callback=Person().elicit))
 
     async with client("one") as one, client("two") as two:
         question = await first_round(one)
@@ -291,7 +297,9 @@ async def test_a_call_that_its_client_cancels_is_cancelled() -> None:
         await asyncio.Event().wait()
         return ElicitResult(action="cancel")
 
-    async with Client(create_mcp_server(gateway, "1"), mode="legacy", elicitation_callback=never) as client:
+    async with Client(
+        create_mcp_server(gateway, "1"), mode="legacy", **answering(elicitation_callback=never)
+    ) as client:
         calling = asyncio.create_task(client.call_tool("call_tool", CALL))
         await asyncio.wait_for(asked.wait(), 5)
         calling.cancel()

@@ -18,8 +18,8 @@ from toolscript.core.retrieval.weights import DEFAULT_WEIGHTS
 from toolscript.core.values import Progress
 from toolscript.gateway.capabilities import default_capabilities
 from toolscript.gateway.indexing import Indexing
+from toolscript.gateway.local_gateway import LocalGateway
 from toolscript.gateway.model import LocalQuery
-from toolscript.gateway.runtime import LocalGateway
 from toolscript.gateway.search import LocalSearch
 from toolscript.testing import HashEmbedder, MemoryToolServers
 from toolscript.testing.tool_servers import Answer, echo

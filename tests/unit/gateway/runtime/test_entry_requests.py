@@ -14,7 +14,7 @@ from toolscript.gateway.approvals import HELD, Approvals, Decision
 from toolscript.gateway.model import PROMPTS, RESOURCES, TEMPLATES, Change
 from toolscript.gateway.store.approvals import ApprovalStore
 
-pytestmark = pytest.mark.requirement("TS-010")
+pytestmark = pytest.mark.requirement("GW-003")
 
 DOCS = (
     prompt("docs", "review"),
@@ -110,8 +110,8 @@ async def test_what_no_server_has_is_said_so(
 
 
 async def test_contents_have_the_uri_that_was_read(world: World) -> None:
-    async def request(server: str, method: str, params: JsonObject) -> JsonObject:
-        del server, method
+    async def request(server: str, method: str, params: JsonObject, check: object = None) -> JsonObject:
+        del server, method, check
         return {"contents": [{"uri": params["uri"], "text": "x"}, {"uri": "file:///part", "text": "y"}]}
 
     world.servers.request = request  # type: ignore[method-assign]
@@ -144,13 +144,6 @@ async def test_changes_of_lists_and_resources_are_told(world: World) -> None:
     watching.cancel()
 
 
-def held_store(folder: Path, world: World) -> ApprovalStore:
-    """Return approvals that hold what changes."""
-    store = ApprovalStore(folder, Approvals.STRICT, folder / "own.json")
-    world.indexing.approvals = store
-    return store
-
-
 async def held(world: World, method: str, params: JsonObject) -> Forbidden:
     with pytest.raises(Forbidden) as refused:
         await world.gateway.request(method, params)
@@ -169,9 +162,11 @@ async def changed(world: World, *items: Item) -> None:
 
 
 async def test_what_is_held_is_neither_listed_nor_read_until_it_is_approved(tmp_path: Path) -> None:
-    async with open_world(
-        begin=lambda world: (held_store(tmp_path, world), world.use("docs"))[0] and None
-    ) as world:
+    def begin(world: World) -> None:
+        world.indexing.approvals = ApprovalStore(tmp_path, Approvals.STRICT, tmp_path / "own.json")
+        world.use("docs")
+
+    async with open_world(begin=begin) as world:
         world.servers.put("docs", *DOCS)
         await world.settled()
         await changed(

@@ -14,8 +14,8 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.gateway import indexing
 from toolscript.gateway.index import Analysed, analyse
 from toolscript.gateway.indexing import BATCH
+from toolscript.gateway.local_gateway import LocalGateway
 from toolscript.gateway.model import LocalQuery
-from toolscript.gateway.runtime import LocalGateway
 
 pytestmark = pytest.mark.requirement("TS-011")
 

@@ -40,6 +40,15 @@ async def test_a_call_is_logged_with_its_client_names_sizes_and_time() -> None:
     assert row.took_ms is not None
 
 
+async def test_a_tool_that_is_called_without_its_server_is_logged_with_it() -> None:
+    log = MemoryActivity()
+    # The double calls tools by their full names alone.
+    with pytest.raises(NotFound):
+        await RecordedGateway(GatewayDouble(), log).call("read_file", {})
+    [row] = await rows(log)
+    assert (row.entry.server, row.entry.tool) == ("files", "read_file")
+
+
 async def test_the_entry_of_a_call_is_written_before_it_is_sent_and_completed_before_its_answer() -> None:
     events: list[str] = []
 

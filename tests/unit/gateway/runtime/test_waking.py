@@ -18,8 +18,8 @@ from toolscript.core.mcp_client.servers import McpServers
 from toolscript.core.values import silent
 from toolscript.gateway.approvals import Approvals
 from toolscript.gateway.indexing import Indexing
+from toolscript.gateway.local_gateway import LocalGateway
 from toolscript.gateway.rules import CallRules, Effect, Risk, Rule
-from toolscript.gateway.runtime import LocalGateway
 from toolscript.gateway.store.approvals import ApprovalStore
 
 pytestmark = [pytest.mark.requirement("TR-002"), pytest.mark.slow]

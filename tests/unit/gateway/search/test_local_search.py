@@ -123,7 +123,7 @@ async def test_a_hit_carries_the_parts_of_its_score() -> None:
 
 async def test_the_order_of_the_tools_does_not_change_the_answer() -> None:
     twins = tuple(
-        item(f"server{number}", "twin", "Does the very same thing", **{f"argument{number}": ""})
+        item(f"server{number}", "twin", "Does the very same thing", **{f"argument{number}": ""})  # type: ignore[arg-type]
         for number in range(6)
     )
     for model in (True, False):
