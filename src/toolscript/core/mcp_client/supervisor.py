@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
-from toolscript.core.errors import NotFound, ServerRejected, ServerUnavailable
+from toolscript.core.errors import NotFound, OutcomeUnknown, ServerRejected, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject
 from toolscript.core.mcp_client.model import (
     CallResult,
@@ -159,7 +159,7 @@ class Supervisor:
         try:
             return await answer
         except (ServerRejected, ServerUnavailable) as error:
-            if connection.challenge is not None:
+            if connection.challenge is not None and not isinstance(error, OutcomeUnknown):
                 raise sign_in_needed(self.spec.name, connection.challenge.missing) from error
             text = self._shown(f"{self.spec.name}: {error.message}")
             details = masked_values(error.details, self.spec)
