@@ -29,7 +29,7 @@ from toolscript.core.mcp_client.oauth.grant import Grant
 from toolscript.core.mcp_client.oauth.tokens import Credentials
 from toolscript.core.retrieval.deadline import run_on_daemon_thread
 from toolscript.gateway.config.read import left_out, read_config
-from toolscript.gateway.discovery import place_of
+from toolscript.gateway.discovery import place_of, with_secrets
 from toolscript.gateway.joining import find_running
 from toolscript.gateway.runtime import sign_ins_of
 from toolscript.gateway.settings import GatewaySettings, environment, load_gateway_settings
@@ -125,7 +125,7 @@ def _credentials(settings: GatewaySettings, spec: ServerSpec) -> tuple[Credentia
 
 
 def _remote(settings: GatewaySettings, server: str) -> ServerSpec:
-    config = place_of(settings).read(environment())
+    config = with_secrets(place_of(settings), settings.data_folder).read(environment())
     specs = {spec.name: spec for spec in config.servers}
     spec = specs.get(server)
     if spec is None:
