@@ -152,6 +152,28 @@ async def test_tokens_are_not_sent_where_a_renewal_or_a_revocation_is_redirected
     assert await done.credentials.load() is None
 
 
+@pytest.mark.parametrize(
+    ("answer", "is_kept"),
+    [
+        (JSONResponse({"error": "Forbidden"}, 403), True),
+        (JSONResponse({"error": "not found"}, 404), True),
+        (PlainTextResponse("<html>a proxy</html>", 400), True),
+        (PlainTextResponse("<html>a proxy</html>", 401), True),
+        (JSONResponse({"error": "temporarily_unavailable"}, 400), True),
+        (JSONResponse({"error": "invalid_grant"}, 400), False),
+        (JSONResponse({"error": "invalid_grant"}, 403), False),
+        (JSONResponse({"error": "invalid_request"}, 400), False),
+    ],
+)
+async def test_only_a_refusal_by_oauth_ends_a_sign_in(
+    script: Script, tmp_path: Path, answer: Response, is_kept: bool
+) -> None:
+    done = await script.signed_in(tmp_path)
+    script.answers["/token"] = answer
+    assert await done.credentials.replaced(TOKEN) == ""
+    assert (await done.grant()).refresh_token == (REFRESH if is_kept else "")
+
+
 async def test_a_bearer_token_does_not_follow_a_redirect_of_the_server(
     script: Script, servers: McpServers, tmp_path: Path
 ) -> None:

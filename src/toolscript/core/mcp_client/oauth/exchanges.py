@@ -23,9 +23,21 @@ BASIC, POST, NONE = "client_secret_basic", "client_secret_post", "none"
 
 _SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "token", "client_secret")
 _BUSY = 429
-# Statuses of a refusal by OAuth, and the code for a client that the server no longer knows.
+UNKNOWN_CLIENT, UNREVOCABLE = "invalid_client", "unsupported_token_type"
+# Statuses of a refusal by OAuth; codes that are one with any status, and codes of what passes. Anything else is
+# of whoever is in between, such as a proxy, and says nothing about the tokens.
 _REFUSALS = frozenset({400, 401})
-UNKNOWN_CLIENT = "invalid_client"
+_FINAL = frozenset(
+    {
+        "invalid_grant",
+        UNKNOWN_CLIENT,
+        "unauthorized_client",
+        "bad_refresh_token",
+        "invalid_refresh_token",
+        UNREVOCABLE,
+    }
+)
+_PASSING = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,11 @@ def checked(url: str, answer: Answer, secrets: list[str] | None = None) -> Any:
         about, error = about.replace(secret, "***"), error.replace(secret, "***")
     said = ": ".join(filter(None, (shown(error), shown(about)))) or f"HTTP {answer.status}"
     message = f"{place} refused: {said}"
-    raise Refused(message, error) if error or answer.status in _REFUSALS else ServerRejected(message)
+    raise Refused(message, error) if _is_by_oauth(answer.status, error) else ServerRejected(message)
+
+
+def _is_by_oauth(status: int, error: str) -> bool:
+    return error in _FINAL or (bool(error) and error not in _PASSING and status in _REFUSALS)
 
 
 def _authenticated(form: Mapping[str, str], client: Registration) -> tuple[dict[str, str], dict[str, str]]:

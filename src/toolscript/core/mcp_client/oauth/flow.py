@@ -18,6 +18,7 @@ from toolscript.core.mcp_client.oauth.exchanges import (
     BASIC,
     NONE,
     POST,
+    UNREVOCABLE,
     Refused,
     place_of,
     post_credentials,
@@ -28,7 +29,6 @@ from toolscript.core.mcp_client.oauth.grant import Grant, Registration
 
 CLIENT_NAME = "Toolscript"
 OFFLINE = "offline_access"
-UNREVOCABLE = "unsupported_token_type"
 MAX_TOKEN = 32_000
 MAX_SECONDS = 365 * 24 * 3600
 _GRANTS = ["authorization_code", "refresh_token"]
