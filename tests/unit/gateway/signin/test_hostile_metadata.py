@@ -163,6 +163,8 @@ async def test_tokens_are_not_sent_where_a_renewal_or_a_revocation_is_redirected
         (JSONResponse({"error": "invalid_grant"}, 400), False),
         (JSONResponse({"error": "invalid_grant"}, 403), False),
         (JSONResponse({"error": "invalid_request"}, 400), False),
+        (JSONResponse({"error": "bad_refresh_token"}, 200), False),
+        (JSONResponse({"error": "slow_down"}, 200), True),
     ],
 )
 async def test_only_a_refusal_by_oauth_ends_a_sign_in(

@@ -26,7 +26,7 @@ _BUSY = 429
 UNKNOWN_CLIENT, UNREVOCABLE = "invalid_client", "unsupported_token_type"
 # Statuses of a refusal by OAuth; codes that are one with any status, and codes of what passes. Anything else is
 # of whoever is in between, such as a proxy, and says nothing about the tokens.
-_REFUSALS = frozenset({400, 401})
+_REFUSALS = frozenset({200, 400, 401})
 _FINAL = frozenset(
     {
         "invalid_grant",
@@ -126,9 +126,10 @@ def checked(url: str, answer: Answer, secrets: list[str] | None = None) -> Any:
     if 300 <= answer.status < 400:
         raise ServerRejected(f"{place} redirects a request that has credentials; it was not followed")
     data = answer.to_json()
-    if answer.status < 300:
-        return data
     fields = data if isinstance(data, dict) else {}
+    # GitHub refuses with the status of a success.
+    if answer.status < 300 and not fields.get("error"):
+        return data
     error, about = str(fields.get("error") or ""), str(fields.get("error_description") or "")
     for secret in filter(None, secrets or ()):
         about, error = about.replace(secret, "***"), error.replace(secret, "***")
