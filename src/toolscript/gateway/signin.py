@@ -15,6 +15,7 @@ from toolscript.core.errors import InvalidRequest, NotFound, ToolscriptError, Un
 from toolscript.core.mcp_client.model import ServerSpec, ServerState
 from toolscript.core.mcp_client.oauth.callback import Callback, listening
 from toolscript.core.mcp_client.oauth.discovery import Discovered, ask_for_challenge, discover, needs_sign_in
+from toolscript.core.mcp_client.oauth.exchanges import is_unknown_client
 from toolscript.core.mcp_client.oauth.flow import (
     Request,
     authorization_request,
@@ -152,12 +153,15 @@ async def sign_in_to(spec: ServerSpec, credentials: Credentials, dialog: Dialog,
     async with listening(spec.oauth.callback_port, preferred) as callback:
         client = await client_for(spec, found, callback.redirect_uri, same, scope)
         request = authorization_request(found, client, scope)
+        callback.state = request.state
         try:
-            code = await _code(request, found, callback, dialog)
+            code = await _code(spec.name, request, found, callback, dialog)
             grant = await exchange(spec, found, client, request, code)
             await credentials.save(grant)
         except ToolscriptError as error:
             await callback.finish("Not signed in", f"{error.message}.")
+            if known is not None and client is same and is_unknown_client(error):
+                await credentials.save(known.without_tokens(knows_client=False))
             raise
         await callback.finish(f"Signed in to {spec.name}", "You can close this window.")
     return grant
@@ -175,7 +179,7 @@ async def _found(spec: ServerSpec) -> Discovered:
         raise
 
 
-async def _code(request: Request, found: Discovered, callback: Callback, dialog: Dialog) -> str:
+async def _code(server: str, request: Request, found: Discovered, callback: Callback, dialog: Dialog) -> str:
     """Return the code that the person's browser brings, or that they paste."""
     answered: set[asyncio.Future[str]] = {asyncio.ensure_future(_brought(request, found, callback))}
     dialog.show(request.url, request.redirect_uri)
@@ -191,7 +195,11 @@ async def _code(request: Request, found: Discovered, callback: Callback, dialog:
             future.cancel()
     if not done:
         minutes = PERSON_SECONDS / 60
-        raise Unavailable(f"nobody signed in within {minutes:g} minutes", hint="run `toolscript login` again")
+        raise Unavailable(
+            f"nobody signed in within {minutes:g} minutes",
+            hint=f"run `toolscript login {server}` again; if the page refused our client, "
+            f"`toolscript logout {server}` first",
+        )
     return done.pop().result()
 
 

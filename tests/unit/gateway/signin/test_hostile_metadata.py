@@ -222,6 +222,18 @@ async def test_an_answer_that_is_no_token_is_refused_without_repeating_secrets(
     assert len(message) < 400
 
 
+async def test_a_registration_that_the_server_forgot_is_not_used_again(script: Script, tmp_path: Path) -> None:
+    await sign_in(script, tmp_path)
+    usual = {"client_id": "registered", "redirect_uris": ["http://127.0.0.1/callback"]}
+    script.answers["/register"] = JSONResponse({**usual, "client_id": "registered-again"}, 201)
+    script.answers["/token"] = JSONResponse({"error": "invalid_client"}, 401)
+    with pytest.raises(ServerRejected, match="invalid_client"):
+        await sign_in(script, tmp_path)
+    del script.answers["/token"]
+    done = await sign_in(script, tmp_path)
+    assert (await done.grant()).client.client_id == "registered-again"
+
+
 async def test_where_clients_cannot_register_the_entry_may_name_one(script: Script, tmp_path: Path) -> None:
     script.server = {"registration_endpoint": None}
     with pytest.raises(SetupError, match="does not let clients register themselves") as error:

@@ -1,6 +1,7 @@
 """The redirect address on this machine: a listener on 127.0.0.1 for one request of the person's browser."""
 
 import asyncio
+import hmac
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from html import escape
@@ -26,10 +27,13 @@ _PAGE = (
 
 
 class Callback:
-    """The first request to the redirect address is the answer; its browser gets a page once `finish` says how."""
+    """The first request with our `state` is the answer; its browser gets a page once `finish` says how.
+
+    Any page that is open in a browser here can send others, which must not end the sign-in.
+    """
 
     def __init__(self) -> None:
-        self.redirect_uri = ""
+        self.redirect_uri = self.state = ""
         self.answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
         self._outcome: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
         self._answering: asyncio.StreamReader | None = None
@@ -67,8 +71,11 @@ class Callback:
             return _page("404 Not Found", "Not found", "This address takes the answer to one sign-in.")
         if self.answer.done():
             return _page("410 Gone", "Already answered", "This sign-in has had its answer.")
+        answer = dict(parse_qsl(target.query))
+        if not self.state or not hmac.compare_digest(answer.get("state", "").encode(), self.state.encode()):
+            return _page("400 Bad Request", "Not this sign-in", "This answer belongs to another sign-in.")
         self._answering = reader
-        self.answer.set_result(dict(parse_qsl(target.query)))
+        self.answer.set_result(answer)
         return _page("200 OK", *await asyncio.shield(self._outcome))
 
 

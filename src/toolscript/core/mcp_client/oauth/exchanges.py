@@ -61,6 +61,11 @@ class Refused(ServerRejected):
         self.error = error
 
 
+def is_unknown_client(error: Exception) -> bool:
+    """Return whether the authorization server has forgotten our registration."""
+    return isinstance(error, Refused) and error.error == UNKNOWN_CLIENT
+
+
 async def send(
     method: str,
     url: str,

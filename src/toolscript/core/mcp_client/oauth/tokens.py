@@ -155,7 +155,7 @@ class Credentials:
         return await asyncio.shield(self._renewing)
 
     async def _renew(self, token: str) -> Grant | None:
-        from toolscript.core.mcp_client.oauth.exchanges import UNKNOWN_CLIENT, Refused
+        from toolscript.core.mcp_client.oauth.exchanges import Refused, is_unknown_client
         from toolscript.core.mcp_client.oauth.flow import refresh
 
         async with self._locked():
@@ -169,7 +169,7 @@ class Credentials:
                 renewed = await refresh(grant)
             except Refused as error:
                 log.warning("a sign-in has ended", extra={"part": self._server, "reason": error.message})
-                renewed = grant.without_tokens(knows_client=error.error != UNKNOWN_CLIENT)
+                renewed = grant.without_tokens(knows_client=not is_unknown_client(error))
             except (ServerRejected, ServerUnavailable):
                 if grant.has_expired():
                     raise
