@@ -22,7 +22,9 @@ def _login(app: typer.Typer) -> None:
         server: Server,
         scope: Annotated[
             list[str] | None,
-            typer.Option(help="A scope to ask for; repeat it for more (default: what the server asks for)."),
+            typer.Option(
+                help="A scope to ask for, added to what you have; repeatable (default: what the server asks for)."
+            ),
         ] = None,
         browser: Annotated[
             bool | None,

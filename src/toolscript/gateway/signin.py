@@ -149,7 +149,8 @@ async def sign_in_to(spec: ServerSpec, credentials: Credentials, dialog: Dialog,
     known = await credentials.load()
     same = known.client if known is not None and known.issuer == found.issuer else None
     preferred = urlsplit(same.redirect_uri).port or 0 if same is not None else 0
-    scope = scope_for(spec, found, scopes)
+    granted = known.scope.split() if known is not None and same is not None and known.access_token else []
+    scope = scope_for(spec, found, (*granted, *scopes) if scopes else ())
     async with listening(spec.oauth.callback_port, preferred) as callback:
         client = await client_for(spec, found, callback.redirect_uri, same, scope)
         request = authorization_request(found, client, scope)

@@ -222,6 +222,15 @@ async def test_an_answer_that_is_no_token_is_refused_without_repeating_secrets(
     assert len(message) < 400
 
 
+async def test_a_further_scope_is_added_to_those_of_the_last_sign_in(script: Script, tmp_path: Path) -> None:
+    await sign_in(script, tmp_path, None, "read")
+    done = await sign_in(script, tmp_path, None, "write")
+    assert (await done.grant()).scope == "read write"
+    await done.credentials.save((await done.grant()).without_tokens())
+    await sign_in(script, tmp_path, None, "write")
+    assert (await done.grant()).scope == "write"
+
+
 async def test_a_registration_that_the_server_forgot_is_not_used_again(script: Script, tmp_path: Path) -> None:
     await sign_in(script, tmp_path)
     usual = {"client_id": "registered", "redirect_uris": ["http://127.0.0.1/callback"]}
