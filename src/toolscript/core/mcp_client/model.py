@@ -8,7 +8,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Protocol
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
 from toolscript.core.errors import ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject
@@ -25,6 +25,8 @@ _SHELL_SAFE = re.compile(r"[A-Za-z0-9_.:/-]{1,100}")
 # What a person calls a secret is masked if it is shorter, too.
 _MIN_KNOWN = 4
 _MIN_LINE = 8
+# Shorter steps of a path are words. A longer one with a digit may be what lets whoever knows it in.
+_MIN_STEP = 16
 _HEADER_FLAGS = frozenset({"header", "h"})
 _SECRET_FLAG = re.compile(r"(key|token|secret|password|passwd|credential|auth|bearer)", re.IGNORECASE)
 
@@ -283,4 +285,10 @@ def _url_secrets(url: str) -> list[str]:
         parts = urlsplit(url)
     except ValueError:
         return [url]
-    return [value for _, value in parse_qsl(parts.query)] + [parts.username or "", parts.password or ""]
+    fields = parts.query.split("&")
+    steps = [*parts.path.split("/"), *(field for field in fields if "=" not in field)]
+    keys = [step for step in steps if len(step) >= _MIN_STEP and any(map(str.isdigit, step))]
+    values = [field.partition("=")[2] for field in fields]
+    written = [*keys, *values, parts.username or "", parts.password or ""]
+    # A server may print them as they are sent, or as they are meant.
+    return [form for value in written for form in (value, unquote(value), unquote_plus(value))]

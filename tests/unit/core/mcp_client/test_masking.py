@@ -60,3 +60,27 @@ def test_a_message_is_masked_before_it_is_cut() -> None:
 
 def test_a_text_of_an_entry_can_be_had_with_names_in_place_of_values() -> None:
     assert unfilled("--key=p0s1tional yes", KNOWN) == "--key=${keyring:A} yes"
+
+
+@pytest.mark.parametrize(
+    ("path", "secret"),
+    [
+        ("/s/of-a-path-abc123def456/mcp", "of-a-path-abc123def456"),
+        ("/s/of%2Fa%2Fpath%2Fabc123def456/mcp", "of/a/path/abc123def456"),
+        ("/mcp?key=with%2Fa%2Fslash", "with%2Fa%2Fslash"),
+        ("/mcp?key=with%2Fa%2Fslash", "with/a/slash"),
+        ("/mcp?key=with+a+plus", "with a plus"),
+        ("/mcp?no-name-for-abc123", "no-name-for-abc123"),
+    ],
+)
+def test_a_secret_of_an_address_is_masked_as_written_and_as_meant(path: str, secret: str) -> None:
+    spec = ServerSpec("remote", Transport.HTTP, url=f"https://example.org{path}")
+    assert masked(f"<{secret}>", spec) == "<***>"
+
+
+def test_the_words_of_an_address_stay() -> None:
+    spec = ServerSpec(
+        "remote", Transport.HTTP, url="https://example.org/organisations/v2/model-context-protocol?readonly"
+    )
+    words = "organisations v2 model-context-protocol readonly"
+    assert masked(words, spec) == words
