@@ -232,7 +232,6 @@ def _cannot_write(folder: Path, error: OSError) -> SetupError:
 
 
 def _unreachable(name: str, error: KeyringFailed) -> SetupError:
-    return SetupError(
-        f"the secret {name} {NO_KEYRING}: {error}",
-        hint=f"unlock the keyring, or set the secret again: toolscript secrets set {name}",
-    )
+    is_internal = name.startswith(INTERNAL)
+    again = "sign in again" if is_internal else f"set the secret again: toolscript secrets set {name}"
+    return SetupError(f"the secret {name} {NO_KEYRING}: {error}", hint=f"unlock the keyring, or {again}")

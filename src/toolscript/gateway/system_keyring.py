@@ -25,6 +25,9 @@ _PLACES = {
     "Windows": "Windows Credential Manager",
 }
 
+# Errors of the library `keyring` that are not about one request.
+_UNUSABLE = frozenset({"InitError", "KeyringLocked", "NoKeyringError"})
+
 T = TypeVar("T")
 
 
@@ -38,6 +41,10 @@ class Backend(Protocol):
 
 class KeyringFailed(Exception):
     """There is no keyring, it is locked, it did not answer in time, or it refused. The message has no secret."""
+
+
+class KeyringRefused(KeyringFailed):
+    """It refused this one request, such as a value that is too long for it."""
 
 
 def find_backend() -> Backend | None:
@@ -135,6 +142,8 @@ class SystemKeyring:
             raise KeyringFailed(self._failed[1])
         try:
             value = _in_thread(work, self._seconds)
+        except KeyringRefused:
+            raise
         except KeyringFailed as error:
             self._failed = time.monotonic() + RETRY_SECONDS, str(error)
             raise
@@ -144,14 +153,14 @@ class SystemKeyring:
 
 def _in_thread(work: Callable[[], T], seconds: float) -> T:
     """Leave a thread that hangs behind: a prompt that nobody answers would hold the process for ever."""
-    values, failures = list[T](), list[str]()
+    values, failures = list[T](), list[KeyringFailed]()
     ended = threading.Event()
 
     def run() -> None:
         try:
             values.append(work())
         except Exception as error:  # noqa: BLE001 - each backend has errors of its own, and of its libraries
-            failures.append(_reason(error))
+            failures.append(_failure(error))
         finally:
             ended.set()
 
@@ -159,14 +168,15 @@ def _in_thread(work: Callable[[], T], seconds: float) -> T:
     if not ended.wait(seconds):
         raise KeyringFailed(f"the system keyring did not answer within {seconds:g} s")
     if failures:
-        raise KeyringFailed(failures[0])
+        raise failures[0]
     return values[0]
 
 
-def _reason(error: Exception) -> str:
+def _failure(error: Exception) -> KeyringFailed:
     if isinstance(error, KeyringFailed):
-        return str(error)
+        return error
     if isinstance(error, ModuleNotFoundError):
-        return "the Python package keyring is not installed"
+        return KeyringFailed("the Python package keyring is not installed")
     # Its text may be that of any library.
-    return f"the system keyring failed ({type(error).__name__})"
+    name = type(error).__name__
+    return (KeyringFailed if name in _UNUSABLE else KeyringRefused)(f"the system keyring failed ({name})")

@@ -110,6 +110,26 @@ def test_a_secret_that_the_keyring_refuses_is_set_in_the_file(
     assert (reopen().get("oauth:long"), keyring.passwords) == ("x" * 5_000, {})
 
 
+def test_a_keyring_that_refused_one_secret_still_has_the_others(
+    reopen: Callable[[], Secrets], keyring: Keyring
+) -> None:
+    secrets = reopen()
+    secrets.set("TOKEN", "x")
+    secrets.set("LONG", "x" * 5_000)
+    assert (secrets.get("TOKEN"), secrets.get("LONG")) == ("x", "x" * 5_000)
+    assert len(keyring.passwords) == 1
+
+
+def test_a_sign_in_that_cannot_be_read_is_not_said_to_be_set_by_hand(
+    reopen: Callable[[], Secrets], keyring: Keyring
+) -> None:
+    reopen().set("oauth:remote:1", "x")
+    keyring.locked = True
+    with pytest.raises(SetupError) as failure:
+        reopen().get("oauth:remote:1")
+    assert failure.value.hint == "unlock the keyring, or sign in again"
+
+
 def test_an_error_of_a_keyring_does_not_repeat_its_text() -> None:
     keyring = SystemKeyring("test", SECONDS, Keyring)
     with pytest.raises(KeyringFailed) as failure:
