@@ -14,7 +14,7 @@ from tests.unit.gateway.signin.scripted import CODE, REFRESH, RESOURCE, SERVER, 
 from toolscript.core.errors import ServerRejected, SetupError
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus
 from toolscript.core.mcp_client.oauth.challenge import Challenge
-from toolscript.core.mcp_client.oauth.discovery import require_safe
+from toolscript.core.mcp_client.oauth.discovery import require_safe, without_default_port
 from toolscript.core.mcp_client.oauth.tokens import CHANGE_SECONDS
 from toolscript.core.mcp_client.servers import McpServers
 from toolscript.gateway.signin import sign_in_to, sign_out_of
@@ -120,6 +120,18 @@ def test_addresses_are_https_and_public_unless_the_server_is_here(url: str, serv
             require_safe(url, server)
 
 
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://mcp.example:443/mcp", "https://mcp.example/mcp"),
+        ("http://[::1]:80/mcp", "http://[::1]/mcp"),
+        ("https://mcp.example:80/mcp", "https://mcp.example:80/mcp"),
+    ],
+)
+def test_the_usual_port_of_an_address_is_left_out(url: str, expected: str) -> None:
+    assert without_default_port(url) == expected
+
+
 @pytest.mark.parametrize("path", ["/token", "/register"])
 async def test_credentials_follow_no_redirect(script: Script, tmp_path: Path, path: str) -> None:
     script.to_the_thief(path)
@@ -220,6 +232,40 @@ async def test_an_answer_that_is_no_token_is_refused_without_repeating_secrets(
     assert says in message
     assert CODE not in message
     assert len(message) < 400
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"expires_in": 3599.5},
+        {"expires_in": "3599.5", "scope": ["read", "write"]},
+        {"expires_in": "", "scope": "", "refresh_token": ""},
+        {"expires_in": "soon", "token_type": None},
+    ],
+)
+async def test_a_renewal_in_another_form_does_not_lose_the_sign_in(
+    script: Script, tmp_path: Path, fields: dict[str, object]
+) -> None:
+    done = await script.signed_in(tmp_path)
+    script.answers["/token"] = JSONResponse({"access_token": "another-token", "token_type": "Bearer", **fields})
+    assert await done.credentials.replaced(TOKEN) == "another-token"
+    grant = await done.grant()
+    assert grant.refresh_token == REFRESH
+    assert grant.scope == ("read write" if fields.get("scope") else "")
+    assert grant.seconds == (3599 if "3599" in str(fields["expires_in"]) else 0)
+
+
+async def test_tokens_that_cannot_be_stored_are_used_all_the_same(script: Script, tmp_path: Path) -> None:
+    credentials = (await script.signed_in(tmp_path)).credentials
+    long = {"access_token": "a" * 32_000, "refresh_token": "\u00e9" * 32_000, "token_type": "Bearer"}
+    script.answers["/token"] = JSONResponse(long)
+    assert await credentials.replaced(TOKEN) == "a" * 32_000
+
+
+async def test_an_empty_address_of_metadata_is_none(script: Script, tmp_path: Path) -> None:
+    script.server = {"registration_endpoint": "", "revocation_endpoint": ""}
+    done = await sign_in(script, tmp_path, script.with_oauth(client_id="mine"))
+    assert (await done.grant()).revocation_endpoint == ""
 
 
 async def test_a_further_scope_is_added_to_those_of_the_last_sign_in(script: Script, tmp_path: Path) -> None:

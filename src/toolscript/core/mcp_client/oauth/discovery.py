@@ -5,6 +5,7 @@ Addresses in metadata come from servers. Each must be https, or on this machine 
 
 import ipaddress
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from mcp.client.auth.utils import (
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 from toolscript.core.errors import ServerRejected, ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, Transport
 from toolscript.core.mcp_client.oauth.challenge import Challenge
-from toolscript.core.mcp_client.oauth.exchanges import Answer, place_of, send, shown
+from toolscript.core.mcp_client.oauth.exchanges import Answer, place_of, send, shown, without_blanks
 
 _PING = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
 _OK, _UNAUTHORIZED = 200, 401
@@ -72,7 +73,7 @@ async def needs_sign_in(spec: ServerSpec, challenge: Challenge | None) -> bool:
 async def discover(spec: ServerSpec, challenge: Challenge | None) -> Discovered:
     """Read the metadata of the server (RFC 9728), then of its authorization server (RFC 8414)."""
     resource_metadata = await _resource_metadata(spec, challenge.resource_metadata if challenge else "")
-    canonical = resource_url_from_server_url(spec.url)
+    canonical = without_default_port(resource_url_from_server_url(spec.url))
     if resource_metadata is None:
         # Servers of the protocol of March 2025 are their own authorization servers, and name no resource.
         parts = urlsplit(canonical)
@@ -89,13 +90,20 @@ async def discover(spec: ServerSpec, challenge: Challenge | None) -> Discovered:
     return Discovered(resource, await _server_metadata(spec, issuer, issuer), scopes)
 
 
+def without_default_port(url: str) -> str:
+    """Return an address as metadata are read: `https://host:443` is `https://host`."""
+    parts = urlsplit(url)
+    is_default = (parts.scheme, parts.port) in (("https", 443), ("http", 80))
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition(":")[0])) if is_default else url
+
+
 async def _resource_metadata(spec: ServerSpec, named: str) -> ProtectedResourceMetadata | None:
     for url in build_protected_resource_metadata_discovery_urls(named or None, spec.url):
         require_safe(url, spec.url)
-        body = await _document(url)
-        if body is not None:
+        data = await _document(url)
+        if data is not None:
             try:
-                return ProtectedResourceMetadata.model_validate_json(body)
+                return ProtectedResourceMetadata.model_validate(data)
             except ValidationError:
                 continue
     return None
@@ -104,11 +112,11 @@ async def _resource_metadata(spec: ServerSpec, named: str) -> ProtectedResourceM
 async def _server_metadata(spec: ServerSpec, issuer: str, expected: str) -> OAuthMetadata:
     for url in build_oauth_authorization_server_metadata_discovery_urls(issuer or None, spec.url):
         require_safe(url, spec.url)
-        body = await _document(url)
-        if body is None:
+        data = await _document(url)
+        if data is None:
             continue
         try:
-            metadata = OAuthMetadata.model_validate_json(body)
+            metadata = OAuthMetadata.model_validate(data)
         except ValidationError:
             continue
         return _checked(metadata, expected, spec.url)
@@ -135,13 +143,13 @@ def _checked(metadata: OAuthMetadata, expected: str, server_url: str) -> OAuthMe
     return metadata
 
 
-async def _document(url: str) -> bytes | None:
+async def _document(url: str) -> Any:
     """Return a document; None where there is none. A redirect is not followed: it may lead anywhere."""
     answer = await send("GET", url)
     if answer.status >= 500:
         # A fault says nothing about whether there is one: the next address must not be taken for it.
         raise ServerUnavailable(f"{place_of(url)} answered HTTP {answer.status}")
-    return answer.body if answer.status == _OK else None
+    return without_blanks(answer.to_json()) if answer.status == _OK else None
 
 
 def require_safe(url: str, server_url: str) -> None:

@@ -61,6 +61,13 @@ class Refused(ServerRejected):
         self.error = error
 
 
+def without_blanks(data: Any) -> Any:
+    """Return a JSON object without its null and empty fields: some servers write what they leave out."""
+    return (
+        {key: value for key, value in data.items() if value not in (None, "")} if isinstance(data, dict) else data
+    )
+
+
 def is_unknown_client(error: Exception) -> bool:
     """Return whether the authorization server has forgotten our registration."""
     return isinstance(error, Refused) and error.error == UNKNOWN_CLIENT

@@ -24,6 +24,7 @@ from toolscript.core.mcp_client.oauth.exchanges import (
     post_credentials,
     post_json,
     shown,
+    without_blanks,
 )
 from toolscript.core.mcp_client.oauth.grant import Grant, Registration
 
@@ -202,7 +203,7 @@ async def revoke(grant: Grant) -> bool:
 def with_tokens(grant: Grant, answer: object) -> Grant:
     place = place_of(grant.token_endpoint)
     try:
-        token = OAuthToken.model_validate(answer)
+        token = OAuthToken.model_validate(_tolerated(answer))
     except ValidationError:
         # Without its cause: the text of that has the values.
         raise ServerRejected(f"{place} answered without a bearer token") from None
@@ -218,6 +219,20 @@ def with_tokens(grant: Grant, answer: object) -> Grant:
         seconds=seconds,
         scope=token.scope or grant.scope,
     )
+
+
+def _tolerated(answer: object) -> object:
+    """Return a token response as the standard has it: a sign-in must not be lost for its form."""
+    fields = without_blanks(answer)
+    if not isinstance(fields, dict):
+        return answer
+    if isinstance(fields.get("scope"), list):
+        fields["scope"] = " ".join(map(str, fields["scope"]))
+    try:
+        seconds = int(float(fields["expires_in"]))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        seconds = None
+    return {**fields, "expires_in": seconds}
 
 
 def _is_sendable(token: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from toolscript.core.atomic_files import read_json, write_json_atomically
-from toolscript.core.errors import ServerRejected, ServerUnavailable, SetupError
+from toolscript.core.errors import ServerRejected, ServerUnavailable, SetupError, ToolscriptError
 from toolscript.core.file_locks import take
 from toolscript.core.mcp_client.model import MASK, ServerSpec
 from toolscript.core.mcp_client.oauth.grant import Grant, grant_from_json
@@ -180,7 +180,7 @@ class Credentials:
     async def _keep(self, grant: Grant) -> None:
         try:
             await self._store(grant)
-        except (SetupError, OSError) as error:
+        except (ToolscriptError, OSError) as error:
             # The server has ended the old token: without this one the person would have to sign in again.
             log.warning("new tokens cannot be stored", extra={"part": self._server, "reason": str(error)})
             self._grant, self._seen = grant, self._stamp()
