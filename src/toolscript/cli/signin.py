@@ -41,7 +41,7 @@ def _login(app: typer.Typer) -> None:
         from toolscript.gateway.signin import Dialog, SignedIn, has_browser, sign_in
 
         opens = has_browser() if browser is None else browser
-        dialog = Dialog(_show_opened if opens else _show_address, sys.stdin.readline, _complain, opens)
+        dialog = Dialog(_show_opened if opens else _show_address, sys.stdin.readline, _complain, opens, _note)
         done: SignedIn = sign_in(server, dialog, flags=flags(config=config, data_dir=data_dir), scopes=scope or ())
         state = done.state
         data = {
@@ -67,6 +67,10 @@ def _show_address(url: str, redirect_uri: str) -> None:
 
 def _complain(text: str) -> None:
     say(f"{printable(text)}; try again:")
+
+
+def _note(text: str) -> None:
+    say(printable(text))
 
 
 def _logout(app: typer.Typer) -> None:

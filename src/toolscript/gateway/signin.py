@@ -14,7 +14,13 @@ from urllib.parse import urlsplit
 from toolscript.core.errors import InvalidRequest, NotFound, ToolscriptError, Unavailable
 from toolscript.core.mcp_client.model import ServerSpec, ServerState
 from toolscript.core.mcp_client.oauth.callback import Callback, listening
-from toolscript.core.mcp_client.oauth.discovery import Discovered, ask_for_challenge, discover, needs_sign_in
+from toolscript.core.mcp_client.oauth.discovery import (
+    Discovered,
+    ask_for_challenge,
+    discover,
+    needs_sign_in,
+    require_issuer,
+)
 from toolscript.core.mcp_client.oauth.exchanges import is_unknown_client
 from toolscript.core.mcp_client.oauth.flow import (
     Request,
@@ -48,6 +54,7 @@ class Dialog:
     read_line: Callable[[], str]
     complain: Callable[[str], None]
     browser: bool = True
+    note: Callable[[str], None] = lambda _text: None
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,7 @@ def _remote(settings: GatewaySettings, server: str) -> ServerSpec:
 async def sign_in_to(spec: ServerSpec, credentials: Credentials, dialog: Dialog, scopes: tuple[str, ...]) -> Grant:
     found = await _found(spec)
     known = await credentials.load()
+    require_issuer(spec, found, known.issuer if known is not None else "")
     same = known.client if known is not None and known.issuer == found.issuer else None
     preferred = urlsplit(same.redirect_uri).port or 0 if same is not None else 0
     granted = known.scope.split() if known is not None and same is not None and known.access_token else []
@@ -183,6 +191,8 @@ async def _found(spec: ServerSpec) -> Discovered:
 async def _code(server: str, request: Request, found: Discovered, callback: Callback, dialog: Dialog) -> str:
     """Return the code that the person's browser brings, or that they paste."""
     answered: set[asyncio.Future[str]] = {asyncio.ensure_future(_brought(request, found, callback))}
+    if recipient := found.recipient:
+        dialog.note(f"the code goes to {recipient}, which is not the host of the page")
     dialog.show(request.url, request.redirect_uri)
     if dialog.browser:
         opening = asyncio.ensure_future(run_on_daemon_thread(lambda: webbrowser.open(request.url)))

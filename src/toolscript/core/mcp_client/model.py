@@ -54,7 +54,8 @@ class OAuthClient:
     """How to sign in to a server, where it differs from what the server's metadata say.
 
     `client_id`: one that was registered by hand. `metadata_url`: where the user has a client id metadata document.
-    `callback_port`: the port of the redirect address; 0: a free one.
+    `callback_port`: the port of the redirect address; 0: a free one. `issuer`: the only authorization server that
+    is used.
     """
 
     client_id: str = ""
@@ -62,6 +63,7 @@ class OAuthClient:
     scopes: tuple[str, ...] = ()
     metadata_url: str = ""
     callback_port: int = 0
+    issuer: str = ""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ KEYS = (
     *("command", "args", "env", "cwd", "url", "headers", "type", "includeTools", "excludeTools"),
     *("disabled", "enabled", "startupTimeout", "callTimeout", PASSTHROUGH, "oauth"),
 )
-OAUTH_KEYS = ("clientId", "clientSecret", "scopes", "clientMetadataUrl", "callbackPort")
+OAUTH_KEYS = ("clientId", "clientSecret", "scopes", "clientMetadataUrl", "callbackPort", "issuer")
 # What makes an entry another server when it changes.
 IDENTIFYING = ("command", "args", "cwd", "url")
 TYPES = {
@@ -58,7 +58,7 @@ TYPES = {
 MAX_SECONDS = 24 * 3600.0
 
 _NO_EFFECT = {True: ("headers", "oauth"), False: ("args", "env", "cwd", PASSTHROUGH)}
-_OAUTH_TEXTS = ("clientId", "clientSecret", "clientMetadataUrl")
+_OAUTH_TEXTS = ("clientId", "clientSecret", "clientMetadataUrl", "issuer")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -247,7 +247,12 @@ class _Fields:
         url = texts["clientMetadataUrl"]
         if url and not re.fullmatch(r"https://[^/?#\s]+/[^\s#]+", url):
             self.refuse("oauth.clientMetadataUrl is not an address", "write it as https://host/path")
-        return OAuthClient(texts["clientId"], texts["clientSecret"], self._scopes(raw), url, self._port(raw))
+        issuer = texts["issuer"]
+        if issuer and not re.fullmatch(r"https?://[^/?#\s]+(/[^?#\s]*)?", issuer):
+            self.refuse("oauth.issuer is not an address", "write it as https://host")
+        return OAuthClient(
+            texts["clientId"], texts["clientSecret"], self._scopes(raw), url, self._port(raw), issuer
+        )
 
     def _scopes(self, raw: Mapping[str, object]) -> tuple[str, ...]:
         value = raw.get("scopes") or []

@@ -21,9 +21,10 @@ def test_an_entry_names_its_client_with_variables_filled_in(tmp_path: Path) -> N
 
 
 def test_scopes_may_be_one_text_and_the_client_an_address(tmp_path: Path) -> None:
-    oauth = {"scopes": "read write", "clientMetadataUrl": "https://me.example/client.json"}
+    url, issuer = "https://me.example/client.json", "https://auth.example"
+    oauth = {"scopes": "read write", "clientMetadataUrl": url, "issuer": issuer}
     spec = only(read(tmp_path, {"web": {"url": URL, "oauth": oauth}}))
-    assert spec.oauth == OAuthClient(scopes=("read", "write"), metadata_url="https://me.example/client.json")
+    assert spec.oauth == OAuthClient(scopes=("read", "write"), metadata_url=url, issuer=issuer)
     assert only(read(tmp_path, {"web": {"url": URL}})).oauth == OAuthClient()
 
 
@@ -34,6 +35,7 @@ def test_scopes_may_be_one_text_and_the_client_an_address(tmp_path: Path) -> Non
         ({"clientSecret": "s"}, "oauth has a clientSecret without a clientId"),
         ({"clientMetadataUrl": "http://me.example/client.json"}, "oauth.clientMetadataUrl is not an address"),
         ({"clientMetadataUrl": "https://me.example/"}, "oauth.clientMetadataUrl is not an address"),
+        ({"issuer": "auth.example"}, "oauth.issuer is not an address"),
         ({"scopes": [1]}, "oauth.scopes is not a list of texts"),
         ({"callbackPort": "x"}, "oauth.callbackPort is not a port"),
         ({"callbackPort": 65536}, "oauth.callbackPort is not a port"),

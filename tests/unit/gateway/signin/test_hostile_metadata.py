@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -266,6 +267,37 @@ async def test_an_empty_address_of_metadata_is_none(script: Script, tmp_path: Pa
     script.server = {"registration_endpoint": "", "revocation_endpoint": ""}
     done = await sign_in(script, tmp_path, script.with_oauth(client_id="mine"))
     assert (await done.grant()).revocation_endpoint == ""
+
+
+async def test_an_entry_may_name_its_authorization_server(script: Script, tmp_path: Path) -> None:
+    other = script.with_oauth(client_id="mine", client_secret="of-mine", issuer="https://auth.example")
+    with pytest.raises(ServerRejected, match=r"another authorization server.*nothing was sent") as error:
+        await sign_in(script, tmp_path, other)
+    assert error.value.hint == "if this is right, correct oauth.issuer first"
+    assert not any(seen.startswith(("authorize", "/token")) for seen in script.seen)
+    await sign_in(script, tmp_path, script.with_oauth(client_id="mine", issuer=f"{script.address}/"))
+
+
+async def test_a_client_secret_stays_with_the_authorization_server_of_the_last_sign_in(
+    script: Script, tmp_path: Path
+) -> None:
+    done = await script.signed_in(tmp_path)
+    await done.credentials.save(replace(await done.grant(), issuer="https://auth.example"))
+    with pytest.raises(ServerRejected, match=r"another authorization server.*nothing was sent") as error:
+        await sign_in(script, tmp_path, script.with_oauth(client_id="mine", client_secret="of-mine"))
+    assert f"toolscript logout {NAME}" in error.value.hint
+    await sign_out_of(NAME, done.credentials)
+    await sign_in(script, tmp_path, script.with_oauth(client_id="mine", client_secret="of-mine"))
+
+
+async def test_a_person_is_told_where_the_code_goes(script: Script, tmp_path: Path) -> None:
+    notes: list[str] = []
+    done = SignedIn(script.spec, tmp_path)
+    for endpoint in (f"{script.address}/token", f"{script.thief}/token"):
+        script.server = {"token_endpoint": endpoint}
+        await sign_in_to(done.spec, done.credentials, replace(script.dialog, note=notes.append), ())
+    host = script.thief.removeprefix("http://")
+    assert notes == [f"the code goes to {host}, which is not the host of the page"]
 
 
 async def test_a_further_scope_is_added_to_those_of_the_last_sign_in(script: Script, tmp_path: Path) -> None:

@@ -40,6 +40,15 @@ class Discovered:
     def issuer(self) -> str:
         return str(self.metadata.issuer)
 
+    @property
+    def recipient(self) -> str:
+        """The host that gets the code, if it is another than the one whose page a person sees."""
+        page, token = (
+            place_of(str(self.metadata.authorization_endpoint)),
+            place_of(str(self.metadata.token_endpoint)),
+        )
+        return token if token != page else ""
+
 
 async def ask_for_challenge(spec: ServerSpec) -> Challenge | None:
     """Ask the server without a token; return its challenge, or None if it answers."""
@@ -95,6 +104,22 @@ def without_default_port(url: str) -> str:
     parts = urlsplit(url)
     is_default = (parts.scheme, parts.port) in (("https", 443), ("http", 80))
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition(":")[0])) if is_default else url
+
+
+def require_issuer(spec: ServerSpec, found: Discovered, known: str) -> None:
+    """Raise where the server names another authorization server than the entry, or than last time.
+
+    A client that was registered by hand is known to one: its secret must not reach another. `known` is the issuer
+    of the last sign-in.
+    """
+    expected = spec.oauth.issuer or (known if spec.oauth.client_secret else "")
+    if expected and not issuers_match(expected, found.issuer):
+        step = "correct oauth.issuer" if spec.oauth.issuer else f"`toolscript logout {spec.name}`"
+        raise ServerRejected(
+            f"{spec.name} names another authorization server, {shown(found.issuer)}, than {shown(expected)}: "
+            "nothing was sent",
+            hint=f"if this is right, {step} first",
+        )
 
 
 async def _resource_metadata(spec: ServerSpec, named: str) -> ProtectedResourceMetadata | None:
