@@ -87,10 +87,22 @@ def sign_in(server: str, dialog: Dialog, *, flags: Mapping[str, object], scopes:
 
 
 def sign_out(server: str, *, flags: Mapping[str, object]) -> SignedOut | None:
-    """Revoke the tokens where the authorization server can, and forget them; None if there was no sign-in."""
+    """Revoke the tokens where the authorization server can, and forget them; None if there was no sign-in.
+
+    The entry may be gone, or lead elsewhere by now: what is stored is enough.
+    """
     settings = load_gateway_settings(flags)
-    credentials, _ = _credentials(settings, _remote(settings, server))
-    return asyncio.run(sign_out_of(server, credentials))
+    left = sign_ins_of(settings).left_of(server)
+    if not left:
+        # It says why, where nobody can be signed in to it.
+        _credentials(settings, _remote(settings, server))
+    return asyncio.run(_sign_out_of_all(server, left))
+
+
+async def _sign_out_of_all(server: str, left: Sequence[Credentials]) -> SignedOut | None:
+    outs = [out for credentials in left if (out := await sign_out_of(server, credentials)) is not None]
+    kept = [out for out in outs if not out.revoked]
+    return (kept or outs)[0] if outs else None
 
 
 def has_browser() -> bool:

@@ -59,21 +59,30 @@ class SignIns:
             return None
         key = _key(spec)
         if key not in self._credentials:
-            self._credentials[key] = Credentials(self, spec, self._folder / f"{key}.json")
+            self._credentials[key] = Credentials(self, spec.name, spec.url, self._mark(key))
         return self._credentials[key]
+
+    def left_of(self, server: str) -> "list[Credentials]":
+        """Return the credentials of all sign-ins to servers of this name, whether an entry has them or not."""
+        keys = sorted(mark.stem for mark in self._folder.glob("*.json") if _server_of(mark) == server)
+        return [Credentials(self, server, "", self._mark(key)) for key in keys]
+
+    def _mark(self, key: str) -> Path:
+        return self._folder / f"{key}.json"
 
 
 class Credentials:
     """Tokens for one server at one address. A server of the same name at another address has its own.
 
+    Without a `url` they are for whichever address was signed in to: to revoke them, not to use them.
     `is_wanted`: the server refuses to answer without a sign-in, and waits for one.
     """
 
-    def __init__(self, owner: SignIns, spec: ServerSpec, mark: Path) -> None:
-        self.url = spec.url
+    def __init__(self, owner: SignIns, server: str, url: str, mark: Path) -> None:
+        self.url = url
         self.is_wanted = False
-        self._server = spec.name
-        self._name = f"oauth:{spec.name}:{mark.stem}"
+        self._server = server
+        self._name = f"oauth:{server}:{mark.stem}"
         self._owner = owner
         self._mark = mark
         self._seen: _Stamp = None
@@ -92,7 +101,7 @@ class Credentials:
         if stamp != self._seen:
             text = await asyncio.to_thread(self._owner.store.get, self._name) if stamp else None
             grant = grant_from_json(text) if text else None
-            self._grant = grant if grant is not None and grant.server_url == self.url else None
+            self._grant = grant if grant is not None and self.url in ("", grant.server_url) else None
             self._seen = stamp
         return self._grant
 
@@ -208,6 +217,13 @@ class Credentials:
 
 def _key(spec: ServerSpec) -> str:
     return hashlib.sha256(f"{spec.name}\n{spec.url}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _server_of(mark: Path) -> str:
+    try:
+        return str(read_json(mark)["server"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _open_lock(path: Path) -> IO[bytes]:
