@@ -4,6 +4,8 @@ Addresses in metadata come from servers. Each must be https, or on this machine 
 """
 
 import ipaddress
+import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -26,6 +28,9 @@ _PING = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
 _OK, _UNAUTHORIZED = 200, 401
 _CHALLENGES = (401, 403)
 S256 = "S256"
+# Addresses of version 6 that lead to one of version 4.
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")
 
 
 @dataclass(frozen=True)
@@ -184,10 +189,11 @@ def require_safe(url: str, server_url: str) -> None:
         host, _ = parts.hostname or "", parts.port
     except ValueError:
         host, parts = "", urlsplit("")
-    server, is_local = urlsplit(server_url).hostname or "", is_loopback(host)
+    host, server = _plain(host), _plain(urlsplit(server_url).hostname or "")
+    is_local = is_loopback(host)
     if is_local and is_loopback(server) and parts.scheme in ("http", "https"):
         return
-    is_unsafe = is_local or (_is_private(host) and not _is_private(server))
+    is_unsafe = is_local or _is_hidden_number(host) or (_is_private(host) and not _is_private(server))
     if is_unsafe or parts.scheme != "https" or not host or parts.username:
         raise ServerRejected(
             f"its metadata name {shown(parts.scheme)}://{place_of(url)}, which is not used: "
@@ -195,16 +201,33 @@ def require_safe(url: str, server_url: str) -> None:
         )
 
 
+def _plain(host: str) -> str:
+    """Return a host as a resolver reads it: also with digits of full width, and with a dot at its end."""
+    return unicodedata.normalize("NFKC", host).lower().replace("\u3002", ".").rstrip(".")
+
+
 def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.rstrip(".").lower() == "localhost" or host.rstrip(".").lower().endswith(".localhost")
+    address = _address(host)
+    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
 
 
 def _is_private(host: str) -> bool:
     """Return whether a host is a number of a private network. A name must have a certificate, and is no risk."""
-    try:
-        return not ipaddress.ip_address(host).is_global
-    except ValueError:
+    address = _address(host)
+    if address is None:
         return False
+    is_wrapped = isinstance(address, ipaddress.IPv6Address) and (address in _NAT64 or bool(address.sixtofour))
+    return not address.is_global or address.is_multicast or is_wrapped
+
+
+def _is_hidden_number(host: str) -> bool:
+    """Return whether a host is a number in a form of resolvers alone, such as `127.1` or `0x7f000001`."""
+    return _address(host) is None and _NUMBER.fullmatch(host.rpartition(".")[2]) is not None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
