@@ -158,14 +158,13 @@ class GatewayClient:
         return await self._ask(bytes.decode, Request("GET", path, timeout=self._seconds))
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        relay = current_relay()
-        if relay is not None:
-            params = {"name": tool, "arguments": arguments}
-            return await self._relayed(relay, CALL, params, _called, idempotent=False)
-        body, seconds = json.dumps(arguments).encode(), self._call_seconds
-        terms = current_terms()
+        relay, terms = current_relay(), current_terms()
         # A confirmation is of one tool. The gateway is asked about another one as if there were none.
         confirms = bool(terms.confirmed) and terms.confirmed in (tool, tool_id(*split_tool_id(tool)))
+        if relay is not None:
+            params = {"name": tool, "arguments": arguments}
+            return await self._relayed(relay, CALL, params, _called, idempotent=False, confirms=confirms)
+        body, seconds = json.dumps(arguments).encode(), self._call_seconds
         query = query_of({"confirm": "true" if confirms else None, "max_risk": terms.max_risk or None})
         request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
         return await self._ask(_called, request)
@@ -188,7 +187,14 @@ class GatewayClient:
         return await self._ask(_object, _with_events({"method": method, "params": params}, Events()))
 
     async def _relayed(
-        self, relay: Relay, method: str, params: JsonObject, read: Callable[[bytes], T], *, idempotent: bool
+        self,
+        relay: Relay,
+        method: str,
+        params: JsonObject,
+        read: Callable[[bytes], T],
+        *,
+        idempotent: bool,
+        confirms: bool = False,
     ) -> T:
         """Send a request whose progress, log messages and questions come back to the relay while it runs."""
         from toolscript.gateway.relay_events import RelayedEvents
@@ -201,7 +207,7 @@ class GatewayClient:
             "wants_progress": relay.wants_progress,
         }
         limit = {"max_risk": terms.max_risk} if terms.max_risk else {}
-        body = {"method": method, "params": params, "relay": told, "confirm": bool(terms.confirmed), **limit}
+        body = {"method": method, "params": params, "relay": told, "confirm": confirms, **limit}
         events = RelayedEvents(relay, self._post)
         try:
             return await self._ask(read, _with_events(body, events, idempotent=idempotent))

@@ -10,7 +10,10 @@ from tests.unit.gateway.mcp.gateway_double import GatewayDouble
 from tests.unit.gateway.mcp.test_relaying import FORM, ROOTS, AskingGateway
 from tests.unit.gateway.runtime.serving import client_of, open_app, serving
 from toolscript.core.errors import NotFound, OutcomeUnknown, ServerRejected
+from toolscript.core.items import JsonObject
+from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.mcp_client.relay import relayed_to
+from toolscript.gateway.callers import CallTerms, current_terms, on_terms
 from toolscript.gateway.client import GatewayClient
 from toolscript.gateway.model import Change
 
@@ -49,6 +52,20 @@ async def test_a_prompt_may_ask_too(gateway: AskingGateway, client: GatewayClien
     assert answer["messages"]
     assert asked.questions == [FORM, ROOTS]
     assert gateway.requests == [("prompts/get", {"name": "files__summary"})]
+
+
+@pytest.mark.parametrize(("confirmed", "arrives"), [(TOOL, TOOL), ("files__write_file", "")])
+async def test_a_confirmation_is_of_one_tool(confirmed: str, arrives: str) -> None:
+    class Noting(GatewayDouble):
+        async def call(self, tool: str, arguments: JsonObject) -> CallResult:
+            noted.append(current_terms().confirmed)
+            return await super().call(tool, arguments)
+
+    noted: list[str] = []
+    async with client_of(Noting()) as client:
+        with relayed_to(at_once()), on_terms(CallTerms(confirmed)):
+            await client.call(TOOL, {})
+    assert noted == [arrives]
 
 
 async def test_what_the_client_refuses_is_the_error(client: GatewayClient) -> None:
