@@ -12,7 +12,7 @@ from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestPar
 from mcp_types.methods import serialize_server_result
 from pydantic import ValidationError
 
-from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected
+from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected, ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import compact_json, failed_with
 from toolscript.core.mcp.endpoint import Context, Described, ToolServer, client_of, create_tool_server, wire_answer
@@ -25,7 +25,7 @@ from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.mcp.asking import Questions
 from toolscript.gateway.mcp.definitions import READ_RESULT, READ_RESULT_TOOL
 from toolscript.gateway.mcp.entry_handlers import add_entry_handlers, wire_error
-from toolscript.gateway.mcp.large_results import MAX_BYTES, LargeResults
+from toolscript.gateway.mcp.large_results import MAX_BYTES, LargeResults, text_says_all
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.tools import answered_by_person
 from toolscript.gateway.mcp.wording import answered, failed
@@ -92,20 +92,26 @@ class DirectTools:
                 raise
             return failed_with(for_agents(refusal.message)) if HELD in refusal.details else failed(refusal)
         # On a thread: megabytes take a while, and other requests must not wait.
-        return await asyncio.to_thread(self._fitting, result)
+        fitted = await asyncio.to_thread(self._fitting, result)
+        lacks_data = result.structured_content is not None and fitted.structured_content is None
+        return _too_large(fitted) if lacks_data and await self._promises_data(tool) else fitted
 
     def _fitting(self, result: CallResult) -> CallResult:
-        """Cut a long result. Clients refuse one that lacks the structured content that its tool promises.
-
-        So data that fits stays; what is cut counts as an error, of which they demand nothing.
-        """
+        """Cut a long result. Data that fits stays: clients refuse a result that lacks what its tool promises."""
         fitted = self._results.fitting(result)
         if result.structured_content is None or fitted.structured_content is not None:
             return fitted
         data = visible_json(result.structured_content)
-        if len(compact_json(data)) <= MAX_BYTES:
+        # The same in quotes is a little longer.
+        if text_says_all(result) or len(compact_json(data)) <= MAX_BYTES:
             return replace(fitted, structured_content=data)
-        return replace(fitted, is_error=True)
+        return fitted
+
+    async def _promises_data(self, tool: str) -> bool:
+        try:
+            return any(item.output_schema is not None for item in await self._gateway.items((tool,)))
+        except ToolscriptError:
+            return True
 
     async def _why_held(self, name: str) -> str:
         """Return why a tool that is not offered is held; empty for any other name."""
@@ -114,6 +120,17 @@ class DirectTools:
             if name in (listed_name(review.server, review.name), review.name):
                 return for_agents(held_message(review))
         return ""
+
+
+def _too_large(cut: CallResult) -> CallResult:
+    """Return what is left as an error, of which clients demand no data."""
+    text = "\n".join(["The call succeeded; its result is too large.", *_texts(cut)])
+    others = [block for block in cut.content if block.get("type") != "text"]
+    return CallResult([{"type": "text", "text": text}, *others], is_error=True)
+
+
+def _texts(result: CallResult) -> list[str]:
+    return [str(block.get("text")) for block in result.content if block.get("type") == "text"]
 
 
 def valid_definitions(definitions: list[JsonObject], protocol: str) -> list[JsonObject]:

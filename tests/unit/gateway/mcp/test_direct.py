@@ -34,7 +34,8 @@ LONG_NAME = "n" * 70
 
 def defined(server: str, name: str, **definition: object) -> Item:
     sent = {"name": name, "inputSchema": {"type": "object"}, **definition}
-    return replace(tool(server, name, ""), definition=json.dumps(sent))
+    promised: Any = definition.get("outputSchema")
+    return replace(tool(server, name, ""), definition=json.dumps(sent), output_schema=promised)
 
 
 @asynccontextmanager
@@ -161,6 +162,27 @@ async def test_a_client_accepts_a_long_result_of_a_tool_that_promises_data(
         result = await client.call_tool("files__read", {})
     assert "read_result {" in text_of(result)
     assert (result.is_error, result.structured_content is None) == (is_cut, is_cut)
+    assert text_of(result).startswith("The call succeeded; its result is too large.") is is_cut
+
+
+async def test_a_text_that_is_shown_whole_keeps_its_data_though_quotes_make_that_longer(mode: str) -> None:
+    schema = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
+    text = ('a line with "quotes"\n' * 1_000)[: MAX_BYTES - 100]
+    reply = CallResult(({"type": "text", "text": text},), {"result": text})
+    found = [defined("files", "read", outputSchema=schema)]
+    async with connected(GatewayDouble(found=found, replies={"files__read": reply}), mode) as client:
+        await listed(client)
+        result = await client.call_tool("files__read", {})
+    assert (result.is_error, text_of(result), result.structured_content) == (False, text, {"result": text})
+
+
+async def test_large_data_that_was_not_promised_makes_no_error(mode: str) -> None:
+    reply = CallResult((), {"rows": "y" * 2 * MAX_BYTES})
+    gateway = GatewayDouble(found=[defined("files", "read")], replies={"files__read": reply})
+    async with connected(gateway, mode) as client:
+        result = await client.call_tool("files__read", {})
+    assert not result.is_error
+    assert "read_result {" in text_of(result)
 
 
 async def test_what_is_held_is_neither_listed_nor_called_and_the_reason_is_given(mode: str) -> None:
