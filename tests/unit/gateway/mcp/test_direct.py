@@ -125,6 +125,30 @@ async def test_a_result_is_the_tools_own(mode: str) -> None:
     assert (blocks, result.structured_content) == ([*EVERY_BLOCK], {"rows": 4})
 
 
+@pytest.mark.parametrize(
+    ("malformed", "shown"),
+    [
+        ({"type": "text", "text": "a", "annotations": {"priority": 7}}, {"type": "text", "text": "a"}),
+        (
+            {"type": "resource_link", "uri": "a://b"},
+            {"type": "text", "text": '{"type":"resource_link","uri":"a://b"}'},
+        ),
+        ({"type": "image", "data": "AAAA"}, {"type": "text", "text": '{"type":"image","data":"4 characters"}'}),
+        ({"type": "chart", "of": 1}, {"type": "text", "text": '{"type":"chart","of":1}'}),
+    ],
+)
+async def test_a_malformed_block_loses_no_result(
+    mode: str, malformed: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    text = {"type": "text", "text": "done"}
+    replies: dict[str, CallResult | Exception] = {"files__read_file": CallResult((malformed, text))}
+    async with connected(GatewayDouble(replies=replies), mode) as client:
+        result = await client.call_tool("files__read_file", {})
+    assert not result.is_error
+    blocks = [block.model_dump(by_alias=True, exclude_none=True) for block in result.content]
+    assert blocks == [shown, text]
+
+
 async def test_an_error_of_the_protocol_keeps_the_code_of_its_server(mode: str) -> None:
     rejected = ServerRejected("files: tools/call: no such path", details={"code": -32042})
     replies: dict[str, CallResult | Exception] = {"files__read_file": rejected, "files__write_file": down("files")}
