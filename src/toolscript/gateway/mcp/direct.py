@@ -9,8 +9,6 @@ from typing import Any
 from mcp.server.caching import CacheHint
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
-from mcp_types.methods import serialize_server_result
-from pydantic import ValidationError
 
 from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected, ToolscriptError
 from toolscript.core.items import JsonObject
@@ -28,6 +26,7 @@ from toolscript.gateway.mcp.entry_handlers import add_entry_handlers, wire_error
 from toolscript.gateway.mcp.large_results import MAX_BYTES, LargeResults, text_says_all
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.tools import answered_by_person
+from toolscript.gateway.mcp.valid_definitions import valid_definitions
 from toolscript.gateway.mcp.wording import answered, failed
 from toolscript.gateway.model import PROMPTS, RESOURCES, TOOLS, Gateway
 from toolscript.gateway.rules import CONFIRMATION
@@ -56,7 +55,9 @@ class DirectTools:
         except InvalidRequest as error:
             raise MCPError(INVALID_PARAMS, error.message) from None
         page = await self._gateway.listed_tools(after)
-        tools = valid_definitions([*([] if after else [READ_RESULT_TOOL]), *page.tools], protocol)
+        tools = valid_definitions(
+            "tools/list", "tools", [*([] if after else [READ_RESULT_TOOL]), *page.tools], protocol
+        )
         following = {"nextCursor": encode_cursor(page.following)} if page.following else {}
         return {"tools": tools, "resultType": "complete", **following}
 
@@ -131,31 +132,6 @@ def _too_large(cut: CallResult) -> CallResult:
 
 def _texts(result: CallResult) -> list[str]:
     return [str(block.get("text")) for block in result.content if block.get("type") == "text"]
-
-
-def valid_definitions(definitions: list[JsonObject], protocol: str) -> list[JsonObject]:
-    """Return definitions that clients of this version can read: one that is malformed must not hide the others."""
-    if _is_valid(definitions, protocol):
-        return definitions
-    return [tool if _is_valid([tool], protocol) else _plain(tool) for tool in definitions]
-
-
-def _is_valid(definitions: list[JsonObject], protocol: str) -> bool:
-    page = {"tools": definitions, "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
-    try:
-        serialize_server_result("tools/list", protocol, page)
-    except ValidationError:
-        return False
-    return True
-
-
-def _plain(definition: JsonObject) -> JsonObject:
-    """Return what every version knows of a tool."""
-    description, schema = definition.get("description"), definition["inputSchema"]
-    described = {"description": description} if isinstance(description, str) else {}
-    # Every version takes an object as arguments, and some servers do not say so.
-    arguments = {**schema, "type": "object"} if isinstance(schema, Mapping) else {"type": "object"}
-    return {"name": definition["name"], **described, "inputSchema": arguments}
 
 
 def create_direct_server(
