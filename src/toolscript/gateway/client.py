@@ -12,7 +12,7 @@ from urllib.parse import quote
 from toolscript.client.exchange import Conversation, Peer, Request, Retries, address_of
 from toolscript.client.http import Sender
 from toolscript.client.resource import query_of, step_of
-from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, Unavailable
+from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, ToolscriptError, Unavailable
 from toolscript.core.items import Item, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.mcp_client.relay import Relay, current_relay
@@ -30,7 +30,17 @@ from toolscript.gateway.json import (
 )
 from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import PAGE as PAGE_OF_ENTRIES
-from toolscript.gateway.model import PROMPTS, RESOURCES, Change, EntryPage, GatewayHealth, LocalAnswer, LocalQuery
+from toolscript.gateway.model import (
+    PROMPTS,
+    RESOURCES,
+    SERVERS,
+    TOOLS,
+    Change,
+    EntryPage,
+    GatewayHealth,
+    LocalAnswer,
+    LocalQuery,
+)
 from toolscript.gateway.relay_paths import (
     CALL,
     ENTRIES_PATH,
@@ -222,17 +232,18 @@ class GatewayClient:
         from toolscript.gateway.relay_events import WatchEvents
 
         body = json.dumps({"uris": [*uris]}).encode()
+        lists = (TOOLS, SERVERS, PROMPTS, RESOURCES)
         while True:
             events = WatchEvents(tell)
             try:
                 request = Request("POST", WATCH_PATH, body, timeout=SILENT_SECONDS, lines=events)
                 await self._ask_there(json.loads, request)
-            except Unavailable:
+            except ToolscriptError:
                 await self._until_alive()
             finally:
                 events.close()
             # What changed meanwhile nobody told.
-            for change in (*map(Change, (PROMPTS, RESOURCES)), *(Change(uri=uri) for uri in uris)):
+            for change in (*map(Change, lists), *(Change(uri=uri) for uri in uris)):
                 tell(change)
 
     async def _until_alive(self) -> None:
