@@ -1,10 +1,12 @@
 """Whether the arguments of a call fit the tool's schema, before they are sent; what does not is said in words.
 
 A schema comes from a server: it may be wrong, large, or made to take for ever. What cannot be checked in bounded
-time is not enforced, nor are remote references, formats, and patterns that `core.patterns` does not know.
+time is not enforced, nor are remote references, formats, and patterns that `core.patterns` does not know; so
+nothing is enforced either that asks of a part whether it does not fit.
 """
 
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +34,11 @@ MAX_VALUE, MAX_NAME = 100, 60
 # How alike a name that does not exist is to one that was meant.
 LIKENESS = 70
 
-# Either leads to other documents, or to patterns that no budget bounds.
+# How many names a wrong one is compared with.
+MAX_COMPARED = 200
+
+# They lead to other documents, or to patterns that no budget bounds, or refuse what fits a part: that one of which
+# not everything is enforced would fit too much.
 _NOT_CHECKED = (
     "$dynamicRef",
     "$recursiveRef",
@@ -40,7 +46,13 @@ _NOT_CHECKED = (
     "unevaluatedItems",
     "uniqueItems",
     "format",
+    "not",
+    "disallow",
+    "if",
+    "contains",
 )
+# In a class of characters these have a meaning of their own here, and none in JSON Schema.
+_CLASS_SYNTAX = re.compile(r"&&|--|~~|\[[^\]]*\[")
 
 _steps_left: ContextVar[int] = ContextVar("steps_left")
 
@@ -152,6 +164,9 @@ def _bounded(dialect: str) -> Any:
 
     base = getattr(validators, dialect)
     own: dict[str, Any] = {
+        "type": _type_but_for_null(base.VALIDATORS["type"]),
+        # Whether a second one fits cannot be told.
+        "oneOf": base.VALIDATORS.get("anyOf"),
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
@@ -178,7 +193,20 @@ def _counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterat
     return counted
 
 
-_matcher = lru_cache(maxsize=1_000)(matcher)
+def _type_but_for_null(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any]]:
+    """Return a check that knows how OpenAPI allows null."""
+
+    def typed(validator: Any, types: Any, instance: Any, schema: Any) -> Iterable[Any]:
+        if instance is None and schema.get("nullable") is True:
+            return ()
+        return check(validator, types, instance, schema) or ()
+
+    return typed
+
+
+@lru_cache(maxsize=1_000)
+def _matcher(pattern: str) -> Callable[[str], bool] | None:
+    return None if _CLASS_SYNTAX.search(pattern) else matcher(pattern)
 
 
 def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
@@ -225,16 +253,18 @@ def _in_words(error: Any) -> Iterator[str]:
     if keyword == "required":
         missing = [str(name) for name in rule if name not in error.instance]
         extras = _extras(error.instance, error.schema)
-        yield from (f"{_inside(place, name)} is missing{_typo_of(name, extras)}" for name in missing)
+        yield from (
+            f"{_inside(place, name)} is missing{_typo_of(name, extras)}" for name in missing[:MAX_MISTAKES]
+        )
     elif keyword == "additionalProperties":
         known = [str(name) for name in error.schema.get("properties") or ()]
         extras = _extras(error.instance, error.schema)
-        yield from (f"{_inside(place, name)} is unknown{_meant(name, known)}" for name in extras)
+        yield from (f"{_inside(place, name)} is unknown{_meant(name, known)}" for name in extras[:MAX_MISTAKES])
     elif keyword == "type":
         names = rule if isinstance(rule, list) else [rule]
         yield f"{place} must be {' or '.join(map(str, names))}, not {_type_of(error.instance)}"
     elif keyword in ("anyOf", "oneOf"):
-        yield f"{place} fits none of its alternatives{' alone' if keyword == 'oneOf' else ''}"
+        yield f"{place} fits none of its alternatives"
     elif keyword == "enum":
         yield f"{place} must be one of {_cut(', '.join(json.dumps(value, ensure_ascii=False) for value in rule))}"
     else:
@@ -242,15 +272,18 @@ def _in_words(error: Any) -> Iterator[str]:
 
 
 def _meant(name: str, known: list[str]) -> str:
-    nearest = process.extractOne(name, known, score_cutoff=LIKENESS) if len(name) <= MAX_NAME else None
-    return f": did you mean {_quoted(nearest[0])}?" if nearest else ""
+    nearest = _nearest(name, known) if len(name) <= MAX_NAME else ""
+    return f": did you mean {_quoted(nearest)}?" if nearest else ""
 
 
 def _typo_of(name: str, extras: list[str]) -> str:
-    nearest = process.extractOne(
-        name, [extra for extra in extras if len(extra) <= MAX_NAME], score_cutoff=LIKENESS
-    )
-    return f", and {_quoted(nearest[0])} is not its name" if nearest else ""
+    nearest = _nearest(name, [extra for extra in extras if len(extra) <= MAX_NAME])
+    return f", and {_quoted(nearest)} is not its name" if nearest else ""
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    nearest = process.extractOne(name, names[:MAX_COMPARED], score_cutoff=LIKENESS)
+    return nearest[0] if nearest else ""
 
 
 def _type_of(value: object) -> str:

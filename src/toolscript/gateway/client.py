@@ -12,7 +12,7 @@ from urllib.parse import quote
 from toolscript.client.exchange import Conversation, Peer, Request, Retries, address_of
 from toolscript.client.http import Sender
 from toolscript.client.resource import query_of, step_of
-from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, Unavailable
+from toolscript.core.errors import NotFound, NotReady, OutcomeUnknown, ToolscriptError, Unavailable
 from toolscript.core.items import Item, JsonObject, split_tool_id, tool_id
 from toolscript.core.mcp_client.model import CallResult, ServerState
 from toolscript.core.mcp_client.relay import Relay, current_relay
@@ -30,7 +30,17 @@ from toolscript.gateway.json import (
 )
 from toolscript.gateway.listed_tools import ToolPage
 from toolscript.gateway.model import PAGE as PAGE_OF_ENTRIES
-from toolscript.gateway.model import PROMPTS, RESOURCES, Change, EntryPage, GatewayHealth, LocalAnswer, LocalQuery
+from toolscript.gateway.model import (
+    PROMPTS,
+    RESOURCES,
+    SERVERS,
+    TOOLS,
+    Change,
+    EntryPage,
+    GatewayHealth,
+    LocalAnswer,
+    LocalQuery,
+)
 from toolscript.gateway.relay_paths import (
     CALL,
     ENTRIES_PATH,
@@ -158,14 +168,13 @@ class GatewayClient:
         return await self._ask(bytes.decode, Request("GET", path, timeout=self._seconds))
 
     async def call(self, tool: str, arguments: JsonObject) -> CallResult:
-        relay = current_relay()
-        if relay is not None:
-            params = {"name": tool, "arguments": arguments}
-            return await self._relayed(relay, CALL, params, _called, idempotent=False)
-        body, seconds = json.dumps(arguments).encode(), self._call_seconds
-        terms = current_terms()
+        relay, terms = current_relay(), current_terms()
         # A confirmation is of one tool. The gateway is asked about another one as if there were none.
         confirms = bool(terms.confirmed) and terms.confirmed in (tool, tool_id(*split_tool_id(tool)))
+        if relay is not None:
+            params = {"name": tool, "arguments": arguments}
+            return await self._relayed(relay, CALL, params, _called, idempotent=False, confirms=confirms)
+        body, seconds = json.dumps(arguments).encode(), self._call_seconds
         query = query_of({"confirm": "true" if confirms else None, "max_risk": terms.max_risk or None})
         request = Request("POST", f"/tools/{step_of(tool)}{query}", body, idempotent=False, timeout=seconds)
         return await self._ask(_called, request)
@@ -188,7 +197,14 @@ class GatewayClient:
         return await self._ask(_object, _with_events({"method": method, "params": params}, Events()))
 
     async def _relayed(
-        self, relay: Relay, method: str, params: JsonObject, read: Callable[[bytes], T], *, idempotent: bool
+        self,
+        relay: Relay,
+        method: str,
+        params: JsonObject,
+        read: Callable[[bytes], T],
+        *,
+        idempotent: bool,
+        confirms: bool = False,
     ) -> T:
         """Send a request whose progress, log messages and questions come back to the relay while it runs."""
         from toolscript.gateway.relay_events import RelayedEvents
@@ -201,7 +217,7 @@ class GatewayClient:
             "wants_progress": relay.wants_progress,
         }
         limit = {"max_risk": terms.max_risk} if terms.max_risk else {}
-        body = {"method": method, "params": params, "relay": told, "confirm": bool(terms.confirmed), **limit}
+        body = {"method": method, "params": params, "relay": told, "confirm": confirms, **limit}
         events = RelayedEvents(relay, self._post)
         try:
             return await self._ask(read, _with_events(body, events, idempotent=idempotent))
@@ -216,17 +232,18 @@ class GatewayClient:
         from toolscript.gateway.relay_events import WatchEvents
 
         body = json.dumps({"uris": [*uris]}).encode()
+        lists = (TOOLS, SERVERS, PROMPTS, RESOURCES)
         while True:
             events = WatchEvents(tell)
             try:
                 request = Request("POST", WATCH_PATH, body, timeout=SILENT_SECONDS, lines=events)
                 await self._ask_there(json.loads, request)
-            except Unavailable:
+            except ToolscriptError:
                 await self._until_alive()
             finally:
                 events.close()
             # What changed meanwhile nobody told.
-            for change in (*map(Change, (PROMPTS, RESOURCES)), *(Change(uri=uri) for uri in uris)):
+            for change in (*map(Change, lists), *(Change(uri=uri) for uri in uris)):
                 tell(change)
 
     async def _until_alive(self) -> None:

@@ -44,6 +44,7 @@ from toolscript.gateway.relay_paths import (
     HEARTBEAT_SECONDS,
     ID,
     LOG,
+    MAX_EVENTS,
     PROGRESS,
     REQUESTS_PATH,
     RESULT,
@@ -54,7 +55,6 @@ from toolscript.gateway.relay_paths import (
 METHODS = (CALL, GET_PROMPT, READ_RESOURCE, COMPLETE)
 MAX_OPEN = 1_000
 MAX_PAGE = 1_000
-MAX_EVENTS = 1_000
 MAX_WATCHED = 1_000
 _AS_OBJECT = "send a JSON object"
 
@@ -75,15 +75,19 @@ class RemoteRelay:
         self._asked = 0
 
     async def on_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        await self.events.put({PROGRESS: [progress, total, message]})
+        self._put({PROGRESS: [progress, total, message]})
 
     async def on_log(self, params: JsonObject) -> None:
-        await self.events.put({LOG: params})
+        self._put({LOG: params})
 
     def tell(self, change: Change) -> None:
         """Note a change. One that finds no room is not lost: the same one is there already, or many are."""
+        self._put({CHANGE: [change.list, change.uri]})
+
+    def _put(self, event: JsonObject) -> None:
+        """Note an event; one that finds no room is dropped, for the client may have stopped to read."""
         with suppress(asyncio.QueueFull):
-            self.events.put_nowait({CHANGE: [change.list, change.uri]})
+            self.events.put_nowait(event)
 
     async def ask(self, questions: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
         self._asked += 1

@@ -11,7 +11,18 @@ from toolscript.core.errors import ServerRejected, ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.relay import Relay
 from toolscript.gateway.model import Change
-from toolscript.gateway.relay_paths import ANSWERS, ASK, CHANGE, ERROR, ID, LOG, PROGRESS, REQUESTS_PATH, Events
+from toolscript.gateway.relay_paths import (
+    ANSWERS,
+    ASK,
+    CHANGE,
+    ERROR,
+    ID,
+    LOG,
+    MAX_EVENTS,
+    PROGRESS,
+    REQUESTS_PATH,
+    Events,
+)
 
 PostAnswer = Callable[[str, JsonObject], Awaitable[None]]
 
@@ -63,7 +74,12 @@ class RelayedEvents(ClosableEvents):
         self._handling = asyncio.create_task(self._handle_events())
 
     def take(self, event: dict[str, Any]) -> None:
-        self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+        self._loop.call_soon_threadsafe(self._put, event)
+
+    def _put(self, event: JsonObject) -> None:
+        """Note an event. Where many wait, progress and log messages are dropped."""
+        if self._events.qsize() < MAX_EVENTS or not {PROGRESS, LOG} & event.keys():
+            self._events.put_nowait(event)
 
     async def end(self) -> None:
         """Stop, after all that came before the end was handed on."""

@@ -16,6 +16,8 @@ RESULT, ERROR, STATUS = "result", "error", "status"
 HEARTBEAT_SECONDS = 10.0
 # A gateway that sends nothing for so long does not answer any more.
 SILENT_SECONDS = 60.0
+# How many events of one request wait to be sent, or handled.
+MAX_EVENTS = 1_000
 # What no gateway answers, and a client cannot read.
 _NOT_A_GATEWAY = Answer(200, b"")
 

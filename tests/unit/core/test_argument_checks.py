@@ -86,6 +86,50 @@ def test_local_references_and_patterns_are_followed() -> None:
     assert {*mistakes_in({"n_1": "a", "m": 1}, schema)} == {"`n_1` must be number, not string", "`m` is unknown"}
 
 
+CLOSED = {"unevaluatedProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"oneOf": [{"pattern": "^(?!re:)"}, {"pattern": "^re:"}]}, "re:abc"),
+        ({"oneOf": [{"properties": {"a": {}}, **CLOSED}, {"properties": {"b": {}}, **CLOSED}]}, {"a": 1}),
+        (
+            {"oneOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]},
+            "2026-11-19",
+        ),
+        ({"oneOf": [{"$dynamicRef": "#none"}, {"type": "string"}]}, "a"),
+        ({"not": {"pattern": "(?<=a)b"}}, "z"),
+        ({"not": {"uniqueItems": True}}, [1, 1]),
+        ({"if": {"pattern": "(?=http)"}, "then": {"minLength": 20}}, "short"),
+        ({"contains": {"pattern": "(?=a)"}, "maxContains": 1}, ["b", "c"]),
+        ({"type": "string", "nullable": True}, None),
+        ({"pattern": r"^[\w&&.-]+$"}, "a&b"),
+        ({"pattern": r"^[!-~--]+$"}, "a-b"),
+        ({"pattern": r"^[[a-z]+]$"}, "a]"),
+    ],
+)
+def test_what_is_not_enforced_refuses_nothing(schema: dict[str, Any], value: object) -> None:
+    assert mistakes_in({"x": value}, {"properties": {"x": schema}}) == []
+
+
+def test_one_of_several_alternatives_must_fit() -> None:
+    schema = {"properties": {"x": {"oneOf": [{"type": "string"}, {"type": "number", "nullable": False}]}}}
+    assert mistakes_in({"x": 1}, schema) == []
+    assert mistakes_in({"x": None}, schema) == ["`x` fits none of its alternatives"]
+
+
+def test_words_about_many_names_are_few() -> None:
+    schema = {
+        "properties": {f"prop_{number}": {} for number in range(300)},
+        "required": [f"prop_{number}" for number in range(300)],
+        "additionalProperties": False,
+    }
+    began = time.perf_counter()
+    assert len(mistakes_in({f"key_number_{number}": 1 for number in range(20_000)}, schema)) == 5
+    assert time.perf_counter() - began < 1.0
+
+
 def _exploding() -> dict[str, Any]:
     parts: dict[str, Any] = {
         f"d{number}": {"allOf": [{"$ref": f"#/$defs/d{number + 1}"}] * 2} for number in range(40)

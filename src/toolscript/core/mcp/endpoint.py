@@ -17,8 +17,9 @@ from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, CallToolRequestParams, ListToolsResult, PaginatedRequestParams
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, ContentBlock, ListToolsResult, PaginatedRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -32,7 +33,8 @@ MAX_QUEUED_LINES = 64
 
 # From this version on, invalid arguments are a tool result, which the model can correct, not a protocol error.
 ARGUMENT_ERRORS_ARE_RESULTS = "2025-11-25"
-BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
+PICTURES = ("image", "audio")
+_CONTENT_BLOCK = TypeAdapter[ContentBlock](ContentBlock)
 HOUR_MS = 60 * 60 * 1000
 
 SESSION_HEADER = "mcp-session-id"
@@ -199,9 +201,24 @@ def wire_result(result: CallResult, protocol: str) -> dict[str, Any]:
 
 
 def _block(block: Mapping[str, Any]) -> dict[str, Any]:
-    if block.get("type") in BLOCKS:
-        return dict(block)
-    return {"type": "text", "text": compact_json(block)}
+    """Return a block that the SDK sends: with one that is malformed it would send nothing of the result."""
+    plain = {name: value for name, value in block.items() if name not in ("annotations", "_meta")}
+    for form in (block, plain):
+        if _is_valid(form):
+            return dict(form)
+    data, is_picture = block.get("data"), block.get("type") in PICTURES
+    shown = {"data": f"{len(data):,} characters"} if is_picture and isinstance(data, str) else {}
+    return {"type": "text", "text": compact_json({**block, **shown})}
+
+
+def _is_valid(block: Mapping[str, Any]) -> bool:
+    if block.keys() == {"type", "text"} and block["type"] == "text" and isinstance(block["text"], str):
+        return True
+    try:
+        _CONTENT_BLOCK.validate_python(block, by_alias=True, by_name=False)
+    except ValidationError:
+        return False
+    return True
 
 
 class PostOnly:

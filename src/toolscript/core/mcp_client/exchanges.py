@@ -20,7 +20,7 @@ from toolscript.core.text import visible_json
 ANSWER_SECONDS = 15 * 60.0
 MAX_QUESTIONS = 20
 # A server may go on working for a request after nobody waits for it, and may ask about it.
-ABANDONED_SECONDS = 60.0
+ABANDONED_SECONDS = ANSWER_SECONDS
 
 _ONE = "question"
 INVALID_REQUEST, METHOD_NOT_FOUND = -32600, -32601
@@ -110,7 +110,7 @@ class Exchanges:
             _exchange.reset(token)
             self._open.remove(exchange)
             if not is_answered:
-                self._abandoned[exchange.client] = self._clock() + ABANDONED_SECONDS
+                self._abandoned = {**self._still_abandoned(), exchange.client: self._clock() + ABANDONED_SECONDS}
 
     def cause(self) -> Exchange:
         """Return the request that a message of the server is about; raise ServerRejected if that is not clear.
@@ -118,16 +118,20 @@ class Exchanges:
         Over HTTP a message comes on the stream of its request, and in its context.
         """
         named = _exchange.get()
-        if named is not None and named in self._open:
-            return named
-        now = self._clock()
-        self._abandoned = {client: until for client, until in self._abandoned.items() if until > now}
+        if named is not None:
+            if named in self._open:
+                return named
+            raise refused(f"the request that {self._server} asks about has ended")
         clients = {exchange.client for exchange in self._open}
         if not clients:
             raise refused(f"{self._server} asks while no client's request is in flight there")
-        if len(clients | self._abandoned.keys()) > 1:
+        if len(clients | self._still_abandoned().keys()) > 1:
             raise refused(f"several clients use {self._server} now: it is not clear which of them to ask")
         return self._open[-1]
+
+    def _still_abandoned(self) -> dict[str, float]:
+        now = self._clock()
+        return {client: until for client, until in self._abandoned.items() if until > now}
 
     async def ask_one(self, method: str, params: JsonObject) -> JsonObject:
         """Return the answer to a question of a server that waits for it while it works."""

@@ -9,10 +9,8 @@ from typing import Any
 from mcp.server.caching import CacheHint
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
-from mcp_types.methods import serialize_server_result
-from pydantic import ValidationError
 
-from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected
+from toolscript.core.errors import Forbidden, InvalidRequest, NotFound, ServerRejected, ToolscriptError
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp.answers import compact_json, failed_with
 from toolscript.core.mcp.endpoint import Context, Described, ToolServer, client_of, create_tool_server, wire_answer
@@ -25,9 +23,10 @@ from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.mcp.asking import Questions
 from toolscript.gateway.mcp.definitions import READ_RESULT, READ_RESULT_TOOL
 from toolscript.gateway.mcp.entry_handlers import add_entry_handlers, wire_error
-from toolscript.gateway.mcp.large_results import MAX_BYTES, LargeResults
+from toolscript.gateway.mcp.large_results import MAX_BYTES, LargeResults, text_says_all
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.tools import answered_by_person
+from toolscript.gateway.mcp.valid_definitions import valid_definitions
 from toolscript.gateway.mcp.wording import answered, failed
 from toolscript.gateway.model import PROMPTS, RESOURCES, TOOLS, Gateway
 from toolscript.gateway.rules import CONFIRMATION
@@ -56,7 +55,9 @@ class DirectTools:
         except InvalidRequest as error:
             raise MCPError(INVALID_PARAMS, error.message) from None
         page = await self._gateway.listed_tools(after)
-        tools = valid_definitions([*([] if after else [READ_RESULT_TOOL]), *page.tools], protocol)
+        tools = valid_definitions(
+            "tools/list", "tools", [*([] if after else [READ_RESULT_TOOL]), *page.tools], protocol
+        )
         following = {"nextCursor": encode_cursor(page.following)} if page.following else {}
         return {"tools": tools, "resultType": "complete", **following}
 
@@ -92,20 +93,26 @@ class DirectTools:
                 raise
             return failed_with(for_agents(refusal.message)) if HELD in refusal.details else failed(refusal)
         # On a thread: megabytes take a while, and other requests must not wait.
-        return await asyncio.to_thread(self._fitting, result)
+        fitted = await asyncio.to_thread(self._fitting, result)
+        lacks_data = result.structured_content is not None and fitted.structured_content is None
+        return _too_large(fitted) if lacks_data and await self._promises_data(tool) else fitted
 
     def _fitting(self, result: CallResult) -> CallResult:
-        """Cut a long result. Clients refuse one that lacks the structured content that its tool promises.
-
-        So data that fits stays; what is cut counts as an error, of which they demand nothing.
-        """
+        """Cut a long result. Data that fits stays: clients refuse a result that lacks what its tool promises."""
         fitted = self._results.fitting(result)
         if result.structured_content is None or fitted.structured_content is not None:
             return fitted
         data = visible_json(result.structured_content)
-        if len(compact_json(data)) <= MAX_BYTES:
+        # The same in quotes is a little longer.
+        if text_says_all(result) or len(compact_json(data)) <= MAX_BYTES:
             return replace(fitted, structured_content=data)
-        return replace(fitted, is_error=True)
+        return fitted
+
+    async def _promises_data(self, tool: str) -> bool:
+        try:
+            return any(item.output_schema is not None for item in await self._gateway.items((tool,)))
+        except ToolscriptError:
+            return True
 
     async def _why_held(self, name: str) -> str:
         """Return why a tool that is not offered is held; empty for any other name."""
@@ -116,29 +123,15 @@ class DirectTools:
         return ""
 
 
-def valid_definitions(definitions: list[JsonObject], protocol: str) -> list[JsonObject]:
-    """Return definitions that clients of this version can read: one that is malformed must not hide the others."""
-    if _is_valid(definitions, protocol):
-        return definitions
-    return [tool if _is_valid([tool], protocol) else _plain(tool) for tool in definitions]
+def _too_large(cut: CallResult) -> CallResult:
+    """Return what is left as an error, of which clients demand no data."""
+    text = "\n".join(["The call succeeded; its result is too large.", *_texts(cut)])
+    others = [block for block in cut.content if block.get("type") != "text"]
+    return CallResult([{"type": "text", "text": text}, *others], is_error=True)
 
 
-def _is_valid(definitions: list[JsonObject], protocol: str) -> bool:
-    page = {"tools": definitions, "ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
-    try:
-        serialize_server_result("tools/list", protocol, page)
-    except ValidationError:
-        return False
-    return True
-
-
-def _plain(definition: JsonObject) -> JsonObject:
-    """Return what every version knows of a tool."""
-    description, schema = definition.get("description"), definition["inputSchema"]
-    described = {"description": description} if isinstance(description, str) else {}
-    # Every version takes an object as arguments, and some servers do not say so.
-    arguments = {**schema, "type": "object"} if isinstance(schema, Mapping) else {"type": "object"}
-    return {"name": definition["name"], **described, "inputSchema": arguments}
+def _texts(result: CallResult) -> list[str]:
+    return [str(block.get("text")) for block in result.content if block.get("type") == "text"]
 
 
 def create_direct_server(

@@ -27,6 +27,7 @@ from toolscript.gateway.callers import client_is
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.relaying import client_key
 from toolscript.gateway.mcp.subscriptions import Subscriptions
+from toolscript.gateway.mcp.valid_definitions import valid_definitions
 from toolscript.gateway.model import COMPLETE, GET_PROMPT, PROMPTS, READ_RESOURCE, RESOURCES, TEMPLATES, Gateway
 
 Result = dict[str, Any]
@@ -53,7 +54,7 @@ def add_entry_handlers(
     """Add the handlers. `lists` are those whose changes clients hear of."""
     Subscriptions(gateway, lists, relays.close).add_to(server)
     for kind, (method, field) in LISTED.items():
-        server.add_request_handler(method, PaginatedRequestParams, _listing(gateway, kind, field))
+        server.add_request_handler(method, PaginatedRequestParams, _listing(gateway, kind, method, field))
     for method, params in _REQUESTS.items():
         server.add_request_handler(method, params, _passing(gateway, relays, method))
 
@@ -68,13 +69,14 @@ def add_entry_handlers(
 
 
 def _listing(
-    gateway: Gateway, kind: str, field: str
+    gateway: Gateway, kind: str, method: str, field: str
 ) -> Callable[[Context, PaginatedRequestParams | None], Awaitable[Result]]:
-    async def entries(_context: Context, params: PaginatedRequestParams | None) -> Result:
+    async def entries(context: Context, params: PaginatedRequestParams | None) -> Result:
         with _wire_errors():
             page = await gateway.entries(kind, (params and params.cursor) or "")
         more = {"nextCursor": page.next_cursor} if page.next_cursor else {}
-        return {field: list(page.entries), "resultType": "complete", **more}
+        shown = valid_definitions(method, field, page.entries, context.protocol_version)
+        return {field: shown, "resultType": "complete", **more}
 
     return entries
 

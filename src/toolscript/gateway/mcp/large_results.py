@@ -136,6 +136,11 @@ class LargeResults:
         return "\n".join(lines)
 
 
+def text_says_all(result: CallResult) -> bool:
+    """Return whether a text that is not cut says what the structured content says."""
+    return _is_doubled(result) and _size(CallResult(result.content)) <= MAX_BYTES
+
+
 def _beginning(part: KeptPart, key: str, limit: int) -> str:
     """Return the beginning of a part; of binary data, and without a limit, only how to read it."""
     if part.format is Format.BYTES or not limit:

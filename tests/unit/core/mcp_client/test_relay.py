@@ -1,6 +1,7 @@
 """What servers say while they work reaches the client whose request caused it, and nobody else."""
 
 import asyncio
+import contextvars
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.unit.core.mcp_client.relays import Asked, at_once
 from tests.unit.gateway.mcp.through import serve_everything
 from toolscript.core.errors import OutcomeUnknown, ServerRejected
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp_client.exchanges import MAX_QUESTIONS, Exchanges
+from toolscript.core.mcp_client.exchanges import ABANDONED_SECONDS, ANSWER_SECONDS, MAX_QUESTIONS, Exchanges
 from toolscript.core.mcp_client.model import ServerSpec, Transport
 from toolscript.core.mcp_client.relay import Relay, relayed_to
 from toolscript.core.mcp_client.servers import McpServers
@@ -226,3 +227,57 @@ async def test_a_server_cannot_ask_without_end() -> None:
         with pytest.raises(ServerRejected, match=f"more than {MAX_QUESTIONS} questions"):
             await exchanges.ask_one("roots/list", {})
     assert client.questions == [question] * MAX_QUESTIONS
+
+
+async def test_a_question_about_a_request_that_has_ended_reaches_nobody_else() -> None:
+    exchanges, other, has_ended = Exchanges("asking"), at_once("other"), asyncio.Event()
+
+    async def ask_late() -> JsonObject:
+        await has_ended.wait()
+        await exchanges.log({"level": "info", "data": "secret"})
+        return await exchanges.ask_one("roots/list", {})
+
+    with exchanges.begin(at_once("one")):
+        asking = asyncio.create_task(ask_late())
+        await asyncio.sleep(0)
+
+    async def be_in_flight() -> None:
+        with exchanges.begin(other):
+            has_ended.set()
+            await asyncio.wait([asking])
+
+    await asyncio.create_task(be_in_flight())
+    with pytest.raises(ServerRejected, match="has ended"):
+        asking.result()
+    assert (other.questions, other.logs) == ([], [])
+
+
+async def test_nobody_else_is_asked_as_long_as_a_person_could_answer() -> None:
+    now = 0.0
+    exchanges, other = Exchanges("asking", lambda: now), at_once("other")
+    for number in range(3):
+        with pytest.raises(TimeoutError), exchanges.begin(at_once(f"gone {number}")):
+            raise TimeoutError
+
+    async def ask() -> JsonObject:
+        return await exchanges.ask_one("roots/list", {})
+
+    # A message on a pipe has no request in its context.
+    outside = contextvars.copy_context()
+    with exchanges.begin(other):
+        now = ANSWER_SECONDS - 1
+        with pytest.raises(ServerRejected, match="not clear which of them"):
+            await asyncio.create_task(ask(), context=outside)
+        now = ABANDONED_SECONDS
+        await asyncio.create_task(ask(), context=outside)
+    assert len(other.questions) == 1
+
+
+async def test_who_left_is_forgotten_after_a_while() -> None:
+    now = 0.0
+    exchanges = Exchanges("asking", lambda: now)
+    for number in range(3):
+        now = number * ABANDONED_SECONDS
+        with pytest.raises(TimeoutError), exchanges.begin(at_once(f"gone {number}")):
+            raise TimeoutError
+    assert [*exchanges._abandoned] == ["gone 2"]

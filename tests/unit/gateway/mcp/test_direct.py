@@ -34,7 +34,8 @@ LONG_NAME = "n" * 70
 
 def defined(server: str, name: str, **definition: object) -> Item:
     sent = {"name": name, "inputSchema": {"type": "object"}, **definition}
-    return replace(tool(server, name, ""), definition=json.dumps(sent))
+    promised: Any = definition.get("outputSchema")
+    return replace(tool(server, name, ""), definition=json.dumps(sent), output_schema=promised)
 
 
 @asynccontextmanager
@@ -124,6 +125,30 @@ async def test_a_result_is_the_tools_own(mode: str) -> None:
     assert (blocks, result.structured_content) == ([*EVERY_BLOCK], {"rows": 4})
 
 
+@pytest.mark.parametrize(
+    ("malformed", "shown"),
+    [
+        ({"type": "text", "text": "a", "annotations": {"priority": 7}}, {"type": "text", "text": "a"}),
+        (
+            {"type": "resource_link", "uri": "a://b"},
+            {"type": "text", "text": '{"type":"resource_link","uri":"a://b"}'},
+        ),
+        ({"type": "image", "data": "AAAA"}, {"type": "text", "text": '{"type":"image","data":"4 characters"}'}),
+        ({"type": "chart", "of": 1}, {"type": "text", "text": '{"type":"chart","of":1}'}),
+    ],
+)
+async def test_a_malformed_block_loses_no_result(
+    mode: str, malformed: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    text = {"type": "text", "text": "done"}
+    replies: dict[str, CallResult | Exception] = {"files__read_file": CallResult((malformed, text))}
+    async with connected(GatewayDouble(replies=replies), mode) as client:
+        result = await client.call_tool("files__read_file", {})
+    assert not result.is_error
+    blocks = [block.model_dump(by_alias=True, exclude_none=True) for block in result.content]
+    assert blocks == [shown, text]
+
+
 async def test_an_error_of_the_protocol_keeps_the_code_of_its_server(mode: str) -> None:
     rejected = ServerRejected("files: tools/call: no such path", details={"code": -32042})
     replies: dict[str, CallResult | Exception] = {"files__read_file": rejected, "files__write_file": down("files")}
@@ -161,6 +186,27 @@ async def test_a_client_accepts_a_long_result_of_a_tool_that_promises_data(
         result = await client.call_tool("files__read", {})
     assert "read_result {" in text_of(result)
     assert (result.is_error, result.structured_content is None) == (is_cut, is_cut)
+    assert text_of(result).startswith("The call succeeded; its result is too large.") is is_cut
+
+
+async def test_a_text_that_is_shown_whole_keeps_its_data_though_quotes_make_that_longer(mode: str) -> None:
+    schema = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
+    text = ('a line with "quotes"\n' * 1_000)[: MAX_BYTES - 100]
+    reply = CallResult(({"type": "text", "text": text},), {"result": text})
+    found = [defined("files", "read", outputSchema=schema)]
+    async with connected(GatewayDouble(found=found, replies={"files__read": reply}), mode) as client:
+        await listed(client)
+        result = await client.call_tool("files__read", {})
+    assert (result.is_error, text_of(result), result.structured_content) == (False, text, {"result": text})
+
+
+async def test_large_data_that_was_not_promised_makes_no_error(mode: str) -> None:
+    reply = CallResult((), {"rows": "y" * 2 * MAX_BYTES})
+    gateway = GatewayDouble(found=[defined("files", "read")], replies={"files__read": reply})
+    async with connected(gateway, mode) as client:
+        result = await client.call_tool("files__read", {})
+    assert not result.is_error
+    assert "read_result {" in text_of(result)
 
 
 async def test_what_is_held_is_neither_listed_nor_called_and_the_reason_is_given(mode: str) -> None:

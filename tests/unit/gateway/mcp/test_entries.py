@@ -12,6 +12,7 @@ from tests.unit.gateway.mcp.clients import MODERN, MODES, call, connected, text_
 from tests.unit.gateway.mcp.gateway_double import ITEMS, PIXEL, GatewayDouble
 from toolscript.core.errors import Forbidden, NotFound, ServerRejected, ServerUnavailable
 from toolscript.core.items import Item, ItemKind, JsonObject
+from toolscript.core.mcp_client.listing import listed_item
 from toolscript.gateway.approvals import HELD
 from toolscript.gateway.mcp.large_results import MAX_BYTES
 from toolscript.gateway.model import Change
@@ -55,6 +56,34 @@ async def test_resources_are_listed_and_read(mode: str) -> None:
         [read] = (await client.read_resource("file:///notes")).contents
     assert isinstance(read, TextResourceContents)
     assert read.text == "remember"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("listing", "malformed"),
+    [
+        ("prompt", {"name": "bad", "icons": "no"}),
+        ("prompt", {"name": "bad", "arguments": [{"name": "x", "description": 7}]}),
+        ("resource", {"name": "bad", "uri": "file:///bad", "annotations": {"priority": 7}}),
+        ("resource template", {"name": "bad", "uriTemplate": "bad://{x}", "mimeType": 3}),
+    ],
+)
+async def test_a_malformed_entry_hides_no_other(mode: str, listing: str, malformed: dict[str, Any]) -> None:
+    good = {**malformed, "name": "good", "title": "Good"}
+    for name in ("icons", "arguments", "annotations", "mimeType"):
+        good.pop(name, None)
+    for name in {"uri", "uriTemplate"} & good.keys():
+        good[name] = good[name].replace("bad", "good")
+    found = [listed_item(listing, entry, "files") for entry in (good, malformed)]
+    async with connected(GatewayDouble(found=found), mode) as client:
+        entries: list[Any] = [
+            *(await client.list_prompts()).prompts,
+            *(await client.list_resources()).resources,
+            *(await client.list_resource_templates()).resource_templates,
+        ]
+    bad, first = sorted(entries, key=lambda entry: str(entry.name))
+    assert first.title == "Good"
+    assert [argument.name for argument in getattr(bad, "arguments", None) or []] in ([], ["x"])
 
 
 async def test_what_models_read_has_nothing_invisible() -> None:
