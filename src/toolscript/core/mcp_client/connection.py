@@ -244,15 +244,23 @@ class Connection:
                         tell()
             return
         updates = self._dispatcher.updates
-        with updates.told(uri, tell) as is_first:
-            if is_first:
-                await self._request(SUBSCRIBE, {"uri": uri})
-            try:
+        try:
+            with updates.told(uri, tell):
+                async with updates.turn(uri):
+                    if uri not in updates.subscribed:
+                        await self._request(SUBSCRIBE, {"uri": uri})
+                        updates.subscribed.add(uri)
                 await updates.ended.wait()
-            finally:
-                if updates.is_last(uri) and not updates.ended.is_set():
-                    with anyio.move_on_after(_SHORT_SECONDS, shield=True), suppress(ToolscriptError):
-                        await self._request(UNSUBSCRIBE, {"uri": uri})
+        finally:
+            with anyio.move_on_after(_SHORT_SECONDS, shield=True), suppress(ToolscriptError):
+                await self._unsubscribe(uri)
+
+    async def _unsubscribe(self, uri: str) -> None:
+        updates = self._dispatcher.updates
+        async with updates.turn(uri):
+            if uri in updates.subscribed and not updates.is_watched(uri) and not updates.ended.is_set():
+                updates.subscribed.discard(uri)
+                await self._request(UNSUBSCRIBE, {"uri": uri})
 
     @property
     def challenge(self) -> Challenge | None:
