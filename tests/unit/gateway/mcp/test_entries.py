@@ -265,3 +265,9 @@ async def test_older_clients_are_told_of_changes_on_their_session() -> None:
         await client.session.unsubscribe_resource("file:///notes")
         assert gateway.watched[-1][0] == frozenset()
     assert told == ["ResourceListChangedNotification", "ResourceUpdatedNotification"]
+
+
+async def test_a_picture_without_data_is_named() -> None:
+    read: JsonObject = {"contents": [{"uri": "file:///notes", "mimeType": "image/png"}]}
+    shown = await call(gateway_with(**{"file:///notes": read}), "read_resource", {"uri": "file:///notes"})
+    assert text_of(shown) == "[file:///notes: 0 bytes of image/png]"
