@@ -119,4 +119,4 @@ def use_of(item: Item) -> dict[str, object]:
         return {"kind": item.kind.value, "use": f"{PROMPT_TOOL} {tool_id(item.server, item.name)}"}
     about = item.annotations or {}
     uri = about.get("uri") or about.get("uriTemplate") or ""
-    return {"kind": item.kind.value, "use": f"{RESOURCE_TOOL} {uri}"}
+    return {"kind": item.kind.value, "use": f"{RESOURCE_TOOL} {' '.join(str(uri).split())}"}
