@@ -23,7 +23,7 @@ class Working(Connection):
         self.questions = questions
 
     async def _request(
-        self, method: str, params: JsonObject, headers: Mapping[str, str] = {}, relay: Relay | None = None
+        self, method: str, params: JsonObject, headers: Mapping[str, str] | None = None, relay: Relay | None = None
     ) -> JsonObject:
         if not self.left:
             return {"resultType": "complete", "state": params["requestState"]}
