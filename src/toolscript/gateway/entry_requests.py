@@ -72,9 +72,14 @@ class EntryRequests:
             await self._watch_lists(tell)
 
     async def _watch_resource(self, uri: str, tell: Callable[[Change], None]) -> None:
-        with suppress(ToolscriptError):
-            server, own_uri = await self._place_of(uri)
-            await self._servers.watch(server, own_uri, lambda: tell(Change(uri=uri)))
+        revision = -1
+        while True:
+            with suppress(ToolscriptError):
+                server, own_uri = await self._place_of(uri)
+                await self._servers.watch(server, own_uri, lambda: tell(Change(uri=uri)))
+                return
+            # Until a server lists it, or is there again.
+            revision = await self._indexing.indexed(revision)
 
     async def _watch_lists(self, tell: Callable[[Change], None]) -> None:
         marks, revision = await asyncio.to_thread(self._marks_of, self.entries), -1

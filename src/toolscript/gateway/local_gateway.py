@@ -220,7 +220,8 @@ class LocalGateway:
 
     async def listed_tools(self, after: str = "") -> ToolPage:
         await self._until_listed()
-        return (await self._listed()).page(after)
+        # On a thread: a page of definitions takes a while, and other requests must not wait.
+        return await asyncio.to_thread((await self._listed()).page, after)
 
     async def tool_named(self, name: str) -> str:
         item = (await self._listed()).find(name)

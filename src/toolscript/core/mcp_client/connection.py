@@ -67,10 +67,10 @@ from toolscript.core.mcp_client.supervision import Signals, Timing
 from toolscript.core.mcp_client.updates import ResourceUpdates
 from toolscript.core.text import readable
 
-# A server that asks for nothing wants the request again, a little later.
+# A server that asks for nothing wants the request again, a little later, and later each time.
 _STATE_ONLY_SECONDS = 0.25
 _SHORT_SECONDS = 5.0
-# How often one request is sent to a modern server that requests input.
+# How often a modern server may request input for one request.
 MAX_ROUNDS = 20
 INPUT_REQUIRED, LOG, UPDATED = "input_required", "notifications/message", "notifications/resources/updated"
 LISTEN, SUBSCRIBE, UNSUBSCRIBE = "subscriptions/listen", "resources/subscribe", "resources/unsubscribe"
@@ -211,18 +211,23 @@ class Connection:
         self, exchange: Exchange, method: str, params: JsonObject, headers: Mapping[str, str]
     ) -> JsonObject:
         """Return the complete answer: a modern server gets what it requests by sending the request again."""
-        for _ in range(MAX_ROUNDS):
+        rounds, pause = 0, _STATE_ONLY_SECONDS
+        while True:
             answer = await self._request(method, params, headers, exchange.relay)
             if answer.get("resultType") != INPUT_REQUIRED:
                 return answer
             questions, state = answer.get("inputRequests") or {}, answer.get("requestState")
             if not isinstance(questions, Mapping) or not (questions or isinstance(state, str)):
                 raise ServerRejected(f"{method}: the server requests input, and does not say which")
-            if not questions:
-                await anyio.sleep(_STATE_ONLY_SECONDS)
-            given = {"inputResponses": await exchange.ask(questions)} if questions else {}
+            given: JsonObject = {}
+            if questions and rounds == MAX_ROUNDS:
+                raise refused(f"{method}: the server requests input more than {MAX_ROUNDS} times")
+            if questions:
+                rounds, given = rounds + 1, {"inputResponses": await exchange.ask(questions)}
+            else:
+                await anyio.sleep(pause)
+                pause = min(2 * pause, _SHORT_SECONDS)
             params = {**params, **given, **({"requestState": state} if isinstance(state, str) else {})}
-        raise refused(f"{method}: the server requests input more than {MAX_ROUNDS} times")
 
     async def _set_log_level(self, relay: Relay | None) -> None:
         """Let a server of the older protocol log what the most curious of its clients wants."""
@@ -244,15 +249,23 @@ class Connection:
                         tell()
             return
         updates = self._dispatcher.updates
-        with updates.told(uri, tell) as is_first:
-            if is_first:
-                await self._request(SUBSCRIBE, {"uri": uri})
-            try:
+        try:
+            with updates.told(uri, tell):
+                async with updates.turn(uri):
+                    if uri not in updates.subscribed:
+                        await self._request(SUBSCRIBE, {"uri": uri})
+                        updates.subscribed.add(uri)
                 await updates.ended.wait()
-            finally:
-                if updates.is_last(uri) and not updates.ended.is_set():
-                    with anyio.move_on_after(_SHORT_SECONDS, shield=True), suppress(ToolscriptError):
-                        await self._request(UNSUBSCRIBE, {"uri": uri})
+        finally:
+            with anyio.move_on_after(_SHORT_SECONDS, shield=True), suppress(ToolscriptError):
+                await self._unsubscribe(uri)
+
+    async def _unsubscribe(self, uri: str) -> None:
+        updates = self._dispatcher.updates
+        async with updates.turn(uri):
+            if uri in updates.subscribed and not updates.is_watched(uri) and not updates.ended.is_set():
+                updates.subscribed.discard(uri)
+                await self._request(UNSUBSCRIBE, {"uri": uri})
 
     @property
     def challenge(self) -> Challenge | None:

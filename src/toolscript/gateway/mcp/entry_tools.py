@@ -100,8 +100,8 @@ def _contents(contents: object) -> Iterator[JsonObject]:
         kind = str(part.get("mimeType") or "")
         if isinstance(part.get("text"), str):
             yield _text(str(part["text"]))
-        elif kind.partition("/")[0] in PICTURES:
-            yield {"type": kind.partition("/")[0], "data": part.get("blob"), "mimeType": kind}
+        elif kind.partition("/")[0] in PICTURES and isinstance(part.get("blob"), str):
+            yield {"type": kind.partition("/")[0], "data": part["blob"], "mimeType": kind}
         else:
             size = len(str(part.get("blob") or "")) * 3 // 4
             yield _text(f"[{part.get('uri')}: {size:,} bytes of {kind or 'an unknown type'}]")
@@ -119,4 +119,4 @@ def use_of(item: Item) -> dict[str, object]:
         return {"kind": item.kind.value, "use": f"{PROMPT_TOOL} {tool_id(item.server, item.name)}"}
     about = item.annotations or {}
     uri = about.get("uri") or about.get("uriTemplate") or ""
-    return {"kind": item.kind.value, "use": f"{RESOURCE_TOOL} {uri}"}
+    return {"kind": item.kind.value, "use": f"{RESOURCE_TOOL} {' '.join(str(uri).split())}"}

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import re
 import secrets
 import shutil
 import tempfile
@@ -41,7 +42,10 @@ MIN_PART_BYTES, MAX_PARTS = 2_000, 16
 # The name by which `call_tool` reads a result, too.
 READ = "toolscript__read_result"
 PICTURES = ("image", "audio")
+# Beyond any result that is kept.
+MAX_OFFSET = 2**40
 ARGUMENTS = ("id", "offset", "limit", "grep", "path")
+_PART = re.compile(r"[0-9]{1,9}")
 _RULE = "offset and limit are whole numbers, limit more than 0; grep and path are texts, one of them at a time"
 
 
@@ -96,7 +100,7 @@ class LargeResults:
         pattern, path = arguments.get("grep", arguments.get("find")), arguments.get("path")
         if not _is_count(offset) or not _is_count(limit) or not limit or not _are_texts(pattern, path):
             raise InvalidRequest(_RULE)
-        if pattern and path:
+        if (pattern and path) or offset > MAX_OFFSET:
             raise InvalidRequest(_RULE)
         limit = min(limit, MAX_PAGE_BYTES)
         part = self._find(key)
@@ -114,7 +118,7 @@ class LargeResults:
 
     def _find(self, full_key: str) -> KeptPart:
         key, _, number = full_key.partition(".")
-        part = self._store.find(key, int(number or 1)) if not number or number.isdecimal() else None
+        part = self._store.find(key, int(number or 1)) if not number or _PART.fullmatch(number) else None
         if part is None:
             raise NotFound("this result is no longer kept", hint="call the tool again, and request less at once")
         return part

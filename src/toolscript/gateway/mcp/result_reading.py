@@ -20,9 +20,11 @@ PIECE_BYTES, OVERLAP_BYTES = 400, 100
 MAX_OUTLINE, MAX_OUTLINE_KEYS, MAX_OUTLINE_DEPTH, MAX_KEY = 1_500, 24, 5, 60
 MAX_STEPS = 50
 # How much JSON is parsed at once.
-MAX_JSON_BYTES = 64 * 1024 * 1024
+MAX_JSON_BYTES = 8 * 1024 * 1024
 
-_STEP = re.compile(r"""\.?([^.\[\]"'\s]+)|\[\s*(?:(-?\d+)|(\*)|(-?\d*):(-?\d*)|"([^"]*)"|'([^']*)')\s*\]""")
+_STEP = re.compile(
+    r"""\.?([^.\[\]"'\s]+)|\[\s*(?:(-?\d{1,15})|(\*)|(-?\d{0,15}):(-?\d{0,15})|"([^"]*)"|'([^']*)')\s*\]"""
+)
 _PATH_RULE = "is keys and indexes, such as items[0].name, items[*].id, items[2:5] or ['a key']"
 # Parsing takes several times the memory of the text: one at a time.
 _PARSING = threading.Lock()

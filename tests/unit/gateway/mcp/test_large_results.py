@@ -282,3 +282,16 @@ def test_count_bytes_and_age_are_bounded(tmp_path: Path) -> None:
     assert store.find(large, 1) is None
     store.keep([Part(Format.TEXT, (b"x",))])
     assert len([*tmp_path.iterdir()]) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"offset": 10**30}, {"path": f"[{'9' * 5_000}]"}, {"path": f"[:{'9' * 5_000}]"}, {"part": "9" * 5_000}],
+)
+def test_enormous_numbers_are_refused_in_words(arguments: dict[str, Any], results: LargeResults) -> None:
+    cut = results.fitting(CallResult(({"type": "text", "text": f"[{'1,' * 20_000}1]"},)))
+    part = arguments.get("part", "")
+    key = str(cut.content[0]["text"]).partition('"id":"')[2].partition('"')[0]
+    given = {name: value for name, value in arguments.items() if name != "part"}
+    with pytest.raises((InvalidRequest, NotFound)):
+        results.read({**given, "id": f"{key}.{part}" if part else key})

@@ -196,3 +196,19 @@ async def test_what_is_held_is_neither_listed_nor_read_until_it_is_approved(tmp_
             await asyncio.sleep(0.01)
         answer = await world.gateway.request("prompts/get", {"name": "docs__review"})
         assert answer["server"] == "docs"
+
+
+async def test_a_resource_that_comes_later_is_watched_then(world: World) -> None:
+    told: asyncio.Queue[Change] = asyncio.Queue()
+    watching = asyncio.create_task(world.gateway.watch(("new:page",), told.put_nowait))
+    await asyncio.sleep(0.1)
+    world.servers.put("wiki", *WIKI, resource("wiki", "new:page"))
+    await world.settled()
+    for _ in range(100):
+        world.servers.update("wiki", "new:page")
+        await asyncio.sleep(0.05)
+        if Change(uri="new:page") in [told.get_nowait() for _ in range(told.qsize())]:
+            break
+    else:
+        pytest.fail("nothing was told")
+    watching.cancel()
