@@ -84,7 +84,8 @@ def _import(group: typer.Typer) -> None:
         asks = _how_to_agree() if wanted else ""
         written = apply_import(plan) if agreed else ()
         text = f"{len(written)} servers written to {plan.target}" if written else f"nothing written{asks}"
-        signed_out = _signed_out(plan.target, written)
+        # What came with a repository is not asked before the user uses it.
+        signed_out = [] if project else _signed_out(plan.target, written)
         show({**data, "written": list(written), "sign_in": signed_out}, text, as_json=as_json)
         for name in () if as_json else signed_out:
             say(f"sign in: `toolscript login {name}`")

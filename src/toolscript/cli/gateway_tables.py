@@ -40,7 +40,7 @@ def show_answer(answer: LocalAnswer, *, explain: bool) -> None:
 
 def _hits_table(answer: LocalAnswer) -> str:
     """Return the hits; those of a request for several things by step."""
-    head = ["Tool", "Confidence", "Reason", "Call"]
+    head = ["Tool", "Confidence", "Reason"]
     if not answer.steps:
         return table(head, list(map(_row, answer.hits)), colour=colour_wanted())
     return table_by_step(head, [(step.query, [*map(_row, step.hits)]) for step in answer.steps])
@@ -49,7 +49,7 @@ def _hits_table(answer: LocalAnswer) -> str:
 def _row(hit: LocalHit) -> list[str]:
     deprecated = " (deprecated)" if hit.deprecated else ""
     also = f" (also {', '.join(hit.also)})" if hit.also else ""
-    return [_name(hit.item), f"{hit.confidence:.2f}", hit.reason, f"{signature(hit.item)}{deprecated}{also}"]
+    return [_name(hit.item), f"{hit.confidence:.2f}", f"{hit.reason}{deprecated}{also}"]
 
 
 def say_if_a_guess(answer: LocalAnswer) -> None:
@@ -90,6 +90,7 @@ def _explained(hit: LocalHit, *, semantic: bool) -> str:
     lines = [
         printable(_name(hit.item)),
         f"  {printable(hit.item.description)[:MAX_DESCRIBED]}",
+        *([f"  call: {call}"] if (call := signature(hit.item)) else []),
         f"  {scores}",
         f"  matched: {printable(matched)}",
         f"  score: {printable(contributions)}",

@@ -170,6 +170,7 @@ def _show_bad_line(bad: BadLine, output_format: Output) -> None:
         _print_json({"line": bad.number, **envelope_of(bad.error)})
     else:
         say(f"error: {bad.error.message}")
+        say(f"hint: {bad.error.hint}")
 
 
 def _queries(query: str | None, default: Callable[[str], LocalQuery]) -> Sequence[LocalQuery | BadLine]:
@@ -191,7 +192,7 @@ async def _search_one(gateway: "Gateway", query: LocalQuery, output_format: Outp
 
 def _show(answer: LocalAnswer, types: str, output_format: Output, *, explain: bool) -> None:
     if output_format is Output.JSON:
-        _print_json(answer_to_json(answer, explain=explain, signatures=True))
+        _print_json(answer_to_json(answer, explain=explain))
     elif types:
         _show_types(answer, types)
         say_if_a_guess(answer)

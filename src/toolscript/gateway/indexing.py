@@ -32,6 +32,8 @@ EMBEDDING = "the tools are still being embedded"
 NO_ANSWER = "it did not answer"
 BUILTIN_SEARCH, KEYWORD_SEARCH = "search with the built-in model", "keyword search only"
 FAILED_BEFORE_SECONDS = 3.0
+# How long a gateway that starts waits for its cached offers to be indexed.
+CACHED_SECONDS = 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +143,8 @@ class Indexing:
         self._started = asyncio.Event()
         self._model_decided = asyncio.Event()
         self._wait_is_over = False
+        # Until the config was read there is nothing to wait for, and nothing to search.
+        self._is_used = False
         self._not_waited_for: frozenset[str] = frozenset()
         self.approvals = approvals
         self._reviews: Sequence[Review] = ()
@@ -162,7 +166,7 @@ class Indexing:
 
     def use(self, specs: Sequence[ServerSpec], cached: Sequence[Offer] = ()) -> None:
         """Use these servers from now on; until a server has answered, use its cached offer."""
-        self.specs = specs
+        self.specs, self._is_used = specs, True
         self._cached = {offer.server: offer for offer in cached}
         self._given = dict(self._cached)
         self._files = IndexFiles.of(self._cache, specs) if self._cache else None
@@ -231,6 +235,8 @@ class Indexing:
     async def has_begun(self) -> None:
         """Wait until cached offers are indexed, so that the first search has an answer."""
         await self._started.wait()
+        if self._cached:
+            await self.until_ready(CACHED_SECONDS)
 
     async def wait_for_model(self) -> None:
         """Wait until the model is loaded or failed to load."""
@@ -348,7 +354,7 @@ class Indexing:
         # One snapshot: a server that is started meanwhile has not failed.
         failures, ends = self._failures(), self._wait_is_over
         states = {state.name: state.status for state in self._servers.states()}
-        all_answered = ServerStatus.STARTING not in states.values()
+        all_answered = self._is_used and ServerStatus.STARTING not in states.values()
         current = self._current_offers(states)
         offers = await self._admitted(current)
         items = [item for offer in offers for item in offer.items]

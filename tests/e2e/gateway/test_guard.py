@@ -86,6 +86,9 @@ async def test_an_mcp_client_with_the_token_is_let_in(locked: tuple[Machine, Gat
             "search_tools",
             "describe_tool",
             "call_tool",
+            "read_result",
+            "get_prompt",
+            "read_resource",
         }
 
 

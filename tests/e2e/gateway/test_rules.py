@@ -218,13 +218,7 @@ async def way(name: str, machine: Machine) -> AsyncIterator[Way]:
                 yield OverMcp(client, is_one=name == "one-server")
 
 
-# Older clients over HTTP have no session, and so no name but that of their program.
-CLIENTS: Mapping[str, str] = {
-    "cli": CommandLine.client,
-    "http": OverHttp.client,
-    "api": OverHttp.client,
-    "mcp-legacy": "python-httpx*",
-}
+CLIENTS: Mapping[str, str] = {"cli": CommandLine.client, "http": OverHttp.client, "api": OverHttp.client}
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -99,7 +99,7 @@ def test_every_surface_says_who_can_sign_in_and_how(person: Machine) -> None:
         assert f"only a person can sign in: {HOW}" in called
         (finding,) = [one for one in here.json("doctor", code=2)["findings"] if one["code"] == "SIGN_IN"]
         assert HOW in finding["fix"]
-        assert f"only a person can sign in: {HOW}" in asyncio.run(call_as_agent(gateway))
+        assert "ask the user to sign in to remote" in asyncio.run(call_as_agent(gateway))
         passed = gateway.ask("/mcp/remote", "POST", json=PING)
         assert (passed.status_code, HOW in passed.text) == (503, True), passed.text
         log = gateway.log.read_text("utf-8")

@@ -29,6 +29,7 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"a person must review it: `toolscript trust [^`]*` in a terminal",
             "ask the user to review and trust them",
         ),
+        (r"only a person can sign in: `toolscript login ([^ `]+)[^`]*`", r"ask the user to sign in to \1"),
         (r"; tried ([^,;()]*), `search --refresh` tries again", r"; tried \1"),
         (r"(tools as they were [^,;]*); --refresh queries the servers again", r"\1"),
         (

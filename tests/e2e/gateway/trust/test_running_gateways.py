@@ -81,7 +81,7 @@ async def test_a_client_in_an_untrusted_folder_starts_nothing_and_gets_a_hint(tr
     async with mcp_over_stdio(trap.machine) as mcp:
         await mcp.client.list_tools()
         result = await mcp.client.call_tool("search_tools", {"query": "add two numbers"})
-        assert f"toolscript trust {path}" in str(result.content)
+        assert "ask the user to review and trust them" in str(result.content)
     assert trap.sprung() == []
 
 
@@ -94,7 +94,7 @@ async def test_a_client_that_joins_a_running_gateway_gets_the_hint_as_well(trap:
         shutil.copytree(trap.machine.home / ".toolscript" / "run", tmp_path / "run")
         async with mcp_over_stdio(trap.machine) as mcp:
             result = await mcp.client.call_tool("search_tools", {"query": "add two numbers"})
-            assert f"toolscript trust {path}" in str(result.content)
+            assert "ask the user to review and trust them" in str(result.content)
             assert "plain__add" in str(result.content)
     assert trap.sprung() == []
 
