@@ -22,6 +22,9 @@ _HIT: Json = {
     "confidence": 0.97,
     "reason": "name and description match: read, file",
     "risk": {"level": "read", "basis": "claim"},
+    "signature": "read_text_file(path)",
+    "also": [],
+    "deprecated": False,
     "explanation": None,
 }
 _METADATA: Json = {

@@ -77,7 +77,7 @@ def test_a_gateway_started_among_untrusted_files_serves_the_persons_own(trap: Tr
 
 
 async def test_a_client_in_an_untrusted_folder_starts_nothing_and_gets_a_hint(trap: Trap) -> None:
-    path = trap.put(trap.machine.project)
+    trap.put(trap.machine.project)
     async with mcp_over_stdio(trap.machine) as mcp:
         await mcp.client.list_tools()
         result = await mcp.client.call_tool("search_tools", {"query": "add two numbers"})
@@ -90,7 +90,7 @@ async def test_a_client_that_joins_a_running_gateway_gets_the_hint_as_well(trap:
     """The gateway runs elsewhere, and does not know the folder of the client."""
     with trap.machine.gateway() as gateway:
         until(lambda: gateway.server("plain").get("status") == "ready", "the person's own server")
-        path = trap.put(trap.machine.project)
+        trap.put(trap.machine.project)
         shutil.copytree(trap.machine.home / ".toolscript" / "run", tmp_path / "run")
         async with mcp_over_stdio(trap.machine) as mcp:
             result = await mcp.client.call_tool("search_tools", {"query": "add two numbers"})
