@@ -112,6 +112,9 @@ class Indexing:
     every item.
     """
 
+    # Until the config was read there is nothing to wait for, and nothing to search.
+    _is_used = False
+
     def __init__(
         self,
         servers: ToolServers,
@@ -143,8 +146,6 @@ class Indexing:
         self._started = asyncio.Event()
         self._model_decided = asyncio.Event()
         self._wait_is_over = False
-        # Until the config was read there is nothing to wait for, and nothing to search.
-        self._is_used = False
         self._not_waited_for: frozenset[str] = frozenset()
         self.approvals = approvals
         self._reviews: Sequence[Review] = ()
