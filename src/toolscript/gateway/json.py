@@ -138,11 +138,9 @@ def server_shown(server: ServerState) -> Json:
     return {"name": server.name, "state": data.pop("status"), **data, **absent}
 
 
-def answer_to_json(
-    answer: LocalAnswer, *, explain: bool = False, schemas: bool = False, signatures: bool = False
-) -> Json:
-    """`signatures`: also what one needs to call a hit, which comes with `explain`, too."""
-    shown = partial(_hit_to_json, explain=explain, schemas=schemas, signatures=signatures)
+def answer_to_json(answer: LocalAnswer, *, explain: bool = False, schemas: bool = False) -> Json:
+    """`explain`: also what one needs to call a hit, and what calling it may do."""
+    shown = partial(_hit_to_json, explain=explain, schemas=schemas)
     data: Json = {
         "query": answer.query,
         "results": [shown(hit) for hit in answer.hits],
@@ -269,7 +267,7 @@ def _call_facts(hit: LocalHit) -> Json:
     return {name: value for name, value in facts.items() if value}
 
 
-def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool, signatures: bool) -> Json:
+def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool) -> Json:
     data: Json = {
         "toolId": tool_id(hit.item.server, hit.item.name),
         "serverName": hit.item.server,
@@ -280,9 +278,8 @@ def _hit_to_json(hit: LocalHit, *, explain: bool, schemas: bool, signatures: boo
     }
     if hit.item.kind is not ItemKind.TOOL:
         data["kind"] = hit.item.kind.value
-    if explain or signatures:
-        data |= _call_facts(hit)
     if explain:
+        data |= _call_facts(hit)
         data["parts"] = asdict(hit.parts)
         if hit.risk is not None:
             data["risk"] = hit.risk.to_json()
