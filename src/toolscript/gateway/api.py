@@ -5,7 +5,7 @@ Without FastAPI and Pydantic, because a gateway must start at once.
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any, TypeVar
 
@@ -184,12 +184,17 @@ async def _for_http(request: Awaitable[T]) -> T:
 def _page(
     request: Request, entries: Sequence[T], position: Callable[[T], str], show: Callable[[T], Json]
 ) -> Response:
+    entries, next_cursor = page_of(request, entries, position)
+    return JSONResponse({"results": list(map(show, entries)), "next_cursor": next_cursor})
+
+
+def page_of(request: Request, entries: Iterable[T], position: Callable[[T], str]) -> tuple[list[T], str | None]:
     """Return the entries after the cursor; entries that vanish between two pages hide no other."""
     limit = count_in(request, "limit", DEFAULT_PAGE, MAX_PAGE)
     after = decode_cursor(request.query_params.get("cursor", ""), "")
     following = nsmallest(limit + 1, (entry for entry in entries if position(entry) > after), key=position)
     next_cursor = encode_cursor(position(following[limit - 1])) if len(following) > limit else None
-    return JSONResponse({"results": list(map(show, following[:limit])), "next_cursor": next_cursor})
+    return following[:limit], next_cursor
 
 
 def position_of(item: Item) -> str:

@@ -9,11 +9,10 @@ from starlette.routing import Route
 
 from toolscript.core.errors import Unauthorized
 from toolscript.core.mcp.arguments import require_known, texts
-from toolscript.core.web.cursors import decode_cursor, encode_cursor
-from toolscript.gateway.api import count_in, json_object, parameter_of
+from toolscript.gateway.api import json_object, page_of, parameter_of
 from toolscript.gateway.approvals import Decision, Review, Status, review_shown
 from toolscript.gateway.model import Gateway
-from toolscript.gateway.openapi import DEFAULT_PAGE, MAX_DECIDED, MAX_PAGE, REVIEWS_PATH
+from toolscript.gateway.openapi import MAX_DECIDED, REVIEWS_PATH
 
 # In the scope of a request that carries the gateway's token. A connection of the user's own is not enough: the
 # programs of an agent have one, too.
@@ -23,21 +22,16 @@ HAS_CREDENTIAL = "toolscript.has_credential"
 def review_routes(gateway: Gateway) -> list[Route]:
     async def list_reviews(request: Request) -> Response:
         """List what is not approved, in order of server and name."""
-        limit = count_in(request, "limit", DEFAULT_PAGE, MAX_PAGE)
-        after = decode_cursor(request.query_params.get("cursor", ""), "")
         server, status = request.query_params.get("server", ""), request.query_params.get("status", "")
         if status:
             parameter_of(request, "status", "", [*Status])
-        wanted = sorted(
-            (
-                review
-                for review in await gateway.reviews()
-                if server in ("", review.server) and status in ("", review.status) and _position(review) > after
-            ),
-            key=_position,
-        )
-        next_cursor = encode_cursor(_position(wanted[limit - 1])) if len(wanted) > limit else None
-        results = await asyncio.to_thread(_shown, wanted[:limit], compared=bool(request.scope.get(HAS_CREDENTIAL)))
+        wanted = [
+            review
+            for review in await gateway.reviews()
+            if server in ("", review.server) and status in ("", review.status)
+        ]
+        reviews, next_cursor = page_of(request, wanted, _position)
+        results = await asyncio.to_thread(_shown, reviews, compared=bool(request.scope.get(HAS_CREDENTIAL)))
         return JSONResponse({"results": results, "next_cursor": next_cursor})
 
     async def decide(request: Request) -> Response:
