@@ -196,15 +196,16 @@ class LocalGateway:
             return tool
         await self._indexing.until_ready(self._patience)
         name = readable(tool)
+        if (only := (await self._listed()).find(name)) is not None:
+            return tool_id(only.server, only.name)
         items = (item for item in self._search.index.items if item.kind is ItemKind.TOOL and item.name == name)
-        ids = [tool_id(item.server, item.name) for item in items]
-        if len(ids) > 1:
+        if ids := [tool_id(item.server, item.name) for item in items]:
             raise NotFound(
                 f"several servers have a tool {name[:100]}",
                 hint=f"name one: {_first_names(ids)}",
                 details={"nearest": ids[:MAX_SUGGESTED]},
             )
-        return ids[0] if ids else tool
+        return tool
 
     async def _require_callable(self, item: Item, arguments: JsonObject, *, confirmed: bool) -> None:
         """Raise what keeps a call from being made. No person is asked about one whose arguments are wrong."""
