@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MAX_DESCRIPTION = 160
 MAX_WORDS = 8
+# Blocks of content, and beginnings of media types, that clients show or play.
+PICTURES = ("image", "audio")
 
 logger = logging.getLogger("toolscript.mcp")
 
@@ -50,15 +52,17 @@ def model_result(text: str, answer: "BaseModel") -> CallResult:
 
 
 async def answered(
-    answer: Callable[[], Awaitable[CallResult]], but_for: tuple[type[ToolscriptError], ...] = ()
+    answer: Callable[[], Awaitable[CallResult]],
+    but_for: tuple[type[ToolscriptError], ...] = (),
+    told: Callable[[ToolscriptError], CallResult] = failed,
 ) -> CallResult:
-    """Run a tool call; errors become results, except those in `but_for`, which the caller handles."""
+    """Run a tool call; errors become results by `told`, except those in `but_for`, which the caller handles."""
     try:
         return await answer()
     except but_for:
         raise
     except ToolscriptError as error:
-        return failed(error)
+        return told(error)
     except Exception:
         logger.exception("unexpected error")
         return failed_with("Something unexpected went wrong on our side.")

@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolscript.core.errors import InvalidRequest, envelope_of
-from toolscript.core.mcp.answers import compact_json, failed
+from toolscript.core.mcp.answers import PICTURES, compact_json, failed
 from toolscript.core.mcp_client.model import CallResult
 
 READ_BYTES = 64 * 1024
@@ -33,7 +33,6 @@ MAX_QUEUED_LINES = 64
 
 # From this version on, invalid arguments are a tool result, which the model can correct, not a protocol error.
 ARGUMENT_ERRORS_ARE_RESULTS = "2025-11-25"
-PICTURES = ("image", "audio")
 _CONTENT_BLOCK = TypeAdapter[ContentBlock](ContentBlock)
 HOUR_MS = 60 * 60 * 1000
 

@@ -17,7 +17,7 @@ from toolscript.core.mcp.endpoint import Context, Described, ToolServer, client_
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import visible_json
 from toolscript.core.web.cursors import decode_cursor, encode_cursor
-from toolscript.gateway.approvals import HELD, for_agents, held_message
+from toolscript.gateway.approvals import for_agents, held_message
 from toolscript.gateway.callers import CallTerms, client_is, on_terms
 from toolscript.gateway.listed_tools import listed_name
 from toolscript.gateway.mcp.asking import Questions
@@ -27,7 +27,7 @@ from toolscript.gateway.mcp.large_results import MAX_BYTES, LargeResults, text_s
 from toolscript.gateway.mcp.parked import Relays
 from toolscript.gateway.mcp.tools import answered_by_person
 from toolscript.gateway.mcp.valid_definitions import valid_definitions
-from toolscript.gateway.mcp.wording import answered, failed
+from toolscript.gateway.mcp.wording import answered, failed, refused
 from toolscript.gateway.model import PROMPTS, RESOURCES, TOOLS, Gateway
 from toolscript.gateway.rules import CONFIRMATION
 
@@ -91,7 +91,7 @@ class DirectTools:
         except Forbidden as refusal:
             if CONFIRMATION in refusal.details:
                 raise
-            return failed_with(for_agents(refusal.message)) if HELD in refusal.details else failed(refusal)
+            return refused(refusal)
         # On a thread: megabytes take a while, and other requests must not wait.
         fitted = await asyncio.to_thread(self._fitting, result)
         lacks_data = result.structured_content is not None and fitted.structured_content is None

@@ -6,16 +6,14 @@ from typing import Any
 
 from toolscript.core.errors import Forbidden
 from toolscript.core.items import Item, ItemKind, JsonObject, tool_id
-from toolscript.core.mcp.answers import compact_json, failed_with
+from toolscript.core.mcp.answers import PICTURES, compact_json
 from toolscript.core.mcp.arguments import require_known, text, wrong
 from toolscript.core.mcp.schemas import READ_ONLY, STRING, closed
 from toolscript.core.mcp_client.model import CallResult
-from toolscript.gateway.approvals import HELD, for_agents
-from toolscript.gateway.mcp.wording import answered, failed
+from toolscript.gateway.mcp.wording import answered, refused
 from toolscript.gateway.model import GET_PROMPT, READ_RESOURCE, Gateway
 
 PROMPT_TOOL, RESOURCE_TOOL = "get_prompt", "read_resource"
-PICTURES = ("image", "audio")
 
 # What servers answer comes from anywhere.
 _READS: JsonObject = {**READ_ONLY, "openWorldHint": True}
@@ -74,7 +72,7 @@ class EntryTools:
             try:
                 content = tuple(blocks(await self._gateway.request(method, params)))
             except Forbidden as refusal:
-                return failed_with(for_agents(refusal.message)) if HELD in refusal.details else failed(refusal)
+                return refused(refusal)
             return await asyncio.to_thread(self._fitting, CallResult(content or (_text("It is empty."),)))
 
         return await answered(answer)

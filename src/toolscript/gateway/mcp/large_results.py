@@ -15,7 +15,7 @@ from typing import TypeGuard
 
 from toolscript.core.errors import InvalidRequest, NotFound
 from toolscript.core.items import JsonObject
-from toolscript.core.mcp.answers import compact_json
+from toolscript.core.mcp.answers import PICTURES, compact_json
 from toolscript.core.mcp.arguments import require_known
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import visible, visible_json
@@ -41,7 +41,6 @@ MAX_PICTURE_CHARACTERS = 4_000_000
 MIN_PART_BYTES, MAX_PARTS = 2_000, 16
 # The name by which `call_tool` reads a result, too.
 READ = "toolscript__read_result"
-PICTURES = ("image", "audio")
 # Beyond any result that is kept.
 MAX_OFFSET = 2**40
 ARGUMENTS = ("id", "offset", "limit", "grep", "path")

@@ -32,7 +32,7 @@ from toolscript.core.mcp.endpoint import (
 )
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.core.text import readable
-from toolscript.gateway.approvals import HELD, for_agents, held_message
+from toolscript.gateway.approvals import for_agents, held_message
 from toolscript.gateway.callers import ITSELF, CallTerms, client_is, current_terms, on_terms
 from toolscript.gateway.mcp.asking import (
     Questions,
@@ -68,7 +68,7 @@ from toolscript.gateway.mcp.shown import (
     no_such_tool,
     with_schema,
 )
-from toolscript.gateway.mcp.wording import answered, failed, in_agent_words
+from toolscript.gateway.mcp.wording import answered, failed, in_agent_words, refused
 from toolscript.gateway.model import (
     DEFAULT_THRESHOLD,
     EXCLUDED,
@@ -328,11 +328,9 @@ def _refused(tool: str, refusal: Forbidden) -> CallResult:
     """Return what a model reads of a refusal; raise one that a person may lift."""
     if CONFIRMATION in refusal.details:
         raise refusal
-    if HELD in refusal.details:
-        return failed_with(for_agents(refusal.message))
     if MAX_RISK in refusal.details:
         return failed_with(f"{tool[:200]} counts as destructive: call it with {CALL_DESTRUCTIVE}.")
-    return failed(refusal)
+    return refused(refusal)
 
 
 async def answered_by_person(

@@ -3,16 +3,15 @@
 Every message of the meta-tools passes through here.
 """
 
-import logging
 import re
 from collections.abc import Awaitable, Callable
 
-from toolscript.core.errors import ToolscriptError
-from toolscript.core.mcp.answers import failed_with
+from toolscript.core.errors import Forbidden, ToolscriptError
+from toolscript.core.mcp import answers
 from toolscript.core.mcp_client.model import CallResult
+from toolscript.gateway.approvals import HELD, for_agents
 
 ASK_USER = "ask the user to look after it"
-UNEXPECTED = "Something unexpected went wrong on our side."
 
 # Why a model is not used, to the end of what is said about it.
 _NOTE = r"[^;]*(?:; (?:it |--model)[^;]*)*"
@@ -93,20 +92,15 @@ def in_agent_words(error: ToolscriptError) -> ToolscriptError:
 
 
 def failed(error: ToolscriptError) -> CallResult:
-    in_agent_words(error)
-    return failed_with(f"{error.message}. {error.hint}" if error.hint else error.message)
+    return answers.failed(in_agent_words(error))
+
+
+def refused(refusal: Forbidden) -> CallResult:
+    """Return what a model reads of a refusal that is final. What is held only the user can release."""
+    return answers.failed_with(for_agents(refusal.message)) if HELD in refusal.details else failed(refusal)
 
 
 async def answered(
     answer: Callable[[], Awaitable[CallResult]], but_for: tuple[type[ToolscriptError], ...] = ()
 ) -> CallResult:
-    """Run a tool call; errors become results, except those in `but_for`, which the caller handles."""
-    try:
-        return await answer()
-    except but_for:
-        raise
-    except ToolscriptError as error:
-        return failed(error)
-    except Exception:
-        logging.getLogger("toolscript.mcp").exception("unexpected error")
-        return failed_with(UNEXPECTED)
+    return await answers.answered(answer, but_for, failed)
