@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.e2e.terminals import in_a_terminal
 from toolscript.core.errors import InvalidRequest, SetupError
 from toolscript.core.postgres.migrate import FOLDER, downgrade, known_revisions, schema_status, upgrade
 from toolscript.core.postgres.pool import Pool
@@ -54,24 +54,6 @@ def toolscript(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
-
-
-def at_a_terminal(url: str, answer: str, *arguments: str) -> tuple[int, str]:
-    """Run the command at a terminal; return the exit code and the output."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "toolscript", *arguments],
-        env={**os.environ, "TOOLSCRIPT_POSTGRES_URL": url},
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        os.write(ours, f"{answer}\n".encode())
-        output, _ = process.communicate()
-    os.close(ours)
-    os.close(theirs)
-    return process.returncode, output
 
 
 def count_items(url: str) -> int | None:
@@ -176,10 +158,13 @@ def test_at_a_terminal_it_prompts_and_lists_what_is_undone(
     answer: str, left: int | None, postgres_url: str, tmp_path: Path
 ) -> None:
     fill(postgres_url, tmp_path)
-    code, output = at_a_terminal(postgres_url, answer, "migrate", "--down-to", "base")
-    assert "undoes 0001: Items, index versions and the dirty set" in output
-    assert "delete the data of these revisions permanently?" in output
-    assert (code == 0, count_items(postgres_url)) == (left is None, left)
+    environment = {**os.environ, "TOOLSCRIPT_POSTGRES_URL": postgres_url}
+    with in_a_terminal(environment, tmp_path, "migrate", "--down-to", "base") as terminal:
+        terminal.expect("undoes 0001: Items, index versions and the dirty set")
+        terminal.expect("delete the data of these revisions permanently?")
+        terminal.type(answer)
+        is_done = terminal.ended() == 0
+    assert (is_done, count_items(postgres_url)) == (left is None, left)
 
 
 @pytest.mark.nightly

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import shutil
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 import httpx
 
 from tests.e2e.commands import command, environment, run_in
+from tests.e2e.terminals import in_a_terminal
 
 ROOT = Path(__file__).parents[3]
 WAIT_SECONDS = 60.0
@@ -169,19 +169,12 @@ class Machine:
 
     def on_a_terminal(self, *arguments: str, answer: str = "", code: int = 0) -> str:
         """Return the terminal output of a command; `answer` is typed as soon as it runs."""
-        ours, its = pty.openpty()
         environment = {**self.whole_environment(), "TERM": "xterm-256color"}
-        process = subprocess.Popen(
-            command(*arguments), env=environment, cwd=self.project, stdin=its, stdout=its, stderr=its
-        )
-        os.close(its)
-        os.write(ours, answer.encode())
-        try:
-            seen = b"".join(iter(lambda: _read(ours), b""))
-        finally:
-            os.close(ours)
-        assert process.wait(timeout=WAIT_SECONDS) == code, seen
-        return seen.decode()
+        with in_a_terminal(environment, self.project, *arguments) as terminal:
+            for line in answer.splitlines():
+                terminal.type(line)
+            assert terminal.ended() == code, terminal.shown
+            return terminal.shown
 
     def popen(self, *arguments: str, stdout: Path, stderr: Path) -> "subprocess.Popen[bytes]":
         with stdout.open("wb") as out, stderr.open("wb") as err:
@@ -201,14 +194,6 @@ class Machine:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=WAIT_SECONDS)
-
-
-def _read(terminal: int) -> bytes:
-    """Read from a terminal; empty at its end, which Linux reports as an error."""
-    try:
-        return os.read(terminal, 4096)
-    except OSError:
-        return b""
 
 
 def _url(process: "subprocess.Popen[bytes]", told: Path, log: Path) -> str:

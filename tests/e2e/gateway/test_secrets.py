@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import pty
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ import pytest
 
 from tests.e2e.commands import command
 from tests.e2e.gateway.machines import ROOT, WAIT_SECONDS, Gateway, Machine, mcp_server, new_machine, until
+from tests.e2e.terminals import in_a_terminal
 from tests.support.secret_service import IS_INSTALLED, MISSING, secret_service
 
 pytestmark = [pytest.mark.requirement("GW-002"), pytest.mark.slow]
@@ -114,20 +113,12 @@ def test_a_projects_file_gets_a_secret_once_a_person_trusts_it(machine: Machine)
 
 
 def test_a_person_types_a_secret_unseen(machine: Machine) -> None:
-    ours, its = pty.openpty()
-    typing = subprocess.Popen(
-        command("secrets", "set", "TOKEN"), env=machine.whole_environment(), stdin=its, stdout=its, stderr=its
-    )
-    os.close(its)
-    shown = b""
-    while b"TOKEN: " not in shown:
-        shown += os.read(ours, 4096)
-    os.write(ours, f"{TOKEN}\n".encode())
-    assert typing.wait(timeout=WAIT_SECONDS) == 0
-    shown += os.read(ours, 4096)
-    os.close(ours)
-    assert TOKEN.encode() not in shown
-    assert f"TOKEN is in {machine.data}".encode() in shown
+    with in_a_terminal(machine.whole_environment(), machine.project, "secrets", "set", "TOKEN") as terminal:
+        terminal.expect("TOKEN: ")
+        terminal.type(TOKEN)
+        assert terminal.ended() == 0
+    assert TOKEN not in terminal.shown
+    assert f"TOKEN is in {machine.data}" in terminal.shown
     assert json.loads((machine.data / "secrets" / "secrets.json").read_text("utf-8")) == {"TOKEN": TOKEN}
 
 

@@ -1,15 +1,22 @@
 """`toolscript skills review` in a real terminal, on PostgreSQL."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
+from tests.e2e.commands import environment
+from tests.e2e.terminals import Terminal, in_a_terminal
 from tests.unit.tools.skills_http.builders import Managed
-from tests.unit.tools.skills_http.terminals import Terminal, in_a_terminal
 
 pytestmark = pytest.mark.requirement("SK-006")
 
 PROMPT = "[q]uit: "
+
+
+def review(managed: Managed, *options: str) -> AbstractContextManager[Terminal]:
+    return in_a_terminal(environment(managed.installation.environment), Path.cwd(), "skills", "review", *options)
 
 
 async def test_a_person_reviews_suggestions_of_classifiers(managed: Managed) -> None:
@@ -17,7 +24,7 @@ async def test_a_person_reviews_suggestions_of_classifiers(managed: Managed) -> 
     first = await managed.suggest("Meeting\x1b[2J Rooms", "create_event", description="Rooms for meetings")
     second = await managed.suggest("Email", "send_mail", description="Email messages")
     third = await managed.suggest("Nonsense", "readFile")
-    with in_a_terminal(managed.installation.environment, "skills", "review", "--by", "ann") as terminal:
+    with review(managed, "--by", "ann") as terminal:
         terminal.expect("Meeting [2J Rooms")
         terminal.expect("calendar__create_event: Schedule a meeting with other people")
         terminal.expect("1. post (")
@@ -55,7 +62,7 @@ async def test_the_end_of_input_and_an_interrupt_end_a_review(
     managed: Managed, end: Callable[[Terminal], None]
 ) -> None:
     number = await managed.suggest("Unfinished", "readFile")
-    with in_a_terminal(managed.installation.environment, "skills", "review") as terminal:
+    with review(managed) as terminal:
         terminal.expect(PROMPT)
         end(terminal)
         terminal.expect("0 approved, 0 merged, 0 rejected, 0 skipped")

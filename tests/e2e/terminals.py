@@ -8,8 +8,9 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
-from tests.e2e.commands import WAIT_SECONDS, command, environment
+from tests.e2e.commands import WAIT_SECONDS, command
 
 RESPONSE_SECONDS = 5.0
 
@@ -63,9 +64,15 @@ class Terminal:
 
 
 @contextmanager
-def in_a_terminal(extra: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
+def in_a_terminal(environment: Mapping[str, str], folder: Path, *arguments: str) -> Iterator[Terminal]:
+    """Run a command of `toolscript`.
+
+    In a session of its own: a terminal that the tests run in would be asked for passwords in place of this one.
+    """
     ours, its = pty.openpty()
-    process = subprocess.Popen(command(*arguments), env=environment(extra), stdin=its, stdout=its, stderr=its)
+    process = subprocess.Popen(
+        command(*arguments), env=environment, cwd=folder, stdin=its, stdout=its, stderr=its, start_new_session=True
+    )
     os.close(its)
     try:
         yield Terminal(process, ours)
