@@ -48,7 +48,7 @@ def secret_service(folder: Path, *, locked: bool = False) -> Iterator[Mapping[st
             with _keyring(variables, locked=locked):
                 yield variables
         finally:
-            session.terminate()
+            _end(session)
 
 
 @contextmanager
@@ -71,7 +71,15 @@ def _keyring(variables: Mapping[str, str], *, locked: bool) -> Iterator[None]:
             _wait_for_name(variables["DBUS_SESSION_BUS_ADDRESS"])
             yield
         finally:
-            daemon.terminate()
+            _end(daemon)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.terminate()
+    try:
+        process.wait(WAIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def _wait_for_name(address: str) -> None:
@@ -82,6 +90,6 @@ def _wait_for_name(address: str) -> None:
     until = time.monotonic() + WAIT_SECONDS
     with open_dbus_connection(address) as connection:
         ask = new_method_call(bus, "NameHasOwner", "s", ("org.freedesktop.secrets",))
-        while not connection.send_and_get_reply(ask).body[0]:
+        while not connection.send_and_get_reply(ask, timeout=WAIT_SECONDS).body[0]:
             assert time.monotonic() < until, "the Secret Service does not answer"
             time.sleep(0.02)

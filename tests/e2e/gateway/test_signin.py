@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,10 +65,14 @@ def login_elsewhere(machine: Machine) -> str:
     )
     assert process.stderr is not None
     shown = ""
+    # Without an address it would be waited for without end.
+    limit = threading.Timer(SECONDS, process.kill)
+    limit.start()
     while (found := LOGIN_PAGE.search(shown)) is None:
         line = process.stderr.readline()
         assert line, f"it ended: {shown}"
         shown += line
+    limit.cancel()
     output, errors = process.communicate(f"{consent(found[0])}\n", timeout=SECONDS)
     assert process.returncode == 0, errors
     return shown + errors + output
