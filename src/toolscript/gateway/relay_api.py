@@ -51,6 +51,7 @@ from toolscript.gateway.relay_paths import (
     STATUS,
     WATCH_PATH,
 )
+from toolscript.gateway.streams import cancel_on_disconnect
 
 METHODS = (CALL, GET_PROMPT, READ_RESOURCE, COMPLETE)
 MAX_OPEN = 1_000
@@ -212,7 +213,7 @@ class _EventStream(Response):
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await _send_line(send, {ID: stream_id})
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
+                tasks.start_soon(cancel_on_disconnect, receive, tasks.cancel_scope)
                 tasks.start_soon(self._send_events, send)
                 last = await _ended(self._answer)
                 await self._relay.events.put(last)
@@ -244,9 +245,3 @@ async def _ended(answer: Coroutine[Any, Any, JsonObject]) -> JsonObject:
 async def _send_line(send: Send, event: JsonObject) -> None:
     line = json.dumps(event, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     await send({"type": "http.response.body", "body": line, "more_body": True})
-
-
-async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()

@@ -1,9 +1,10 @@
-"""Ends streams that have no end of their own when the gateway ends, which would else wait for them."""
+"""Ends requests when their client disconnects, and streams without an end of their own when the gateway ends."""
 
 import asyncio
 from collections.abc import MutableMapping
 from typing import Any
 
+import anyio
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolscript.gateway.relay_paths import WATCH_PATH
@@ -13,7 +14,7 @@ METHOD_HEADER = b"mcp-method"
 
 
 class EndingStreams:
-    """ASGI middleware. `closing` is set when the gateway is to end."""
+    """ASGI middleware. `closing` is set when the gateway is to end, which would else wait for streams."""
 
     def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
         self._app = app
@@ -43,6 +44,13 @@ class EndingStreams:
             serving.result()
         elif is_open:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
+    """Cancel the scope when the client disconnects, which is how MCP clients cancel."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
 
 
 def _is_endless(scope: Scope) -> bool:

@@ -251,7 +251,7 @@ async def _page(send: SendRequest, listing: Listing, params: JsonObject) -> _Pag
 
 def call_result(tool: str, answer: JsonObject) -> CallResult:
     if answer.get("resultType", "complete") != "complete":
-        raise ServerRejected(f"{tool}: the server requests input before it answers, which is not supported")
+        raise ServerRejected(f"{tool}: the server answered neither with a result nor with a question")
     content = answer.get("content", [])
     if not isinstance(content, list) or not all(isinstance(block, Mapping) for block in content):
         raise ServerRejected(f"{tool}: the answer has no list of content")

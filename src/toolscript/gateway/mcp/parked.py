@@ -36,7 +36,7 @@ class Relays:
     """Does the work of requests with a way back to their clients, in all versions of the protocol."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, _Parked] = OrderedDict()
+        self._open: OrderedDict[str, tuple[_Parked, asyncio.TimerHandle]] = OrderedDict()
         self.levels = LogLevels()
 
     async def answer(self, context: Context, work: Work) -> Result:
@@ -58,29 +58,26 @@ class Relays:
 
     def close(self) -> None:
         while self._open:
-            self._open.popitem()[1].cancel()
+            self._expire(next(iter(self._open)))
 
     def _taken(self, state: str, bound_to: str) -> "_Parked":
-        parked = self._open.get(state)
-        if parked is None or parked.bound_to != bound_to:
+        if state not in self._open or self._open[state][0].bound_to != bound_to:
             raise MCPError(INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"})
-        del self._open[state]
-        parked.expiry.cancel()
+        parked, expiry = self._open.pop(state)
+        expiry.cancel()
         return parked
 
     def _park(self, parked: "_Parked", questions: Mapping[str, JsonObject]) -> Result:
         state = STATE + secrets.token_urlsafe(24)
-        self._open[state] = parked
-        parked.expiry = asyncio.get_running_loop().call_later(OPEN_SECONDS, self._expire, state)
+        self._open[state] = parked, asyncio.get_running_loop().call_later(OPEN_SECONDS, self._expire, state)
         while len(self._open) > MAX_OPEN:
             self._expire(next(iter(self._open)))
         return {"resultType": "input_required", "inputRequests": dict(questions), "requestState": state}
 
     def _expire(self, state: str) -> None:
-        parked = self._open.pop(state, None)
-        if parked is not None:
-            parked.expiry.cancel()
-            parked.cancel()
+        parked, expiry = self._open.pop(state)
+        expiry.cancel()
+        parked.cancel()
 
 
 class _Parked:
@@ -91,8 +88,6 @@ class _Parked:
         self._relay = ContextRelay(context, levels)
         self.bound_to = bound_to
         self.client = self._relay.client
-        self.expiry: asyncio.TimerHandle = asyncio.get_running_loop().call_later(OPEN_SECONDS, lambda: None)
-        self.expiry.cancel()
         # Each is a question of the server, or several of one time, and the future of the answers.
         self._asked: asyncio.Queue[tuple[Mapping[str, JsonObject], asyncio.Future[Mapping[str, JsonObject]]]]
         self._asked = asyncio.Queue()

@@ -37,6 +37,7 @@ from toolscript.gateway.callers import client_is
 from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals, ServerFilter
 from toolscript.gateway.mcp.passthrough_calls import PassingCalls, PassthroughLog
 from toolscript.gateway.mcp.passthrough_messages import Requested, requested_in
+from toolscript.gateway.streams import cancel_on_disconnect
 
 MAX_BYTES = 4 * 1024 * 1024
 CONNECT_SECONDS = 10.0
@@ -119,7 +120,7 @@ class _Passthrough:
                 await refused_calls(scope, receive, send)
                 return
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
+                tasks.start_soon(cancel_on_disconnect, receive, tasks.cancel_scope)
                 await self._forward(spec, request, requested, send, calls, held)
                 tasks.cancel_scope.cancel()
         finally:
@@ -223,13 +224,6 @@ async def _send_answer(
     async for chunk in calls.watched(answer.headers, answer.status_code, chunks):
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
-    """Cancel the upstream request when the client disconnects, which is how MCP clients cancel."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
 
 
 def _unreachable(spec: ServerSpec, error: httpx2.HTTPError) -> ServerUnavailable:
