@@ -62,6 +62,10 @@ class IndexFiles:
         self.offers.remember(offers, failed)
 
 
+def _servers_of(offers: Sequence[Offer]) -> set[str]:
+    return {offer.server for offer in offers}
+
+
 @dataclass
 class _Model:
     """An embedder, the vectors that it made of the items, and what its cosines mean, once that is known."""
@@ -209,6 +213,13 @@ class Indexing:
         settled = {state.name for state in self._servers.states() if state.status is not ServerStatus.STARTING}
         absent = {spec.name for spec in self.specs} - settled - self._cached.keys()
         return self.ready and not absent and self._rounds.offers == self.offers()
+
+    async def until_searched(self, seconds: float) -> None:
+        """Wait until something of every server that has answered is searched, at most this long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not _servers_of(self.offers()) <= _servers_of(self._rounds.offers):
+                    await self._rounds.next()
 
     async def until_embedded(self, seconds: float) -> None:
         """Wait until all items are embedded or the model failed to load, at most this long."""

@@ -47,6 +47,8 @@ MAX_SUGGESTED = 3
 MAX_REASON = 160
 MAX_REFUSAL = 200
 
+# How long a search waits for the tools of a server that has just answered.
+ANSWERED_SECONDS = 2.0
 # How long a decision waits for the index to follow it.
 DECIDED_SECONDS = 10.0
 
@@ -87,6 +89,8 @@ class LocalGateway:
             raise NotReady(
                 "the search engine is not ready: no server has answered yet", hint="try again in a moment"
             )
+        # Nothing in the answer would say that a server which has just answered is missing.
+        await self._indexing.until_searched(ANSWERED_SECONDS)
         if self._search.type_of(query) is SearchType.SEMANTIC:
             # A keyword answer would not be the semantic one that was requested.
             await self._indexing.until_embedded(self._patience)

@@ -43,6 +43,15 @@ async def test_a_server_that_appears_is_found(world: World) -> None:
     assert (await world.names("send a letter"))[0] == "send_mail"
 
 
+async def test_a_server_that_has_just_answered_is_searched(world: World) -> None:
+    world.use("files")
+    world.servers.put("files", *FILES)
+    await world.settled()
+    world.use("files", "mail")
+    world.servers.put("mail", *MAIL)
+    assert "send_mail" in await world.names("send a letter")
+
+
 async def test_a_changed_server_is_found_with_its_new_tools(world: World) -> None:
     world.use("files")
     world.servers.put("files", *FILES)
