@@ -188,6 +188,15 @@ class Supervisor:
         return status is ServerStatus.ASLEEP or (status is ServerStatus.STARTING and self.offer is not None)
 
     async def _run(self, predecessors: "Collection[asyncio.Task[None]]") -> None:
+        try:
+            await self._keep_connected(predecessors)
+        except Exception as error:
+            # Whoever waits for this server would wait for ever.
+            log.exception("MCP server is given up: a fault of Toolscript", extra={"part": self.spec.name})
+            why = f"a fault of Toolscript ({type(error).__name__}), which its log explains; start it again"
+            self._publish_failure(why, restarts=False)
+
+    async def _keep_connected(self, predecessors: "Collection[asyncio.Task[None]]") -> None:
         if predecessors:
             await asyncio.wait(predecessors)
         hints: ProtocolHints | None = None
@@ -381,7 +390,7 @@ def _counts(items: Collection[Item]) -> dict[str, Any]:
 
 
 async def _load_hints() -> "ProtocolHints":
-    if _CONNECTION not in sys.modules:
+    if sys.modules.get(_CONNECTION) is None:
         # Importing the SDK takes two seconds, which would block the event loop.
         await asyncio.to_thread(import_module, _CONNECTION)
     from toolscript.core.mcp_client.protocol import ProtocolHints

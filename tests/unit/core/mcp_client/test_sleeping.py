@@ -136,6 +136,19 @@ async def test_a_library_that_cannot_be_imported_is_named(
         await drowsy.call("plain", "echo", {})
 
 
+async def test_a_fault_of_ours_fails_the_calls_that_wait(
+    sleepy: McpServers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after an upgrade that removed a module from under a running gateway."""
+    sleepy.use([plain()], [Offer("plain")])
+    await sleepy.call("plain", "echo", {})
+    await until_status(sleepy, "plain", ServerStatus.ASLEEP)
+    monkeypatch.setitem(sys.modules, "toolscript.core.mcp_client.connection", None)
+    with pytest.raises(ServerUnavailable, match="has failed: a fault of Toolscript"):
+        await asyncio.wait_for(sleepy.call("plain", "echo", {}), 30)
+    assert "MCP server is given up" in caplog.text
+
+
 async def test_a_server_that_sleeps_is_stopped_at_once(drowsy: McpServers) -> None:
     drowsy.use([plain()], [Offer("plain")])
     drowsy.use([])
