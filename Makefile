@@ -4,7 +4,7 @@ UV ?= uv
 COMPILE = $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--no-header --quiet
 
-PYTEST = $(PYTHON) -m pytest --dist loadfile --no-loadscope-reorder --durations 10
+PYTEST = $(PYTHON) -m pytest --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 10
 # Tests with engines wait for processes half of their time: more workers than cores keep the cores busy.
 WORKERS ?= 4
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import MutableMapping
+from functools import partial
 from typing import Any
 
 import anyio
@@ -14,7 +15,11 @@ METHOD_HEADER = b"mcp-method"
 
 
 class EndingStreams:
-    """ASGI middleware. `closing` is set when the gateway is to end, which would else wait for streams."""
+    """ASGI middleware. `closing` is set when the gateway is to end, which would else wait for streams.
+
+    From then on clients are told that their connection ends with the answer: a request that came at the moment in
+    which an idle connection is ended would be lost.
+    """
 
     def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
         self._app = app
@@ -22,7 +27,7 @@ class EndingStreams:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not _is_endless(scope):
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, partial(self._send_last, send))
             return
         is_open = False
 
@@ -44,6 +49,11 @@ class EndingStreams:
             serving.result()
         elif is_open:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_last(self, send: Send, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start" and self._closing.is_set():
+            message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+        await send(message)
 
 
 async def cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:

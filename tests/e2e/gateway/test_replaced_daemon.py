@@ -109,3 +109,25 @@ async def test_no_call_is_lost_while_a_gateway_is_replaced(home: Home, calls: in
     assert set(outcomes.values()) == {"done"}
     assert set(home.diary.calls().values()) == {1}
     assert len(home.diary.calls()) == 3 * calls + 1
+
+
+async def test_no_request_on_a_kept_connection_is_lost_while_a_gateway_is_replaced(home: Home) -> None:
+    """Requests that come at the moment in which a gateway would end a connection that is idle."""
+    with gateway_of(home, "0.0.9") as old:
+        replaced = asyncio.Event()
+
+        async def ask_on(number: int) -> int:
+            headers, answered, left = {"Authorization": f"Bearer {old.token}"}, 0, 20
+            async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=60) as http:
+                while left:
+                    assert (await http.get(f"{old.url}/health")).status_code == 200
+                    answered, left = answered + 1, left - replaced.is_set()
+                    await asyncio.sleep(number / 500)
+            return answered
+
+        asking = [asyncio.create_task(ask_on(number)) for number in range(10)]
+        await asyncio.to_thread(home.machine.run, "search", "note")
+        await asyncio.to_thread(until, lambda: not is_alive(old.pid), "the end of the older one")
+        replaced.set()
+        assert min(await asyncio.gather(*asking)) > 20
+        assert home.daemon().pid != old.pid
