@@ -64,6 +64,7 @@ def command_trace(model: str) -> set[Path]:
             **{name: value for name, value in os.environ.items() if not name.startswith("TOOLSCRIPT_")},
             "HOME": home,
             "TOOLSCRIPT_DATA_DIR": f"{home}/data",
+            "TOOLSCRIPT_GATEWAY_ON_DEMAND": "false",
             **({"TOOLSCRIPT_SEARCH_MODEL": model} if model else {}),
         }
         _fill_cache(Path(home))

@@ -30,7 +30,7 @@ def test_every_value_is_a_number(printed: dict[str, str]) -> None:
     ("search", "folders"),
     [
         ("POST /api/v1/search", {"core", "testing", "tools"}),
-        ("toolscript search", {"cli", "client", "core", "gateway"}),
+        ("toolscript search", {"cli", "core", "gateway"}),
     ],
 )
 def test_a_trace_goes_through_one_capability_and_what_is_around_it(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.typescript_client.conftest import Demo, demo
-from tests.repo.shell_pages import ROOT, code_of, finished, gateway_environment, page, section
+from tests.repo.shell_pages import GATEWAY_PRELUDE, ROOT, code_of, finished, gateway_environment, page, section
 from tests.support.npm_tools import installed
 
 __all__ = ["demo"]
@@ -91,7 +91,7 @@ async def test_the_gateway_of_the_page_works_as_written(
     (program,) = code_of(section(PAGE, IN_PROCESS), "python")
     (home / "main.py").write_text(program, "utf-8")
     (home / "notes.txt").write_text("Buy milk.", "utf-8")
-    script = "toolscript config import --yes >/dev/null\npython main.py"
+    script = f"{GATEWAY_PRELUDE}toolscript config import --yes >/dev/null\npython main.py"
     output, _ = await finished(script, gateway_environment(home, port, model_folder), tmp_path, home)
     first, *_, missing, result = output.splitlines()
     assert first.startswith("filesystem__read_"), output

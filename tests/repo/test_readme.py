@@ -50,9 +50,8 @@ async def test_the_python_works_as_written(home: Path, port: str, model_folder: 
     assert len(lines) <= 10
     (home / "main.py").write_text(program, "utf-8")
     # As after the first section: the servers have been listed before.
-    script = (
-        "toolscript config import --yes >/dev/null\ntoolscript list-servers >/dev/null || true\npython main.py"
-    )
+    first = "toolscript config import --yes >/dev/null\ntoolscript list-servers >/dev/null || true\n"
+    script = f"{GATEWAY_PRELUDE}{first}python main.py"
     output, _ = await finished(script, gateway_environment(home, port, model_folder), tmp_path, home)
     assert output.splitlines()[0].startswith("filesystem__read_"), output
 

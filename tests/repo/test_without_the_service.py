@@ -63,7 +63,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("bare")
     (folder / "sitecustomize.py").write_text(BLOCKER.format(absent=absent), "utf-8")
     own = {key: value for key, value in os.environ.items() if not key.startswith("TOOLSCRIPT_")}
-    return {**own, "PYTHONPATH": str(folder), "HOME": str(folder)}
+    return {**own, "PYTHONPATH": str(folder), "HOME": str(folder), "TOOLSCRIPT_GATEWAY_ON_DEMAND": "false"}
 
 
 @pytest.mark.parametrize("words", NEED_IT)

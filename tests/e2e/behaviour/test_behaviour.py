@@ -103,7 +103,7 @@ async def of_gateway(
     served: tuple[Machine, GatewayProcess], furnished: Machine, weights: Path, typescript: Sequence[str]
 ) -> AsyncIterator[list[Driver]]:
     machine, process = served
-    opened = Gateway.open(config=furnished.config, data_dir=furnished.data, model=str(weights))
+    opened = Gateway.open(config=furnished.config, data_dir=furnished.data, model=str(weights), alone=True)
     async with opened as gateway, gateway_drivers(machine, process.url, gateway, typescript) as drivers:
         yield drivers
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 def stderr_of(command: list[str], folder: Path, **variables: str) -> str:
     """Return the stderr of a command in an environment without any other setting."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TOOLSCRIPT_")}
-    environment = {**inherited, "HOME": str(folder), **variables}
+    environment = {**inherited, "HOME": str(folder), "TOOLSCRIPT_GATEWAY_ON_DEMAND": "false", **variables}
     arguments = [sys.executable, "-m", "toolscript", *command]
     return subprocess.run(
         arguments, env=environment, cwd=folder, capture_output=True, text=True, check=False
