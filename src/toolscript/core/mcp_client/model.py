@@ -117,7 +117,7 @@ class ServerStatus(StrEnum):
 
 @dataclass(frozen=True)
 class ServerState:
-    """State of a server. A failed server is retried automatically; `error` is the reason of the failure.
+    """State of a server. `error` is the reason of a failure; it is retried, unless the fault is ours.
 
     One that needs a sign-in is connected as soon as its person has signed in; `error` says how.
 

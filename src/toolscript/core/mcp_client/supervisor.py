@@ -78,6 +78,7 @@ class Supervisor:
         self._signals = Signals()
         self._scope: anyio.CancelScope | None = None
         self._failures = 0
+        self._is_given_up = False
         self._ready_since = math.inf
         self._logged = ""
         self._debounce = timing.debounce
@@ -178,7 +179,7 @@ class Supervisor:
         failed = self.state.status is ServerStatus.FAILED
         raise ServerUnavailable(
             f"{self.spec.name} {'has failed' if failed else f'is {self.state.status}'}{why}",
-            hint="it is retried automatically" if failed else "",
+            hint="it is retried automatically" if failed and not self._is_given_up else "",
         )
 
     @property
@@ -194,7 +195,7 @@ class Supervisor:
             # Whoever waits for this server would wait for ever.
             log.exception("MCP server is given up: a fault of Toolscript", extra={"part": self.spec.name})
             why = f"a fault of Toolscript ({type(error).__name__}), which its log explains; start it again"
-            self._publish_failure(why, restarts=False)
+            self._give_up(why)
 
     async def _keep_connected(self, predecessors: "Collection[asyncio.Task[None]]") -> None:
         if predecessors:
@@ -206,7 +207,7 @@ class Supervisor:
             try:
                 hints = hints or await _load_hints()
             except ImportError as error:
-                self._publish_failure(f"a library is missing, install Toolscript again: {error}", restarts=False)
+                self._give_up(f"a library is missing, install Toolscript again: {error}")
                 return
             failure = await self._attempt(hints)
             if self._stopping.is_set():
@@ -368,6 +369,10 @@ class Supervisor:
 
     def _shown(self, message: str) -> str:
         return shown(self._credentials.masked(message) if self._credentials else message, self.spec)
+
+    def _give_up(self, error: str) -> None:
+        self._is_given_up = True
+        self._publish_failure(error, restarts=False)
 
     def _publish_failure(self, error: str, *, restarts: bool) -> None:
         state = ServerState(self.spec.name, self.spec.transport, ServerStatus.FAILED, error, restarts=restarts)
