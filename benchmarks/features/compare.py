@@ -23,6 +23,7 @@ REASONS: Sequence[tuple[str, str, str]] = (
     ("calls", "thoughtHistoryLength", "the server counts in its process, which all clients of a gateway share"),
     ("roots", "asked", "the server asks for roots once in its process, which all clients of a gateway share"),
     ("errors", "an error of the protocol", "at `/mcp` a failed call is a result that the model reads"),
+    ("errors", "wrong arguments for", "arguments are checked before a call; the answer says what the tool takes"),
     ("prompts", "an error of the protocol", "the error is the same; only its code differs"),
     ("elicitation", "message", "the person who is asked sees which server asks"),
 )
