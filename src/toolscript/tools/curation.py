@@ -1,7 +1,8 @@
 """Rules of people about tool search: written through here, and copied into memory for searches.
 
-A search applies the copy that there is. Now and then one starts a check in the background, which reads the rules
-again if the catalog has a newer revision; only the first search of a process waits for the rules.
+A search applies the copy that there is. Now and then one starts a read in the background, which copies the rules
+again if the catalog has a newer revision; only the first searches of a process, and those after a write through
+it, wait for the rules.
 """
 
 import asyncio
@@ -10,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolscript.core.errors import ToolscriptError
 from toolscript.core.namespaces import Namespaces
 from toolscript.core.retrieval.curation import NO_CURATION, Curation, Rule
 from toolscript.core.retrieval.deadline import Attempt, Part
@@ -34,49 +34,62 @@ class CurationCopy:
         self._now = now
         self._curation: Curation | None = None
         self._revisions: Mapping[str, int] = {}
+        self._writes = 0
+        self._is_stale = True
         self._is_failing = False
-        self._check_started = float("-inf")
-        self._checking: asyncio.Task[None] | None = None
+        self._read_started = float("-inf")
+        self._reading: asyncio.Task[Curation] | None = None
 
     async def get(self, attempt: Attempt) -> Curation:
-        """Return the rules. Where the catalog did not answer the first search, later ones do not wait for it."""
-        if self._curation is None and not self._is_failing:
-            return await attempt.or_else(Part.CURATION, self._read_first(), NO_CURATION)
-        is_checking = self._checking is not None and not self._checking.done()
-        if not is_checking and self._now() - self._check_started >= CHECK_SECONDS:
-            self._checking = asyncio.ensure_future(self.check())
-        if self._curation is None:
+        """Return the rules. Where the catalog did not answer one search, later ones do not wait for it.
+
+        Without an answer those of before stay.
+        """
+        if self._is_stale and not self._is_failing:
+            curation = await attempt.or_else(Part.CURATION, self._until_read(), None)
+            if curation is not None:
+                return curation
+            self._is_failing = True
+        elif self._now() - self._read_started >= CHECK_SECONDS:
+            self._read_soon()
+        if self._is_stale:
             attempt.record(Part.CURATION)
         return self._curation or NO_CURATION
 
-    async def check(self) -> None:
-        """Read the rules again if they have changed. If that fails, those of before stay."""
-        try:
-            await self._read()
-        except ToolscriptError as error:
-            logger.debug("rules not checked", extra={"part": "curation", "reason": error.message})
-
     def forget(self) -> None:
-        """Drop the copy after a write: the next search reads the rules."""
-        self._curation, self._revisions, self._is_failing = None, {}, False
-        if self._checking is not None:
-            self._checking.cancel()
-            self._checking = None
+        """Let the next search wait for the rules, after a write."""
+        self._writes += 1
+        self._is_stale, self._is_failing = True, False
 
-    async def _read_first(self) -> Curation:
-        self._is_failing = True
-        curation = await self._read()
-        self._is_failing = False
-        return curation
+    async def _until_read(self) -> Curation:
+        """Wait for the read that all searches share: one that is given up does not end it for the others."""
+        return await asyncio.shield(self._read_soon())
+
+    def _read_soon(self) -> asyncio.Task[Curation]:
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(self._read())
+            self._reading.add_done_callback(_log_failure)
+        return self._reading
 
     async def _read(self) -> Curation:
-        self._check_started = self._now()
-        # Rules written during the read are newer than these revisions: the next check detects that.
-        revisions = await self._rules.revisions(self._namespaces)
-        if self._curation is None or revisions != self._revisions:
-            self._curation = Curation(await self._rules.all(self._namespaces) if revisions else ())
-            self._revisions = revisions
-        return self._curation
+        """Read the rules if they have changed: again, if they were written meanwhile."""
+        while True:
+            writes, self._read_started = self._writes, self._now()
+            # Rules written during the read are newer than these revisions: the next one detects that.
+            revisions = await self._rules.revisions(self._namespaces)
+            curation = self._curation
+            if curation is None or revisions != self._revisions:
+                curation = Curation(await self._rules.all(self._namespaces) if revisions else ())
+            if writes == self._writes:
+                self._curation, self._revisions = curation, revisions
+                self._is_stale = self._is_failing = False
+                return curation
+
+
+def _log_failure(read: asyncio.Task[Curation]) -> None:
+    if not read.cancelled() and (error := read.exception()) is not None:
+        reason = str(error) or type(error).__name__
+        logger.debug("rules not read", extra={"part": "curation", "reason": reason})
 
 
 @dataclass(frozen=True)

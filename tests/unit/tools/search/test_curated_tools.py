@@ -29,9 +29,11 @@ EVERY_STRATEGY = pytest.mark.parametrize("strategy", Strategy)
 
 class WatchedRules(MemoryCurationRules):
     failure: Exception | None = None
+    seconds = 0.0
     reads = 0
 
     async def revisions(self, namespaces: object) -> dict[str, int]:
+        await asyncio.sleep(self.seconds)
         if self.failure is not None:
             raise self.failure
         return {**await super().revisions(namespaces)}  # type: ignore[arg-type]
@@ -158,11 +160,11 @@ class Copy:
         return [rule.words for rule in (await self.copy.get(self.attempt)).rules]
 
     async def later(self) -> list[str]:
-        """Return the words after the check that a search has started."""
+        """Return the words after the read that a search has started."""
         self.time += CHECK_SECONDS
         await self.words()
-        assert self.copy._checking is not None
-        await self.copy._checking
+        assert self.copy._reading is not None
+        await asyncio.wait([self.copy._reading])
         return await self.words()
 
 
@@ -203,6 +205,65 @@ async def test_without_the_catalog_searches_say_so_do_not_wait_and_get_the_rules
     assert await copy.later() == ["read file"]
     copy.attempt = Attempt(Deadline(10))
     await copy.words()
+    assert copy.attempt.parts_failed == ()
+
+
+async def test_after_a_write_no_search_goes_without_the_rules_of_before() -> None:
+    rules = await rules_of(Scene(), PROMOTE)
+    copy = Copy(rules)
+    await copy.words()
+    await rules.add(NEVER, "ann")
+    copy.copy.forget()
+    rules.seconds = 0.05
+    first = asyncio.ensure_future(copy.words())
+    await asyncio.sleep(0.01)
+    # It comes while the first one reads, and waits for the same rules.
+    assert await copy.words() == await first == ["read file", "contents"]
+    assert copy.attempt.parts_failed == ()
+
+    rules.failure = CatalogUnavailable("down")
+    copy.copy.forget()
+    assert await copy.words() == await copy.words() == ["read file", "contents"]
+    assert copy.attempt.parts_failed == ("curation",)
+
+
+async def test_rules_written_while_they_are_read_are_in_what_searches_wait_for() -> None:
+    rules = await rules_of(Scene(), PROMOTE)
+    copy = Copy(rules)
+    rules.seconds = 0.05
+    first = asyncio.ensure_future(copy.words())
+    await asyncio.sleep(0.07)
+    await rules.add(NEVER, "ann")
+    copy.copy.forget()
+    assert await copy.words() == ["read file", "contents"]
+    assert "read file" in await first
+
+
+async def test_a_search_that_is_given_up_does_not_take_the_rules_from_others() -> None:
+    rules = await rules_of(Scene(), PROMOTE)
+    copy = Copy(rules)
+    rules.seconds = 0.05
+    first = asyncio.ensure_future(copy.words())
+    await asyncio.sleep(0.01)
+    second = asyncio.ensure_future(copy.words())
+    await asyncio.sleep(0.01)
+    first.cancel()
+    assert await second == ["read file"]
+    assert await copy.words() == ["read file"]
+    assert copy.attempt.parts_failed == ()
+
+
+async def test_a_catalog_that_hangs_holds_up_one_search() -> None:
+    rules = await rules_of(Scene(), PROMOTE)
+    copy = Copy(rules)
+    rules.seconds = 0.2
+    hurried = Attempt(Deadline(0.05))
+    assert [*(await copy.copy.get(hurried)).rules] == []
+    assert await copy.words() == []
+    assert copy.attempt.parts_failed == ("curation",)
+    await asyncio.sleep(0.25)
+    copy.attempt = Attempt(Deadline(10))
+    assert await copy.words() == ["read file"]
     assert copy.attempt.parts_failed == ()
 
 
