@@ -76,6 +76,7 @@ class Handover:
         self._closing = closing or asyncio.Event()
         self._listener = listener
         self._record = record
+        self._is_given = False
         self._ending: asyncio.Task[None] | None = None
         self.server: Server | None = None
 
@@ -85,9 +86,15 @@ class Handover:
                 address = str(json.loads(await request.body())["socket"])
             except (ValueError, KeyError, TypeError, RecursionError):
                 raise InvalidRequest("the body must name a socket", hint='send {"socket": "/path"}') from None
-            if self.server is None or self._ending is not None:
+            if self.server is None or self._is_given:
                 raise Unavailable("this gateway cannot be replaced now", hint="try again in a moment")
-            await asyncio.to_thread(self._send, address)
+            # Another one may ask while this one is sent the socket: only one may have it.
+            self._is_given = True
+            try:
+                await asyncio.to_thread(self._send, address)
+            except BaseException:
+                self._is_given = False
+                raise
             self._record.hand_over()
             self._ending = asyncio.create_task(self._end(self.server))
             return JSONResponse({"replaced": os.getpid()})

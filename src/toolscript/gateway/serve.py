@@ -76,12 +76,10 @@ class McpRoutes:
 
     @asynccontextmanager
     async def _open_apps(self) -> AsyncIterator[Mapping[str, ASGIApp]]:
-        from httpx2 import AsyncClient
-
         from toolscript.core.mcp.sessions import mcp_asgi_with_sessions
         from toolscript.gateway.mcp.direct import create_direct_server
         from toolscript.gateway.mcp.large_results import LargeResults
-        from toolscript.gateway.mcp.passthrough import passthrough_asgi
+        from toolscript.gateway.mcp.passthrough import passthrough_asgi, passthrough_client
         from toolscript.gateway.mcp.passthrough_approvals import PassthroughApprovals
         from toolscript.gateway.mcp.passthrough_calls import PassthroughLog
         from toolscript.gateway.mcp.session_use import SessionUsage
@@ -99,7 +97,7 @@ class McpRoutes:
         log = PassthroughLog(activity, arguments=self._arguments)
         indexing, find_rules = resources.indexing, resources.gateway.find_rules
         held = PassthroughApprovals(indexing.approvals, indexing.offers) if indexing.approvals else None
-        async with living, direct_living, AsyncClient(trust_env=False) as client:
+        async with living, direct_living, passthrough_client() as client:
             of_server = passthrough_asgi(
                 indexing.spec_named,
                 client,

@@ -68,7 +68,9 @@ def _is_endless(scope: Scope) -> bool:
         return False
     path = scope["path"]
     return (
-        (scope["method"] == "GET" and path.endswith(("/mcp", "/mcp/all")))
+        (scope["method"] == "GET" and path.endswith("/mcp"))
+        # All tools, or one server.
+        or (scope["method"] == "GET" and path.rpartition("/")[0].endswith("/mcp"))
         or path.endswith(WATCH_PATH)
         or (METHOD_HEADER, LISTEN) in scope["headers"]
     )

@@ -251,6 +251,7 @@ def _put(path: Path, before: PathState) -> None:
         if before.kind == REGULAR:
             path.parent.mkdir(parents=True, exist_ok=True)
             new = path.with_name(f"{path.name}.{os.getpid()}.new")
+            new.touch(mode=0o600)
             new.write_bytes(base64.b64decode(before.content))
             new.chmod(before.mode)
             new.replace(path)

@@ -1,8 +1,12 @@
-"""A server of 2025 over Streamable HTTP, with sessions that it can drop, and keep. Prints its port."""
+"""A server of 2025 over Streamable HTTP, with sessions that it can drop, and keep. Prints its port.
+
+It answers one request after the other.
+"""
 
 import json
 import sys
 import threading
+import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -10,16 +14,20 @@ from typing import Any
 from tests.support.mcp_servers.raw import Params, outcome, said, tool, tools_only
 
 SESSIONS: set[str] = set()
+ONE_AT_A_TIME = threading.Lock()
 
 
 def call(params: Params) -> object:
     if params["name"] == "forget":
         SESSIONS.clear()
         return said("forgotten")
+    if params["name"] == "work":
+        time.sleep(params["arguments"]["seconds"])
+        return said("done")
     return said(json.dumps(params.get("arguments")))
 
 
-HANDLERS = tools_only("old", [tool("echo"), tool("forget")], call)
+HANDLERS = tools_only("old", [tool("echo"), tool("forget"), tool("work")], call)
 
 
 class Old(BaseHTTPRequestHandler):
@@ -35,7 +43,8 @@ class Old(BaseHTTPRequestHandler):
             refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Session not found"}}
             self._answer(404, refusal)
         elif "id" in request:
-            answer = {"jsonrpc": "2.0", "id": request["id"], **outcome(HANDLERS, request)}
+            with ONE_AT_A_TIME:
+                answer = {"jsonrpc": "2.0", "id": request["id"], **outcome(HANDLERS, request)}
             self._answer(200, answer, session)
         else:
             self._answer(202, None)

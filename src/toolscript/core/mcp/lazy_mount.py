@@ -55,15 +55,15 @@ class LazyMount:
             return
         try:
             await asyncio.to_thread(load, self._modules)
-        except ImportError as error:
+            async with self._open_apps() as apps:
+                for name, app in apps.items():
+                    self._apps.setdefault(name, _Placeholder(self._requested)).set_app(app)
+                await closing.wait()
+        except Exception as error:
+            # Requests that wait for an app would wait for ever.
             logger.exception("MCP cannot be loaded")
             for placeholder in self._apps.values():
                 placeholder.fail(error)
-            return
-        async with self._open_apps() as apps:
-            for name, app in apps.items():
-                self._apps.setdefault(name, _Placeholder(self._requested)).set_app(app)
-            await closing.wait()
 
     async def _wait_for_start(self, closing: asyncio.Event) -> None:
         reasons = (self._until_quiet(), self._requested.wait(), closing.wait())
@@ -87,7 +87,7 @@ class _Placeholder:
         if self._app is not None and not self._app.done():
             self._app.set_result(app)
 
-    def fail(self, error: ImportError) -> None:
+    def fail(self, error: Exception) -> None:
         self._failure = Unavailable(f"MCP cannot be loaded: {error}", hint="reinstall toolscript")
         if self._app is not None and not self._app.done():
             self._app.set_exception(self._failure)

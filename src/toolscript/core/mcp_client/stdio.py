@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import signal
 import sys
@@ -41,6 +42,10 @@ _BUFFERED_MESSAGES = 256
 _NOISE_WIDTH = 120
 # Time to read a child's remaining output after its exit; a grandchild may keep the pipe open.
 _DRAIN_SECONDS = 0.2
+# An escape of JSON: a pair of surrogates, half of one, or another.
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
 
 
 class _Watching(SubprocessStreamProtocol):
@@ -229,7 +234,7 @@ def _message(line: bytes) -> JSONRPCMessage:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         # Pydantic's parser rejects deep nesting, and one deep schema would hide all tools of its page.
-        plain = json.loads(line)
+        plain = json.loads(_storable(line))
     try:
         return jsonrpc_message_adapter.validate_python(plain, by_name=False)
     except ValueError:
@@ -238,6 +243,15 @@ def _message(line: bytes) -> JSONRPCMessage:
         # Without this error the requester would wait for a response that has already arrived.
         error = ErrorData(code=INTERNAL_ERROR, message="the answer does not follow the protocol")
         return JSONRPCError(jsonrpc="2.0", id=plain["id"], error=error)
+
+
+def _storable(line: bytes) -> str:
+    """Return the line without halves of surrogate pairs, which JSON may have and no message can carry on."""
+    return _ESCAPE.sub(_whole, readable(line.decode("utf-8", "surrogatepass")))
+
+
+def _whole(escape: re.Match[str]) -> str:
+    return "\\ufffd" if escape["half"] else escape[0]
 
 
 async def _write(

@@ -87,6 +87,7 @@ class Supervisor:
         self._sign_in = ""
         self._challenge: Challenge | None = None
         self._calls = 0
+        self._in_flight = 0
         self._called_at = -math.inf
         if cached is not None and self._may_sleep:
             self.offer = cached
@@ -135,12 +136,14 @@ class Supervisor:
             self._signals.wakeup.set()
 
     async def _connected(self) -> "Connection":
-        """Return the connection, however long it takes."""
+        """Return the connection, however long it takes. Raise when the server was stopped: there will be none."""
         while True:
             news = self._news
             try:
                 return await self._awake()
             except ServerUnavailable:
+                if self._stopping.is_set():
+                    raise
                 await news.wait()
 
     async def _on_connection(self, send: "Callable[[Connection], Awaitable[T]]", check: Check | None) -> T:
@@ -149,7 +152,11 @@ class Supervisor:
             connection = await self._awake()
             if check is not None:
                 await check()
-            return await self._named(connection, send(connection))
+            self._in_flight += 1
+            try:
+                return await self._named(connection, send(connection))
+            finally:
+                self._in_flight -= 1
         finally:
             self._calls -= 1
             self._called_at = anyio.current_time()
@@ -323,9 +330,17 @@ class Supervisor:
             if signals.lost:
                 raise ServerUnavailable("the connection was lost")
             if signals.take_ping_requested() or (remote and quiet.cancelled_caught):
-                await connection.ping(self._timing.ping_timeout)
+                await self._ping(connection)
             if signals.take_changed():
                 await self._list_again(connection)
+
+    async def _ping(self, connection: "Connection") -> None:
+        try:
+            await connection.ping(self._timing.ping_timeout)
+        except ServerUnavailable:
+            # It may be busy with what it was asked, and calls have limits of their own.
+            if not self._in_flight:
+                raise
 
     def _sleeps_in(self) -> float:
         """Return the seconds until the server sleeps: soon if it was only listed, else when it was idle."""

@@ -10,10 +10,12 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import anyio
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -28,7 +30,7 @@ from toolscript.gateway.recording import without_secret_words
 from toolscript.gateway.rules import CONFIRMATION, MAX_NAME
 
 ALLOW = "allow"
-# A question that is not answered by then is asked again.
+# A question that is not answered by then is asked again, or allows nothing.
 OPEN_SECONDS = 15 * 60.0
 MAX_OPEN = 1_000
 MAX_ARGUMENTS_SHOWN, MAX_NAMED, MAX_KEY = 1_500, 30, 60
@@ -147,9 +149,8 @@ def question_result(message: str, state: str) -> dict[str, Any]:
 
 
 async def is_allowed_by_person(context: Context, message: str) -> bool:
-    """Ask a client of an older version, and wait for the answer."""
-    try:
+    """Ask a client of an older version, and wait for the answer. None in time allows nothing."""
+    with anyio.move_on_after(OPEN_SECONDS), suppress(MCPError):
         answer = await context.session.elicit_form(message, _NOTHING_TO_FILL_IN, context.request_id)
-    except MCPError:
-        return False
-    return answer.action == "accept"
+        return answer.action == "accept"
+    return False

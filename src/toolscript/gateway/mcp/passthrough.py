@@ -6,6 +6,7 @@ The client's credentials are removed and the server's own are added. Streams are
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import anyio
 import httpx2
@@ -41,6 +42,7 @@ from toolscript.gateway.streams import cancel_on_disconnect
 
 MAX_BYTES = 4 * 1024 * 1024
 CONNECT_SECONDS = 10.0
+KEPT_CONNECTIONS = 20
 REQUEST_HEADERS = frozenset({"accept", "content-type", "last-event-id", "traceparent", "tracestate"})
 RESPONSE_HEADERS = frozenset({"content-type", "cache-control", "allow", "retry-after", "x-accel-buffering"})
 
@@ -53,6 +55,16 @@ RequireAllowed = Callable[[str, str], None]
 CredentialsOf = Callable[[ServerSpec], Credentials | None]
 # None: there are no rules.
 FindRules = Callable[[], RequireAllowed | None]
+
+
+def passthrough_client() -> httpx2.AsyncClient:
+    """Return a client that keeps no cookies: entries of one host have accounts of their own.
+
+    A stream holds its connection as long as it lasts, so their number is not limited.
+    """
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS)
+    return httpx2.AsyncClient(trust_env=False, cookies=no_cookies, limits=limits)
 
 
 def passthrough_asgi(

@@ -39,7 +39,7 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"ask the person to allow it by a rule, or to make the call in a terminal with `toolscript call`",
             "ask the user to allow it, or to do it themselves",
         ),
-        (r"raise callTimeout of \S+, or request", "request"),
+        (r"raise callTimeout of \S+, or ask", "ask"),
         (r"`toolscript doctor` says how to fix it", "ask the user to repair it"),
         (r"`toolscript gateway status` shows its state", "ask the user to start it again"),
         (

@@ -1,6 +1,7 @@
 """Servers over Streamable HTTP and over the older SSE."""
 
 import asyncio
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -134,6 +135,27 @@ async def test_a_ping_detects_a_server_that_died_silently(servers: McpServers) -
         process.kill()
         process.wait()
         await until_failed(servers, "remote", "cannot be reached")
+
+
+async def test_a_server_that_is_busy_with_a_call_is_not_taken_for_lost() -> None:
+    servers = McpServers(replace(QUICK, ping_after=0.2, ping_timeout=0.2))
+    with running("tests.support.mcp_servers.old_http") as (_, port):
+        servers.use([over_http(port)])
+        await until_ready(servers, "remote")
+        assert text(await servers.call("remote", "work", {"seconds": 2})) == "done"
+        assert text(await servers.call("remote", "echo", {"a": 1})) == '{"a": 1}'
+        await servers.close()
+
+
+async def test_a_server_that_hangs_without_a_call_is_taken_for_lost() -> None:
+    servers = McpServers(replace(QUICK, ping_after=0.2, ping_timeout=0.2))
+    with running("tests.support.mcp_servers.old_http") as (process, port):
+        servers.use([over_http(port)])
+        await until_ready(servers, "remote")
+        process.send_signal(signal.SIGSTOP)
+        await until_failed(servers, "remote", "the connection was lost")
+        process.send_signal(signal.SIGCONT)
+        await servers.close()
 
 
 @pytest.mark.alone

@@ -28,6 +28,7 @@ from tests.unit.core.mcp_client.builders import (
 from toolscript.core.errors import ServerUnavailable
 from toolscript.core.mcp_client.model import ServerSpec, ServerStatus, Transport
 from toolscript.core.mcp_client.servers import McpServers
+from toolscript.core.mcp_client.stdio import _message
 
 pytestmark = [pytest.mark.requirement("TS-011"), pytest.mark.slow]
 
@@ -110,3 +111,19 @@ def test_when_the_gateway_is_killed_its_children_end() -> None:
         processes = Watched(json.loads(gateway.stdout.readline()))
         os.kill(gateway.pid, signal.SIGKILL)
         assert processes.still_there(SOON) == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "received"),
+    [
+        (r"cut \ud83d", "cut \ufffd"),
+        (r"cut \uDE00 here", "cut \ufffd here"),
+        (r"whole \ud83d\ude00 \ud83d", "whole \U0001f600 \ufffd"),
+        (r"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (r"written \\ud83d, \ud83d", "written \\ud83d, \ufffd"),
+    ],
+)
+def test_half_a_character_of_a_server_is_replaced(sent: str, received: str) -> None:
+    line = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%s"}}'
+    message = _message(line % sent.encode())
+    assert json.loads(message.model_dump_json())["params"]["data"] == received

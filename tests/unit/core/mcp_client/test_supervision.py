@@ -229,3 +229,12 @@ async def test_a_server_that_is_being_listed_when_all_is_closed_stays_stopped() 
 async def test_a_server_may_go_by_any_name(servers: McpServers) -> None:
     servers.use([stdio("päth/../ \n", "plain")])
     await until_ready(servers, "päth/../ \n")
+
+
+async def test_who_watches_a_resource_is_told_that_its_server_was_stopped(servers: McpServers) -> None:
+    servers.use([faulty("hangs")])
+    watching = asyncio.create_task(servers.watch("hangs", "file:///a", lambda: None))
+    await asyncio.sleep(0.05)
+    servers.use([])
+    with pytest.raises(ServerUnavailable, match="stopped"):
+        await asyncio.wait_for(watching, 10)

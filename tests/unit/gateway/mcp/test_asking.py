@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
@@ -16,12 +17,13 @@ from mcp_types import (
     InputResponses,
 )
 
-from tests.unit.gateway.mcp.clients import MODERN, MODES, text_of
+from tests.unit.gateway.mcp.clients import LEGACY, MODERN, MODES, text_of
 from tests.unit.gateway.mcp.ruled_gateway import RuledGateway, form_answer
 from toolscript.core.errors import Forbidden
 from toolscript.core.items import JsonObject
 from toolscript.core.mcp_client.model import CallResult
 from toolscript.gateway.callers import CallTerms, client_is, on_terms
+from toolscript.gateway.mcp import asking
 from toolscript.gateway.mcp.asking import MAX_OPEN, OPEN_SECONDS, Questions, message_of
 from toolscript.gateway.mcp.tools import create_mcp_server
 from toolscript.gateway.rules import CONFIRMATION, CallRules, Effect, Rule
@@ -91,6 +93,20 @@ async def test_anything_but_a_yes_makes_no_call(gateway: RuledGateway, mode: str
         result = await client.call_tool("call_tool", WRITE)
     assert (result.is_error, len(asked), gateway.calls) == (True, 1, [])
     assert text_of(result).startswith("The person did not allow this call of files__write_file.")
+
+
+async def test_a_question_that_nobody_answers_ends_and_makes_no_call(
+    gateway: RuledGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> ElicitResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(asking, "OPEN_SECONDS", 0.2)
+    async with editor(gateway, LEGACY, never) as client:
+        with anyio.fail_after(20):
+            result = await client.call_tool("call_tool", WRITE)
+    assert (result.is_error, gateway.calls) == (True, [])
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -61,3 +61,15 @@ async def test_a_failed_load_is_reported_to_waiting_and_later_requests(
             await app(SCOPE, nothing, unheard)
     assert [type(error) for error in waiting] == [Unavailable] * 2
     assert "MCP cannot be loaded" in caplog.text
+
+
+async def test_apps_that_cannot_be_opened_leave_no_request_waiting() -> None:
+    @asynccontextmanager
+    async def broken() -> AsyncIterator[Mapping[str, ASGIApp]]:
+        raise AttributeError("an older library lies below")
+        yield {}
+
+    later = LazyMount(["json"], broken, never)
+    async with later.open():
+        with pytest.raises(Unavailable, match="an older library"):
+            await asyncio.wait_for(later.app("echo")(SCOPE, nothing, unheard), 20)

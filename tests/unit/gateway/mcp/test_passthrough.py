@@ -1,8 +1,9 @@
 """/mcp/{server}: proxies one server, with its own credentials and without the client's."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
@@ -93,6 +94,33 @@ async def test_only_protocol_headers_of_the_server_are_returned() -> None:
         answer = await client.post(url, json=PING)
     assert (answer.status_code, answer.text, answer.headers["mcp-session-id"]) == (404, "gone", "s1")
     assert "set-cookie" not in answer.headers
+
+
+async def test_no_cookie_of_a_server_is_sent_with_another_request() -> None:
+    upstream = answering(content_type="application/json", set_cookie="sid=1; Path=/")
+    async with in_front_of(upstream) as (client, url):
+        for _ in range(2):
+            assert (await client.post(url, json=PING)).status_code == 200
+    assert ["cookie" in headers for headers, _, _ in upstream.requests] == [False, False]
+
+
+async def test_streams_that_stay_open_hold_up_no_request() -> None:
+    done = asyncio.Event()
+
+    async def answer(request: Request) -> Response:
+        async def events() -> AsyncIterator[str]:
+            yield ": open\n\n"
+            await done.wait()
+
+        is_stream = request.method == "GET"
+        return StreamingResponse(events(), media_type="text/event-stream") if is_stream else Response("{}")
+
+    unlimited = httpx2.AsyncClient(trust_env=False, limits=httpx2.Limits(max_connections=None), timeout=SECONDS)
+    async with in_front_of(Upstream(answer)) as (_, url), unlimited as client, AsyncExitStack() as streams:
+        for _ in range(120):
+            await streams.enter_async_context(client.stream("GET", url))
+        assert (await client.post(url, json=PING)).status_code == 200
+        done.set()
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,11 @@ def test_what_only_the_user_can_do_is_asked_of_the_user() -> None:
     assert not FOR_A_PERSON.search(for_agent(trust))
 
 
+def test_an_agent_whose_call_took_too_long_is_told_what_it_can_do() -> None:
+    hint = "it may still be running; raise callTimeout of files, or ask for less"
+    assert for_agent(hint) == "it may still be running; ask for less"
+
+
 def test_other_notes_of_a_hint_stay() -> None:
     note = "keyword search only: pip install 'toolscript[model]' helps; --model builtin hides this"
     assert for_agent(f"{note}; not searched: mail (why)") == "keyword search only; not searched: mail (why)"

@@ -17,7 +17,7 @@ from tests.e2e.commands import command, environment
 from tests.support.mcp_servers_conformance.everything import everything_server
 from tests.unit.gateway.mcp.serving import serve
 from toolscript.core.mcp.endpoint import LOOPBACK_ONLY
-from toolscript.gateway.mcp.passthrough import FindServer, passthrough_asgi
+from toolscript.gateway.mcp.passthrough import FindServer, passthrough_asgi, passthrough_client
 
 
 @asynccontextmanager
@@ -31,7 +31,7 @@ async def serve_everything() -> AsyncIterator[str]:
 async def serve_passthrough(find: FindServer) -> AsyncIterator[str]:
     """Return the base address of `/mcp/{server}`."""
     async with (
-        httpx2.AsyncClient(trust_env=False, verify=False) as client,
+        passthrough_client() as client,
         serve([Route("/mcp/{server}", passthrough_asgi(find, client))]) as address,
     ):
         yield address
