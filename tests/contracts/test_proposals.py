@@ -5,9 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.contracts.builders import FIRST, Record, classify, item, settle, sure, tool, with_items, with_skills
+from tests.contracts.builders import (
+    FIRST,
+    Record,
+    classify,
+    item,
+    settle,
+    sure,
+    tool,
+    tools,
+    with_items,
+    with_skills,
+)
 from toolscript.core.errors import Conflict, InvalidRequest
-from toolscript.core.items import AssignedBy
+from toolscript.core.items import AssignedBy, StoredItem
 from toolscript.core.taxonomy import ProposalKind, Skill, Suggestion, SuggestionState
 from toolscript.tools.model.centroids import Counted
 from toolscript.tools.model.proposals import Move, Proposal, ProposalEvidence
@@ -201,6 +212,49 @@ async def test_earlier_proposals_are_those_pending_and_rejected_with_their_membe
     assert (earlier["new:post"].members, earlier["new:post"].creates) == ({first: [("post", 0.8)]}, (POST,))
 
 
+async def test_an_approved_proposal_is_an_earlier_one_until_its_items_have_moved(record: Record) -> None:
+    (first,) = await with_items(record, 1)
+    await _accept(record, _new([first]))
+    (earlier,) = await record.suggestions.earlier()
+    assert (earlier.key, earlier.is_rejected, earlier.creates) == ("new:post", True, (POST,))
+    assert dict(earlier.members) == {first: [("post", 0.8)]}
+    submitted = await record.suggestions.submit([_new([first])])
+    assert (submitted.added, submitted.changed) == (0, 0)
+    await _drain(record)
+    assert not await record.suggestions.earlier()
+
+
+async def test_what_was_approved_and_has_moved_can_be_proposed_again(record: Record) -> None:
+    first, second = await with_items(record, 2)
+    for letters in ("letters", "more_letters"):
+        decided = await _accept(record, _new([first]), Skill(letters, letters))
+        await _drain(record)
+    assert decided.skill_id == "more_letters"
+    submitted = await record.suggestions.submit([_new([first])])
+    assert (submitted.added, submitted.changed, submitted.withdrawn) == (1, 0, 0)
+    (pending,) = await record.suggestions.page(0, 10)
+    submitted = await record.suggestions.submit([_new([first])])
+    assert (submitted.added, submitted.changed, submitted.withdrawn) == (0, 0, 0)
+    submitted = await record.suggestions.submit([_new([first, second])])
+    assert (submitted.added, submitted.changed, submitted.withdrawn) == (0, 1, 0)
+    assert [one.id for one in await record.suggestions.page(0, 10)] == [pending.id]
+    assert (await record.suggestions.submit([])).withdrawn == 1
+    assert not await record.suggestions.page(0, 10)
+
+
+async def test_what_was_proposed_again_and_rejected_or_undone_is_not_proposed_once_more(record: Record) -> None:
+    items = await with_items(record, 1)
+    approved = await _accept(record, _new(items), Skill("letters", "Letters"))
+    await _drain(record)
+    await record.suggestions.submit([_new(items)])
+    (pending,) = await record.suggestions.page(0, 10)
+    await record.suggestions.reject(pending.id, "bob")
+    assert (await record.suggestions.submit([_new(items)])).added == 0
+    await record.suggestions.undo(approved.id, "bob")
+    await _drain(record)
+    assert (await record.suggestions.submit([_new(items)])).added == 0
+
+
 async def test_a_reviewer_can_change_the_skill_of_a_new_proposal(record: Record) -> None:
     (first,) = await with_items(record, 1)
     await record.suggestions.submit([_new([first])])
@@ -233,6 +287,21 @@ async def test_a_moved_item_keeps_the_skill_whatever_a_classifier_says_until_it_
     await record.assignments.reclassify(0, 10)
     await classify(record, first, sure("maps"))
     assert set((await item(record, first)).skill_ids) == {"maps", "post"}
+
+
+async def test_a_moved_item_keeps_the_confidence_of_its_move_when_it_is_classified_again(record: Record) -> None:
+    first, second, third = await with_items(record, 3)
+    await with_skills(record, "tours", "boats")
+    await _accept(record, _new([first, second, third]))
+    await _drain(record)
+    await record.assignments.reclassify(0, 10)
+    await classify(record, first, sure("maps"), sure("mail", 0.85), sure("tours", 0.6))
+    assert _confidences(await item(record, first)) == {"maps": 0.9, "mail": 0.85, "post": 0.8}
+    await classify(record, second, sure("post", 0.55))
+    assert _confidences(await item(record, second)) == {"post": 0.8}
+    surer = {"maps": 0.9, "mail": 0.9, "tours": 0.8}
+    await classify(record, third, *(sure(skill_id, confidence) for skill_id, confidence in surer.items()))
+    assert _confidences(await item(record, third)) == surer
 
 
 async def test_an_undone_proposal_takes_nothing_that_another_decision_gave(record: Record) -> None:
@@ -321,6 +390,36 @@ async def test_the_catalog_is_observed_with_vectors_and_current_skills(record: R
     assert not await record.skill_vectors.observed(FIRST, 0, 10, "elsewhere")
 
 
+async def test_an_item_that_a_person_put_in_no_skill_is_observed_as_decided(record: Record) -> None:
+    await record.catalog.store("server", tools(2))
+    claim = await record.dirty.claim(FIRST, 10, 60)
+    first, second = sorted(claim.versions)
+    vector = np.array([1, 0], dtype=np.float32)
+    await record.skill_vectors.count(FIRST, claim, [Counted(id_, "h", vector, {}) for id_ in (first, second)])
+    await record.assignments.set_by_hand(first, [], "ann")
+    observed = await record.skill_vectors.observed(FIRST, 0, 10)
+    assert [(one.id, one.assignments, one.is_by_hand) for one in observed] == [
+        (first, (), True),
+        (second, (), False),
+    ]
+    await record.assignments.release(first, "ann")
+    assert not any(one.is_by_hand for one in await record.skill_vectors.observed(FIRST, 0, 10))
+
+
+async def test_sizes_name_the_skills_that_any_namespace_uses(record: Record) -> None:
+    await record.catalog.store("server", [tool("ours")])
+    await record.catalog.of("blue").store("other", [tool("theirs")])
+    claim = await record.dirty.claim(FIRST, 10, 60)
+    ours, theirs = sorted(claim.versions)
+    vector = np.array([1, 0], dtype=np.float32)
+    counted = [Counted(ours, "h", vector, {"mail": 9}), Counted(theirs, "h", vector, {"maps": 9}, "blue")]
+    await record.skill_vectors.count(FIRST, claim, counted)
+    sizes = await record.skill_vectors.sizes(FIRST)
+    assert (sizes.catalog, dict(sizes.members), set(sizes.used)) == (1, {"mail": 1}, {"mail", "maps"})
+    blue = await record.skill_vectors.sizes(FIRST, "blue")
+    assert (blue.catalog, dict(blue.members), set(blue.used)) == (1, {"maps": 1}, {"mail", "maps"})
+
+
 def _new(items: list[int], skill: Skill = POST) -> Proposal:
     moves = [Move(id_, (skill.id,), (0.8,)) for id_ in items]
     evidence = ProposalEvidence(len(items), 10, {skill.id: len(items)})
@@ -345,10 +444,14 @@ async def _in_mail(record: Record, count: int) -> list[int]:
     return items
 
 
-async def _accept(record: Record, proposal: Proposal) -> Suggestion:
+async def _accept(record: Record, proposal: Proposal, skill: Skill | None = None) -> Suggestion:
     await record.suggestions.submit([proposal])
     (pending,) = await record.suggestions.page(0, 10)
-    return await record.suggestions.accept(pending.id, "bob")
+    return await record.suggestions.accept(pending.id, "bob", skill)
+
+
+def _confidences(stored: StoredItem) -> dict[str, float]:
+    return {assignment.skill_id: assignment.confidence for assignment in stored.assignments}
 
 
 async def _deactivate(record: Record, skill_id: str) -> None:

@@ -184,6 +184,7 @@ class MemoryDirtySet:
         self._filled: dict[int, float] = {1: float("inf")}
         self.catalog_page: Callable[[float, int], Sequence[PointVersion]] = lambda _after, _limit: ()
         self.stored: Callable[[int], StoredItem | None] = lambda _item_id: None
+        self.by_hand: set[int] = set()
 
     def next_version(self) -> int:
         return next(self._versions)
@@ -339,6 +340,7 @@ class MemoryCatalog:
         self.synced_at: dict[tuple[str, str], datetime] = {}
         dirty.catalog_page = self._page
         dirty.stored = self.stored
+        dirty.by_hand = self.by_hand
 
     def of(self, namespace: str) -> "MemoryCatalog":
         view = copy(self)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 
-from toolscript.core.items import AssignedBy, Assignment, Item, StoredItem
+from toolscript.core.items import MIN_CONFIDENCE, AssignedBy, Assignment, Item, StoredItem
 from toolscript.core.namespaces import DEFAULT_NAMESPACE, Namespaces, seen_in
 from toolscript.core.retrieval.model import Vector
 from toolscript.core.taxonomy import (
@@ -54,6 +54,7 @@ from toolscript.tools.model.proposals import (
     Proposal,
     SkillSizes,
     Submitted,
+    by_stored_key,
     fallback_of,
     is_proposal,
     needed_skills,
@@ -315,8 +316,9 @@ class MemorySkillVectors:
     async def sizes(self, index_version: int, namespace: str = DEFAULT_NAMESPACE) -> SkillSizes:
         items = [item for item in self._counted.get(index_version, {}).values() if item.namespace == namespace]
         sums = self.sums.get(index_version, {})
-        members = {key.skill_id: sums[key].members for key in sums if key.namespace == namespace}
-        return SkillSizes(len(items), {skill_id: size for skill_id, size in members.items() if size})
+        sizes = {key: centroid.members for key, centroid in sums.items() if centroid.members}
+        members = {key.skill_id: size for key, size in sizes.items() if key.namespace == namespace}
+        return SkillSizes(len(items), members, frozenset(key.skill_id for key in sizes))
 
     async def observed(
         self, index_version: int, after: int, limit: int, namespace: str = DEFAULT_NAMESPACE
@@ -324,7 +326,13 @@ class MemorySkillVectors:
         items = sorted(self._counted.get(index_version, {}).items())
         pairs = [(self._dirty.stored(id_), item) for id_, item in items if id_ > after]
         return [
-            Observed(stored.id, _without_schemas(stored.item), item.vector, stored.assignments)
+            Observed(
+                stored.id,
+                _without_schemas(stored.item),
+                item.vector,
+                stored.assignments,
+                stored.id in self._dirty.by_hand,
+            )
             for stored, item in pairs
             if stored is not None and item.namespace == namespace
         ][:limit]
@@ -493,7 +501,14 @@ class MemorySuggestions:
 
     async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
         known = {key: one for (key, place), one in self._by_key.items() if place == namespace}
-        wanted = {proposal.key: proposal for proposal in proposals}
+        done = {
+            key: one.suggestion.id
+            for key, one in known.items()
+            if one.suggestion.state is SuggestionState.APPROVED
+            and one.suggestion.change is not None
+            and one.moves.position is None
+        }
+        wanted = by_stored_key(proposals, done)
         added = changed = 0
         for key, proposal in wanted.items():
             if key in known and known[key].suggestion.state is not SuggestionState.PENDING:
@@ -538,7 +553,9 @@ class MemorySuggestions:
                 _members(one),
             )
             for (key, place), one in rows
-            if one.suggestion.change is not None and place == namespace and one.suggestion.state in states
+            if one.suggestion.change is not None
+            and place == namespace
+            and (one.suggestion.state in states or one.moves.position is not None)
         ]
 
     async def accept(self, suggestion_id: int, by: DecidedBy, skill: Skill | None = None) -> Suggestion:
@@ -593,15 +610,15 @@ class MemorySuggestions:
         self._taxonomy.write_audit(actor, "suggestion.undo", suggestion.id, details, suggestion.namespace)
         return await self.find(suggestion_id)
 
-    def granted(self, item_id: int) -> list[tuple[SuggestedSkill, str]]:
-        """Return the decided suggestions of this item, with the skill of each."""
+    def granted(self, item_id: int) -> list[tuple[SuggestedSkill, str, float]]:
+        """Return the decided suggestions of this item, with the skills of each and their confidences."""
         decided = [one for _, one in sorted(self._by_key.items()) if item_id in one.items]
         granting = (SuggestionState.APPROVED, SuggestionState.MERGED)
         return [
-            (one.suggestion.suggested, skill_id)
+            (one.suggestion.suggested, skill_id, confidence)
             for one in decided
             if one.suggestion.state in granting
-            for skill_id in _granted_by(one, item_id)
+            for skill_id, confidence in _granted_by(one, item_id)
         ]
 
     def ask(self, item: StoredItem, key: str, suggested: SuggestedSkill) -> Suggestion:
@@ -668,10 +685,11 @@ def _members(suggested: _Suggested) -> dict[int, list[tuple[str, float]]]:
     return {id_: move.skills for id_, move in sorted(suggested.moves.moves.items()) if id_ in suggested.items}
 
 
-def _granted_by(suggested: _Suggested, item_id: int) -> tuple[str, ...]:
+def _granted_by(suggested: _Suggested, item_id: int) -> list[tuple[str, float]]:
     if suggested.suggestion.change is not None:
-        return suggested.moves.moves[item_id].skill_ids if item_id in suggested.moves.moves else ()
-    return () if suggested.suggestion.skill_id is None else (suggested.suggestion.skill_id,)
+        return suggested.moves.moves[item_id].skills if item_id in suggested.moves.moves else []
+    skill_id = suggested.suggestion.skill_id
+    return [] if skill_id is None else [(skill_id, MIN_CONFIDENCE)]
 
 
 def _reason(suggestion: Suggestion) -> str:
@@ -752,14 +770,14 @@ class MemoryAssignments:
         return stored.needs_skills and is_same and seen_in(self.namespaces, stored.namespace)
 
     def _resolved(self, stored: StoredItem, classification: Classification) -> tuple[Assignment, ...]:
-        grants: list[tuple[SuggestedSkill, str | None]] = [*self._suggestions.granted(stored.id)]
+        grants: list[tuple[SuggestedSkill, str | None, float]] = [*self._suggestions.granted(stored.id)]
         self._suggestions.detach_suggestions(stored.id)
         if requested := stored_suggestion(classification.suggestion):
-            grants.append((requested[1], self._suggestions.ask(stored, *requested).skill_id))
+            grants.append((requested[1], self._suggestions.ask(stored, *requested).skill_id, MIN_CONFIDENCE))
         assignments = by_classifier(classification.assignments, self._taxonomy.active())
-        for suggested, skill_id in grants:
+        for suggested, skill_id, confidence in grants:
             if skill_id in self._taxonomy.active():
-                assignments = by_rule(assignments, suggested, skill_id)
+                assignments = by_rule(assignments, suggested, skill_id, confidence)
         return assignments
 
     def _put(self, before: StoredItem, now: tuple[Assignment, ...]) -> StoredItem:

@@ -16,16 +16,16 @@ from toolscript.tools.model.answer import ToolHit
 from toolscript.tools.payload_cache import CachedPayload, PayloadCache, RevisionCache, Revisions
 from toolscript.tools.ports import Catalog
 
-# Schemas take more memory than payloads: a kilobyte of JSON is about ten of Python's objects. Large ones are not
-# kept.
-CACHED_SCHEMAS, MAX_CACHED = 2_000, 4_096
+# Schemas take more memory than payloads: a kilobyte of JSON is about ten of Python's objects. The cache has this
+# share of the entries that the one of payloads has, and large ones are not kept.
+SHARE_OF_PAYLOADS, MAX_CACHED = 0.2, 4_096
 
 
 class SchemaCache(RevisionCache[Schemas]):
     part = Part.SCHEMAS
 
-    def __init__(self, catalog: Catalog) -> None:
-        super().__init__(CACHED_SCHEMAS)
+    def __init__(self, catalog: Catalog, size: int) -> None:
+        super().__init__(size)
         self._catalog = catalog
 
     async def _load(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
@@ -36,9 +36,11 @@ class SchemaCache(RevisionCache[Schemas]):
 
 
 class HydrationStage:
-    def __init__(self, cache: PayloadCache, catalog: Catalog) -> None:
+    """`cache_size` is that of the payloads."""
+
+    def __init__(self, cache: PayloadCache, catalog: Catalog, cache_size: int) -> None:
         self._cache = cache
-        self._schemas = SchemaCache(catalog)
+        self._schemas = SchemaCache(catalog, int(SHARE_OF_PAYLOADS * cache_size))
 
     async def hits(
         self,

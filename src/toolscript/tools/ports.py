@@ -117,7 +117,8 @@ class Assignments(Protocol):
         A suggestion is merged into the pending one with its key and replaces the item's earlier suggestion. If
         that key was approved or merged and its skill is active, the suggestion becomes an assignment of
         MIN_CONFIDENCE with the classifier's source, unless the item has that skill; if it was rejected, it is
-        dropped. The same applies to an earlier suggestion of the item, as long as the item has not changed.
+        dropped. The same applies to an earlier suggestion of the item, as long as the item has not changed. What
+        an approved proposal moved keeps its skills, with the confidences of the proposal.
         """
 
     async def set_by_hand(self, item_id: int, skill_ids: Sequence[str], by: DecidedBy) -> tuple[Assignment, ...]:
@@ -173,11 +174,13 @@ class Suggestions(Protocol):
     async def submit(self, proposals: Sequence[Proposal], namespace: str = DEFAULT_NAMESPACE) -> Submitted:
         """Put proposals into the queue, in place of the pending ones of this namespace; nothing else changes.
 
-        A proposal with the key of a pending one keeps its id. One with the key of a decided one is dropped.
+        A proposal with the key of a pending one keeps its id. One with the key of a decided one is dropped, unless
+        that was approved and has moved its items.
         """
 
     async def earlier(self, namespace: str = DEFAULT_NAMESPACE) -> Sequence[EarlierProposal]:
-        """Return the pending and the rejected proposals with their members, in order of id."""
+        """Return the proposals that are pending, rejected, undone, or approved with items that still move, with
+        their members, in order of id."""
 
     async def accept(self, suggestion_id: int, by: DecidedBy, skill: Skill | None = None) -> Suggestion:
         """Accept a proposal: add its skills. Its items keep theirs until `reclassify_more` moves them.
@@ -229,7 +232,7 @@ class SkillVectors(StaleSkills, Protocol):
         """Mark every skill's point as out of date."""
 
     async def sizes(self, index_version: int, namespace: str = DEFAULT_NAMESPACE) -> SkillSizes:
-        """Return the number of indexed items, and of those in each skill."""
+        """Return the number of indexed items, and of those in each skill; and the skills used in any namespace."""
 
     async def observed(
         self, index_version: int, after: int, limit: int, namespace: str = DEFAULT_NAMESPACE

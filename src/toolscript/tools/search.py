@@ -159,7 +159,7 @@ class SearchWithin:
         cache = PayloadCache(index, cache_size)
         self._matching = SkillMatching(skills, index, cache, namespaces)
         self._items = ItemStage(index, cache, parts.weights, parts.scale)
-        self._details = HydrationStage(cache, parts.catalog)
+        self._details = HydrationStage(cache, parts.catalog, cache_size)
         self._why_not = WhyNotExplainer(index)
 
     async def search(self, query: ToolQuery) -> ToolAnswer:

@@ -1,7 +1,7 @@
 """Proposed changes of the taxonomy, with their evidence. A person decides about each, as about a suggestion."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
 from toolscript.core.errors import Conflict, InvalidRequest
@@ -137,9 +137,29 @@ def reason_of(suggestion_id: int, name: str) -> str:
     return f"proposal {suggestion_id}: {name}"
 
 
+def by_stored_key(proposals: Sequence[Proposal], done: Mapping[str, int]) -> dict[str, Proposal]:
+    """Return the proposals by the keys that they are stored under: their own, or one after it that is free.
+
+    `done` are the keys of approved proposals that have moved their items, with their ids.
+    """
+    stored = {}
+    for proposal in proposals:
+        key = proposal.key
+        while key in done:
+            key = f"{proposal.key}#{done[key]}"
+        stored[key] = replace(proposal, key=key)
+    return stored
+
+
+def own_key(stored: str) -> str:
+    """Return the key that a stored proposal was made with."""
+    return stored.partition("#")[0]
+
+
 @dataclass(frozen=True)
 class EarlierProposal:
-    """A proposal of the queue that is pending or was rejected, with the skills of each item, the surest first."""
+    """A proposal of the queue, with the skills of each item, the surest first. One that was undone, or approved
+    while its items still move, counts as rejected: it is not made again."""
 
     key: str
     kind: ProposalKind
@@ -151,24 +171,26 @@ class EarlierProposal:
 
 @dataclass(frozen=True)
 class Observed:
-    """An item of the catalog with its vector and its skills."""
+    """An item of the catalog with its vector and its skills; `skills_by_hand`: a person chose them, even none."""
 
     id: int
     item: Item
     vector: Vector
     assignments: tuple[Assignment, ...] = ()
+    skills_by_hand: bool = False
 
     @property
     def is_by_hand(self) -> bool:
-        return any(assignment.source is AssignedBy.HUMAN for assignment in self.assignments)
+        return self.skills_by_hand or any(assignment.source is AssignedBy.HUMAN for assignment in self.assignments)
 
 
 @dataclass(frozen=True)
 class SkillSizes:
-    """The number of items in the catalog, and in each skill."""
+    """The number of items of a namespace, and in each skill; `used` are the skills with items in any namespace."""
 
     catalog: int
     members: Mapping[str, int]
+    used: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -144,13 +144,24 @@ def stored_suggestion(suggested: SuggestedSkill | None) -> tuple[str, SuggestedS
     return (key, kept) if key else None
 
 
-def by_rule(own: Sequence[Assignment], suggested: SuggestedSkill, skill_id: str | None) -> tuple[Assignment, ...]:
-    """Return a classifier's assignments, plus the skill that a person decided on for the item's suggestion."""
-    if skill_id is None or len(own) >= MAX_ASSIGNMENTS or skill_id in {assignment.skill_id for assignment in own}:
+def by_rule(
+    own: Sequence[Assignment],
+    suggested: SuggestedSkill,
+    skill_id: str | None,
+    confidence: float = MIN_CONFIDENCE,
+) -> tuple[Assignment, ...]:
+    """Return a classifier's assignments, plus the skill that a person decided on for the item.
+
+    It replaces a weaker assignment to the same skill and, where there are as many as there can be, the weakest.
+    """
+    rivals = [assignment.confidence for assignment in own if assignment.skill_id == skill_id]
+    if not rivals and len(own) >= MAX_ASSIGNMENTS:
+        rivals = [assignment.confidence for assignment in own]
+    if skill_id is None or confidence <= min(rivals, default=0.0):
         return tuple(own)
     kind = own[0].source if own else AssignedBy.LLM
     reason = f"asked for {suggested.name!r}, reviewed"
-    assignments = (*own, Assignment(skill_id, MIN_CONFIDENCE, kind, reason))
+    assignments = (*own, Assignment(skill_id, confidence, kind, reason))
     return valid_assignments(assignments, frozenset(assignment.skill_id for assignment in assignments))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from psycopg.rows import class_row
 
-from toolscript.core.items import AssignedBy, Assignment
+from toolscript.core.items import MIN_CONFIDENCE, AssignedBy, Assignment
 from toolscript.core.namespaces import Namespaces, seen_in
 from toolscript.core.postgres.pool import Connection, Pool, connection, transaction
 from toolscript.core.taxonomy import Classified, DecidedBy, SuggestedSkill, SuggestionState
@@ -59,16 +59,18 @@ ORDER BY source, key, id FOR NO KEY UPDATE
 
 # Suggestions of these items that a person accepted; the items have not changed since.
 _GRANTED = """
-SELECT tool_id, suggested_name, granted.skill_id
+SELECT tool_id, suggested_name, granted.skill_id, coalesce(granted.confidence, %(least)s)
 FROM mcp.skill_suggestion_items asks JOIN mcp.skill_suggestions suggestions ON suggestions.id = suggestion_id,
-LATERAL unnest(coalesce(asks.skill_ids, ARRAY[suggestions.skill_id])) AS granted (skill_id)
-WHERE tool_id = ANY(%s) AND granted.skill_id IS NOT NULL AND status IN ('approved', 'merged')
+LATERAL unnest(coalesce(asks.skill_ids, ARRAY[suggestions.skill_id]), asks.confidences)
+    AS granted (skill_id, confidence)
+WHERE tool_id = ANY(%(items)s) AND granted.skill_id IS NOT NULL AND status IN ('approved', 'merged')
 ORDER BY tool_id, suggestions.key
 """
 
 _CLASSIFIED = "UPDATE mcp.items SET needs_skills = false WHERE id = ANY(%s)"
 
 _SuggestionKey = tuple[str, str]  # namespace and key
+_Grant = tuple[SuggestedSkill, str | None, float]  # with the skill that was decided on, and its confidence
 Recorded = dict[int, tuple[int, tuple[Assignment, ...]]]
 
 AT_ONCE = 5_000
@@ -130,11 +132,11 @@ async def record(conn: Connection, classified: Sequence[Classified]) -> Recorded
     new, rows = await _hold_suggestions(conn, dict(suggested.values()))
     granted = await _granted(conn, by_item)
     for id_, (key, skill) in suggested.items():
-        granted.setdefault(id_, []).append((skill, rows[key].skill_id))
+        granted.setdefault(id_, []).append((skill, rows[key].skill_id, MIN_CONFIDENCE))
     classified_ids = {
         assignment.skill_id for result in by_item.values() for assignment in result.classification.assignments
     }
-    granted_ids = {skill_id for grants in granted.values() for _, skill_id in grants if skill_id}
+    granted_ids = {skill_id for grants in granted.values() for _, skill_id, _ in grants if skill_id}
     active = await hold_active_skills(conn, classified_ids | granted_ids)
     taken = await _hold_items(conn, by_item)
     requested = {id_: rows[suggested[id_][0]] for id_ in taken if id_ in suggested}
@@ -147,22 +149,20 @@ async def record(conn: Connection, classified: Sequence[Classified]) -> Recorded
     return await _write(conn, taken, after)
 
 
-def _resolve(
-    classified: Classified, active: Collection[str], grants: Sequence[tuple[SuggestedSkill, str | None]]
-) -> tuple[Assignment, ...]:
+def _resolve(classified: Classified, active: Collection[str], grants: Sequence[_Grant]) -> tuple[Assignment, ...]:
     assignments = by_classifier(classified.classification.assignments, active)
-    for suggested, skill_id in grants:
+    for suggested, skill_id, confidence in grants:
         if skill_id in active:
-            assignments = by_rule(assignments, suggested, skill_id)
+            assignments = by_rule(assignments, suggested, skill_id, confidence)
     return assignments
 
 
-async def _granted(
-    conn: Connection, item_ids: Collection[int]
-) -> dict[int, list[tuple[SuggestedSkill, str | None]]]:
-    granted: dict[int, list[tuple[SuggestedSkill, str | None]]] = {}
-    for id_, name, skill_id in await (await conn.execute(_GRANTED, (list(item_ids),))).fetchall():
-        granted.setdefault(int(str(id_)), []).append((SuggestedSkill(str(name)), str(skill_id)))
+async def _granted(conn: Connection, item_ids: Collection[int]) -> dict[int, list[_Grant]]:
+    granted: dict[int, list[_Grant]] = {}
+    values = {"items": list(item_ids), "least": MIN_CONFIDENCE}
+    for id_, name, skill_id, confidence in await (await conn.execute(_GRANTED, values)).fetchall():
+        grant = SuggestedSkill(str(name)), str(skill_id), float(str(confidence))
+        granted.setdefault(int(str(id_)), []).append(grant)
     return granted
 
 

@@ -60,12 +60,17 @@ ON CONFLICT (generation, item_id) DO UPDATE SET text_hash = excluded.text_hash, 
     skill_ids = excluded.skill_ids, weights = excluded.weights, namespace = excluded.namespace
 """
 
+# A skill that only other namespaces use has size 0.
 _SIZES = """
-SELECT skill_id, members FROM mcp.skill_vectors WHERE generation = %s AND namespace = %s AND members > 0
+SELECT skill_id, coalesce(sum(members) FILTER (WHERE namespace = %(namespace)s), 0)
+FROM mcp.skill_vectors WHERE generation = %(generation)s AND members > 0 GROUP BY skill_id
 """
-_COUNT_OF = "SELECT count(*) FROM mcp.counted_items WHERE generation = %s AND namespace = %s"
+_COUNT_OF = """
+SELECT count(*) FROM mcp.counted_items WHERE generation = %(generation)s AND namespace = %(namespace)s
+"""
 _OBSERVED = f"""
-SELECT items.id, kind, key, server, name, description, server_description, counted.vector, {ASSIGNED}
+SELECT items.id, kind, key, server, name, description, server_description, counted.vector, {ASSIGNED},
+       items.skills_by_hand
 FROM mcp.counted_items counted JOIN mcp.items ON items.id = counted.item_id AND items.is_active
 WHERE counted.generation = %(generation)s AND counted.namespace = %(namespace)s AND counted.item_id > %(after)s
 ORDER BY counted.item_id LIMIT %(limit)s
@@ -225,12 +230,13 @@ class PostgresSkillVectors:
             await conn.execute(_ALL_BEHIND, {"generation": index_version})
 
     async def sizes(self, index_version: int, namespace: str = DEFAULT_NAMESPACE) -> SkillSizes:
-        values = (index_version, namespace)
+        values = {"generation": index_version, "namespace": namespace}
         async with connection(self._pool) as conn:
             count = await (await conn.execute(_COUNT_OF, values)).fetchone()
             rows = await (await conn.execute(_SIZES, values)).fetchall()
-        members = {str(skill_id): int(str(size)) for skill_id, size in rows}
-        return SkillSizes(int(str(count[0])) if count else 0, members)
+        sizes = {str(skill_id): int(str(size)) for skill_id, size in rows}
+        members = {skill_id: size for skill_id, size in sizes.items() if size}
+        return SkillSizes(int(str(count[0])) if count else 0, members, frozenset(sizes))
 
     async def observed(
         self, index_version: int, after: int, limit: int, namespace: str = DEFAULT_NAMESPACE
@@ -357,6 +363,7 @@ def _vector(raw: Any) -> Vector:
 
 
 def _observed(row: Sequence[Any]) -> Observed:
-    id_, kind, key, server, name, description, server_description, vector, assigned = row
+    id_, kind, key, server, name, description, server_description, vector, assigned, by_hand = row
     item = Item(key, ItemKind(kind), server, name, description, server_description)
-    return Observed(id_, item, np.frombuffer(vector, dtype="<f4").astype(np.float32), assignments_of(assigned))
+    copied = np.frombuffer(vector, dtype="<f4").astype(np.float32)
+    return Observed(id_, item, copied, assignments_of(assigned), by_hand)

@@ -23,6 +23,7 @@ from toolscript.tools.model.proposals import (
     Move,
     Proposal,
     Submitted,
+    by_stored_key,
     fallback_of,
     moved_assignments,
     needed_skills,
@@ -48,7 +49,7 @@ SUBMITTED_AT_ONCE = 10_000
 ALL_MOVED = MAX_ID
 
 _KNOWN = """
-SELECT id, key, status, change->>'digest' FROM mcp.skill_suggestions
+SELECT id, key, status, change->>'digest', move_after IS NOT NULL FROM mcp.skill_suggestions
 WHERE namespace = %s AND kind <> 'suggestion'
 """
 _INSERT = """
@@ -83,7 +84,8 @@ WHERE suggestion_id = %(id)s AND %(old)s <> %(new)s
 """
 _EARLIER = """
 SELECT id, key, kind, status, change FROM mcp.skill_suggestions
-WHERE namespace = %s AND kind <> 'suggestion' AND status IN ('pending', 'rejected', 'undone') ORDER BY id
+WHERE namespace = %s AND kind <> 'suggestion'
+  AND (status IN ('pending', 'rejected', 'undone') OR status = 'approved' AND move_after IS NOT NULL) ORDER BY id
 """
 _MEMBERS = """
 SELECT tool_id, skill_ids, confidences FROM mcp.skill_suggestion_items WHERE suggestion_id = %s ORDER BY tool_id
@@ -177,8 +179,13 @@ async def submit(conn: Connection, proposals: Sequence[Proposal], namespace: str
     Killed in the middle, the next run stores the rest.
     """
     rows = await (await conn.execute(_KNOWN, (namespace,))).fetchall()
-    known = {str(row[1]): (int(str(row[0])), str(row[2]), row[3]) for row in rows}
-    wanted = {proposal.key: proposal for proposal in proposals}
+    known = {str(key): (int(str(id_)), str(status), before) for id_, key, status, before, _ in rows}
+    done = {
+        str(key): int(str(id_))
+        for id_, key, status, _, is_moving in rows
+        if status == SuggestionState.APPROVED and not is_moving
+    }
+    wanted = by_stored_key(proposals, done)
     added = changed = 0
     for key, proposal in wanted.items():
         _, status, before = known.get(key, (0, SuggestionState.PENDING, None))

@@ -34,6 +34,7 @@ from toolscript.tools.model.proposals import (
     ProposalLimits,
     RoutingGain,
     SkillSizes,
+    own_key,
 )
 from toolscript.tools.skills.clustering import (
     ClusterLimits,
@@ -106,9 +107,15 @@ async def propose(request: ProposalInput, on_progress: OnProgress = silent) -> l
         taken |= {skill.id for proposal in made for skill in proposal.creates}
         names |= {skill.name.casefold() for proposal in made for skill in proposal.creates}
         proposals += made
-    rejected = {earlier.key for earlier in request.earlier if earlier.is_rejected}
+    rejected = {key for earlier in request.earlier if earlier.is_rejected for key in _keys_of(earlier)}
     proposals += [*_merges(survey, request), *_retirements(request)]
     return [proposal for proposal in proposals if proposal.key not in rejected]
+
+
+def _keys_of(earlier: EarlierProposal) -> set[str]:
+    """Return the keys that the same proposal may have: a person may have given its new skill another id."""
+    is_new = earlier.kind is ProposalKind.NEW
+    return {own_key(earlier.key)} | {_key_of_new(skill) for skill in earlier.creates if is_new}
 
 
 @dataclass
@@ -155,7 +162,7 @@ class _Sample:
 
 @dataclass(frozen=True)
 class _Survey:
-    """The result of the first pass."""
+    """The result of the first pass. `movable` are the skills with items that no person decided about."""
 
     space: SubjectSpace
     shares: TermShares
@@ -163,6 +170,7 @@ class _Survey:
     groups: Mapping[str, _Sample]
     counts: Mapping[str, int]
     centroids: Mapping[str, Vector]
+    movable: frozenset[str]
 
 
 async def _survey(request: ProposalInput, on_progress: OnProgress) -> _Survey | None:
@@ -171,6 +179,7 @@ async def _survey(request: ProposalInput, on_progress: OnProgress) -> _Survey | 
     catalog = _SampleOf(limits.sample // 2)
     samples = {name: _SampleOf(limits.sample) for name in (NEW, *overfull)}
     sums: dict[str, NDArray[np.float64]] = {}
+    movable: set[str] = set()
     seen = 0
     async for page in request.pages():
         for observed in page:
@@ -180,6 +189,8 @@ async def _survey(request: ProposalInput, on_progress: OnProgress) -> _Survey | 
             for assignment in observed.assignments:
                 weighted = observed.vector.astype(np.float64) * assignment.weight
                 sums[assignment.skill_id] = sums.get(assignment.skill_id, 0.0) + weighted
+                if not observed.is_by_hand:
+                    movable.add(assignment.skill_id)
         seen += len(page)
         on_progress(Progress("survey", seen, request.sizes.catalog))
     whole = catalog.observed()
@@ -193,7 +204,7 @@ async def _survey(request: ProposalInput, on_progress: OnProgress) -> _Survey | 
     }
     counts = {name: sample.count for name, sample in samples.items()}
     centroids = {skill_id: unit_rows(total[None])[0] for skill_id, total in sums.items()}
-    return _Survey(space, term_shares(known.terms), known, groups, counts, centroids)
+    return _Survey(space, term_shares(known.terms), known, groups, counts, centroids, frozenset(movable))
 
 
 def _overfull(request: ProposalInput) -> tuple[str, ...]:
@@ -578,8 +589,12 @@ def _new(
         routing=_gain(group, survey, request, members, [place], retired=()),
     )
     return Proposal(
-        ProposalKind.NEW, f"new:{skill.id}", skill.name, skill.description, evidence, (skill,), (), moves
+        ProposalKind.NEW, _key_of_new(skill), skill.name, skill.description, evidence, (skill,), (), moves
     )
+
+
+def _key_of_new(skill: Skill) -> str:
+    return f"new:{skill.id}"
 
 
 def _split(
@@ -724,7 +739,8 @@ def _routed(
 
 
 def _merges(survey: _Survey, request: ProposalInput) -> list[Proposal]:
-    """Propose to merge skills whose centroids are all but the same, the smaller into the larger."""
+    """Propose to merge skills whose centroids are all but the same, the smaller into the larger. One whose items
+    may not move stays."""
     sizes, limits = request.sizes.members, request.limits
     active = [skill for skill in request.skills if skill.is_active and skill.id in survey.centroids]
     active.sort(key=lambda skill: (-sizes.get(skill.id, 0), skill.id))
@@ -732,7 +748,7 @@ def _merges(survey: _Survey, request: ProposalInput) -> list[Proposal]:
     proposals = []
     for place, larger in enumerate(active):
         for smaller in active[place + 1 :]:
-            if merged & {larger.id, smaller.id}:
+            if merged & {larger.id, smaller.id} or smaller.id not in survey.movable:
                 continue
             cosine = float(survey.centroids[larger.id] @ survey.centroids[smaller.id])
             together = sizes.get(larger.id, 0) + sizes.get(smaller.id, 0)
@@ -762,11 +778,16 @@ def _merge(larger: Skill, smaller: Skill, cosine: float, request: ProposalInput)
 
 
 def _retirements(request: ProposalInput) -> list[Proposal]:
-    """Propose to retire active skills without items, once the catalog is large enough to tell."""
+    """Propose to retire active skills without items in any namespace, once the catalog is large enough to tell.
+
+    A skill of an approved proposal is empty until its items have moved.
+    """
     if request.sizes.catalog < request.limits.min_catalog_to_retire:
         return []
+    moving = {skill.id for earlier in request.earlier for skill in earlier.creates}
+    used = request.sizes.used | request.sizes.members.keys() | moving
     empty = sorted(
-        (skill for skill in request.skills if skill.is_active and not request.sizes.members.get(skill.id)),
+        (skill for skill in request.skills if skill.is_active and skill.id not in used),
         key=lambda skill: skill.id,
     )
     return [

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -64,10 +64,8 @@ async def test_a_failed_load_is_reported_to_waiting_and_later_requests(
 
 
 async def test_apps_that_cannot_be_opened_leave_no_request_waiting() -> None:
-    @asynccontextmanager
-    async def broken() -> AsyncIterator[Mapping[str, ASGIApp]]:
+    def broken() -> AbstractAsyncContextManager[Mapping[str, ASGIApp]]:
         raise AttributeError("an older library lies below")
-        yield {}
 
     later = LazyMount(["json"], broken, never)
     async with later.open():

@@ -54,7 +54,7 @@ async def served(installed: Installation) -> AsyncIterator[Faulty]:
         }
         # A cached query vector would hide a fault of the endpoint, and cached schemas one of PostgreSQL.
         stack.enter_context(patch.object(serve, "CACHED_QUERIES", 1))
-        stack.enter_context(patch.object(hydration, "CACHED_SCHEMAS", 0))
+        stack.enter_context(patch.object(hydration, "SHARE_OF_PAYLOADS", 0))
         app = await stack.enter_async_context(serve.open_app(Installation(behind).settings))
         client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1")
         await stack.enter_async_context(client)

@@ -33,10 +33,11 @@ class WatchedRules(MemoryCurationRules):
     reads = 0
 
     async def revisions(self, namespaces: object) -> dict[str, int]:
-        await asyncio.sleep(self.seconds)
         if self.failure is not None:
             raise self.failure
-        return {**await super().revisions(namespaces)}  # type: ignore[arg-type]
+        found = {**await super().revisions(namespaces)}  # type: ignore[arg-type]
+        await asyncio.sleep(self.seconds)
+        return found
 
     async def all(self, namespaces: object) -> list[Rule]:
         WatchedRules.reads += 1
@@ -223,6 +224,7 @@ async def test_after_a_write_no_search_goes_without_the_rules_of_before() -> Non
 
     rules.failure = CatalogUnavailable("down")
     copy.copy.forget()
+    copy.attempt = Attempt(Deadline(10))
     assert await copy.words() == await copy.words() == ["read file", "contents"]
     assert copy.attempt.parts_failed == ("curation",)
 
@@ -232,7 +234,7 @@ async def test_rules_written_while_they_are_read_are_in_what_searches_wait_for()
     copy = Copy(rules)
     rules.seconds = 0.05
     first = asyncio.ensure_future(copy.words())
-    await asyncio.sleep(0.07)
+    await asyncio.sleep(0.01)
     await rules.add(NEVER, "ann")
     copy.copy.forget()
     assert await copy.words() == ["read file", "contents"]
@@ -256,12 +258,13 @@ async def test_a_search_that_is_given_up_does_not_take_the_rules_from_others() -
 async def test_a_catalog_that_hangs_holds_up_one_search() -> None:
     rules = await rules_of(Scene(), PROMOTE)
     copy = Copy(rules)
-    rules.seconds = 0.2
+    rules.seconds = 2.0
     hurried = Attempt(Deadline(0.05))
     assert [*(await copy.copy.get(hurried)).rules] == []
     assert await copy.words() == []
     assert copy.attempt.parts_failed == ("curation",)
-    await asyncio.sleep(0.25)
+    assert copy.copy._reading is not None
+    await copy.copy._reading
     copy.attempt = Attempt(Deadline(10))
     assert await copy.words() == ["read file"]
     assert copy.attempt.parts_failed == ()

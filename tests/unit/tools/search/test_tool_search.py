@@ -14,6 +14,7 @@ from toolscript.core.retrieval.query import SearchType
 from toolscript.core.retrieval.request import parse_query
 from toolscript.core.retrieval.verdict import PROBED_LANGUAGES, CosineScale
 from toolscript.core.retrieval.weights import Calibration, RankingWeights
+from toolscript.tools import search
 from toolscript.tools.model.answer import LOWER_THRESHOLD, OTHER_WORDS
 from toolscript.tools.model.query import Strategy, ToolQuery
 from toolscript.tools.search import NEAR_MISSES
@@ -187,6 +188,20 @@ async def test_schemas_are_read_again_only_when_the_point_of_the_item_has_change
 
 
 @pytest.mark.requirement("BR-004")
+async def test_the_cache_of_schemas_has_a_fifth_of_the_entries_of_that_of_payloads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "CACHE_SIZE", 5)
+    scene = Scene()
+    await scene.fill()
+    tools = scene.tools
+    for _ in range(2):
+        answer = await tools.search(query(limit=2))
+    assert isinstance(scene.catalog, WatchedCatalog)
+    returned = [hit.id for hit in answer.hits]
+    assert scene.catalog.schema_reads == [returned, returned[:1]]
+
+
 async def test_an_item_without_schemas_has_none() -> None:
     answer = await Scene().search(query("summary", kind=ItemKind.PROMPT))
     assert answer.hits[0].schemas == Schemas()

@@ -53,6 +53,7 @@ async def proposals(
     skills: Sequence[Skill] = (),
     earlier: Sequence[EarlierProposal] = (),
     limits: ProposalLimits | None = None,
+    used: frozenset[str] = frozenset(),
 ) -> list[Proposal]:
     async def pages() -> AsyncIterator[Sequence[Observed]]:
         for start in range(0, len(observed), 50):
@@ -62,9 +63,8 @@ async def proposals(
     for one in observed:
         for assignment in one.assignments:
             sizes[assignment.skill_id] = sizes.get(assignment.skill_id, 0) + 1
-    return await propose(
-        ProposalInput(pages, SkillSizes(len(observed), sizes), skills, earlier, limits or ProposalLimits())
-    )
+    known = SkillSizes(len(observed), sizes, used)
+    return await propose(ProposalInput(pages, known, skills, earlier, limits or ProposalLimits()))
 
 
 def members(found: Sequence[Proposal], observed: Sequence[Observed]) -> dict[str, frozenset[str]]:
@@ -148,6 +148,29 @@ async def test_a_rejected_proposal_is_not_made_again() -> None:
     assert len(second) == len(first) - 1
 
 
+@pytest.mark.parametrize("stored_key", ["new:post", "new:post#7"])
+async def test_an_approved_proposal_whose_items_still_move_is_not_made_again(stored_key: str) -> None:
+    observed = catalog()
+    first = await proposals(observed)
+    renamed = Skill("own_name", "Own name")
+    moving = replace(
+        as_earlier(first[0], is_rejected=True),
+        key=stored_key,
+        creates=(renamed,),
+        members={move.item_id: [(renamed.id, move.confidences[0])] for move in first[0].moves},
+    )
+    second = await proposals(observed, [renamed], [moving, *map(as_earlier, first[1:])])
+    assert {proposal.key for proposal in second} == {proposal.key for proposal in first[1:]}
+
+
+async def test_a_rejected_proposal_is_not_made_again_whatever_key_it_is_stored_under() -> None:
+    observed = assigned(catalog(), lambda _: "all")
+    first = await proposals(observed, [Skill("all", "All")])
+    assert [proposal.key for proposal in first] == ["split:all"]
+    rejected = replace(as_earlier(first[0], is_rejected=True), key="split:all#7")
+    assert await proposals(observed, [Skill("all", "All")], [rejected]) == []
+
+
 async def test_a_skill_that_holds_too_much_is_split_into_parts() -> None:
     observed = assigned(catalog(), lambda one: "all" if one.item.key[:3] not in ("wea", "cal") else "days")
     skills = [Skill("all", "All"), Skill("days", "Days")]
@@ -168,6 +191,8 @@ async def test_what_a_person_assigned_is_in_no_proposal() -> None:
     observed = assigned(catalog(), lambda _: "all", AssignedBy.HUMAN, 1.0)
     found = await proposals(observed, [Skill("all", "All")])
     assert [proposal for proposal in found if proposal.moves] == []
+    in_none = [replace(one, skills_by_hand=True) for one in catalog()]
+    assert await proposals(in_none) == []
 
 
 async def test_items_that_fit_their_skills_are_left_alone_and_weak_ones_are_proposed() -> None:
@@ -193,6 +218,11 @@ async def test_equal_skills_are_merged_and_empty_ones_retired() -> None:
     found = {proposal.kind: proposal for proposal in await proposals(observed, skills, limits=limits)}
     assert found[ProposalKind.MERGE].key in ("merge:rain:weather", "merge:weather:rain")
     assert found[ProposalKind.RETIRE].retires == ("void",)
+    elsewhere = await proposals(observed, skills, limits=limits, used=frozenset({"void"}))
+    assert [proposal.kind for proposal in elsewhere] == [ProposalKind.MERGE]
+    stays = found[ProposalKind.MERGE].retires[0]
+    by_hand = [replace(one, skills_by_hand=one.assignments[0].skill_id == stays) for one in observed]
+    assert [proposal.kind for proposal in await proposals(by_hand, skills, limits=limits)] == [ProposalKind.RETIRE]
 
 
 async def test_a_catalog_larger_than_the_sample_is_placed_in_a_second_pass() -> None:
