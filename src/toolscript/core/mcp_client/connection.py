@@ -271,16 +271,17 @@ class Connection:
     def challenge(self) -> Challenge | None:
         return self._trace.challenge
 
-    async def ping(self, seconds: float) -> None:
-        """Check that the server still answers; an error response counts as an answer."""
+    async def ping(self, seconds: float) -> bool:
+        """Return whether the server answers in time; an error response counts as an answer."""
         method = "server/discover" if is_modern(self.protocol) else "ping"
         try:
             with anyio.fail_after(seconds):
                 await self._request(method, {})
         except ServerRejected:
-            return
+            return True
         except TimeoutError:
-            raise ServerUnavailable("the server no longer answers") from None
+            return False
+        return True
 
     async def _request(
         self,

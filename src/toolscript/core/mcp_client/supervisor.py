@@ -335,12 +335,9 @@ class Supervisor:
                 await self._list_again(connection)
 
     async def _ping(self, connection: "Connection") -> None:
-        try:
-            await connection.ping(self._timing.ping_timeout)
-        except ServerUnavailable:
-            # It may be busy with what it was asked, and calls have limits of their own.
-            if not self._in_flight:
-                raise
+        """Raise if the server does not answer. It may be busy with a call, which has a limit of its own."""
+        if not await connection.ping(self._timing.ping_timeout) and not self._in_flight:
+            raise ServerUnavailable("the server no longer answers")
 
     def _sleeps_in(self) -> float:
         """Return the seconds until the server sleeps: soon if it was only listed, else when it was idle."""
