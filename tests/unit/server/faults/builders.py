@@ -166,14 +166,19 @@ class Faulty:
         assert answer.took < DEADLINE_SECONDS * SLACK
         assert answer.degraded or answer.said == self.whole[strategy]
 
-    async def answers_that_say(self, parts: Callable[[str], list[str]]) -> Mapping[str, Answer]:
-        """Return answers by strategy. Retry if another part was late as well, which the answer must report, or if
-        half of what an engine sent to all searches was the whole answer to one.
+    async def answers_that_say(
+        self, parts: Callable[[str], list[str]], *, by_halves: bool = False
+    ) -> Mapping[str, Answer]:
+        """Return answers by strategy; retry if another part was late as well, which the answer must report.
+
+        `by_halves`: half of what an engine sends to all searches may be the whole answer to one.
         """
         for _ in range(TRIES):
             answers = await self.search_all()
             for strategy, answer in answers.items():
                 self.check(strategy, answer)
+                # Without hits nothing else is asked for.
+                assert by_halves or not answer.names or set(parts(strategy)) <= set(answer.degraded)
             message = {strategy: answer.degraded for strategy, answer in answers.items()}
             if all(message[strategy] == parts(strategy) for strategy in STRATEGIES):
                 return answers

@@ -53,7 +53,8 @@ async def fail(faulty: Faulty, engine: str, fault: Fault, delay: float = TOO_SLO
 
 async def answers_without(faulty: Faulty, engine: str, fault: Fault) -> Mapping[str, Answer]:
     await fail(faulty, engine, fault)
-    return await faulty.answers_that_say(ROWS[engine].parts)
+    by_halves = fault in (Fault.HALF_THEN_CUT, Fault.HALF_THEN_SILENT)
+    return await faulty.answers_that_say(ROWS[engine].parts, by_halves=by_halves)
 
 
 @pytest.mark.states("S0-161")

@@ -202,6 +202,7 @@ async def test_the_cache_of_schemas_has_a_fifth_of_the_entries_of_that_of_payloa
     assert scene.catalog.schema_reads == [returned, returned[:1]]
 
 
+@pytest.mark.requirement("BR-004")
 async def test_an_item_without_schemas_has_none() -> None:
     answer = await Scene().search(query("summary", kind=ItemKind.PROMPT))
     assert answer.hits[0].schemas == Schemas()
