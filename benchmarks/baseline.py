@@ -38,7 +38,7 @@ from toolscript.server.processes import raise_gc_thresholds, run
 from toolscript.server.serve import CACHED_QUERIES
 from toolscript.server.settings import load_settings
 from toolscript.server.stores import open_embedder, open_stores
-from toolscript.tools.hydration import SHARE_OF_PAYLOADS, SchemaCache
+from toolscript.tools.hydration import SchemaCache
 from toolscript.tools.indexing.versions import open_for_reading
 from toolscript.tools.item_stage import where_of
 from toolscript.tools.model.query import USUAL, Strategy, ToolQuery
@@ -90,7 +90,7 @@ class BaselinePipeline:
 
     def __post_init__(self) -> None:
         self._payloads = PayloadCache(self.items)
-        self._schemas = SchemaCache(self.catalog, int(SHARE_OF_PAYLOADS * CACHE_SIZE))
+        self._schemas = SchemaCache(self.catalog, CACHE_SIZE)
         self._matching = SkillMatching(self.skills, self.items, self._payloads)
 
     def prepare(self, texts: Sequence[str]) -> None:

@@ -67,10 +67,10 @@ def _is_endless(scope: Scope) -> bool:
     if scope["type"] != "http":
         return False
     path = scope["path"]
+    # The second is /mcp/all, or /mcp/{server}.
+    is_mcp = path.endswith("/mcp") or path.rpartition("/")[0].endswith("/mcp")
     return (
-        (scope["method"] == "GET" and path.endswith("/mcp"))
-        # All tools, or one server.
-        or (scope["method"] == "GET" and path.rpartition("/")[0].endswith("/mcp"))
+        (scope["method"] == "GET" and is_mcp)
         or path.endswith(WATCH_PATH)
         or (METHOD_HEADER, LISTEN) in scope["headers"]
     )

@@ -7,7 +7,6 @@ alone, as that content may have secrets.
 import base64
 import hashlib
 import json
-import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -250,11 +249,7 @@ def _put(path: Path, before: PathState) -> None:
             path.symlink_to(before.content)
         if before.kind == REGULAR:
             path.parent.mkdir(parents=True, exist_ok=True)
-            new = path.with_name(f"{path.name}.{os.getpid()}.new")
-            new.touch(mode=0o600)
-            new.write_bytes(base64.b64decode(before.content))
-            new.chmod(before.mode)
-            new.replace(path)
+            write_file(path, base64.b64decode(before.content), before.mode)
     except OSError as error:
         raise SetupError(
             f"{path} cannot be restored: {error.strerror}", hint="check who may write there"

@@ -24,8 +24,8 @@ SHARE_OF_PAYLOADS, MAX_CACHED = 0.2, 4_096
 class SchemaCache(RevisionCache[Schemas]):
     part = Part.SCHEMAS
 
-    def __init__(self, catalog: Catalog, size: int) -> None:
-        super().__init__(size)
+    def __init__(self, catalog: Catalog, payloads: int) -> None:
+        super().__init__(int(SHARE_OF_PAYLOADS * payloads))
         self._catalog = catalog
 
     async def _load(self, ids: Sequence[int]) -> Mapping[int, Schemas]:
@@ -40,7 +40,7 @@ class HydrationStage:
 
     def __init__(self, cache: PayloadCache, catalog: Catalog, cache_size: int) -> None:
         self._cache = cache
-        self._schemas = SchemaCache(catalog, int(SHARE_OF_PAYLOADS * cache_size))
+        self._schemas = SchemaCache(catalog, cache_size)
 
     async def hits(
         self,

@@ -46,12 +46,12 @@ def remove(path: Path, before: str | None) -> None:
         raise ConfigInvalid(f"cannot remove {path}: {error.strerror}", hint="remove it by hand") from None
 
 
-def write_file(path: Path, text: str, mode: int = PRIVATE) -> None:
+def write_file(path: Path, content: str | bytes, mode: int = PRIVATE) -> None:
     """Write atomically: readers see the old or the new file."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         Path(name).chmod(mode)
