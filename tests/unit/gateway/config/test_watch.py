@@ -98,7 +98,7 @@ async def test_many_changes_at_once_are_reported_a_few_times_at_most(file: Path,
     changes = await watching(file, stop)
 
     def burst() -> None:
-        for number in range(1000):
+        for number in range(5000):
             file.write_text(f"burst {number}")
         file.write_text("end")
 

@@ -131,7 +131,7 @@ async def test_each_sub_query_is_embedded_once(costing: Counted, strategy: str) 
 @pytest.mark.states("S3-147", "S3-221")
 @pytest.mark.requirement("BR-004")
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("limit", [1, 100])
+@pytest.mark.parametrize("limit", [1, 2, 100])
 async def test_schemas_of_all_returned_items_are_read_by_one_statement(
     counted: Installation, endpoint: EmbeddingEndpoint, strategy: str, limit: int
 ) -> None:
